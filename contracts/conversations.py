@@ -44,7 +44,7 @@ class Utterance(BaseModel):
     in this its conversation: only the store sets it, whatever a message says of itself on its way in.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     message_id: MessageId
     speaker: Word

@@ -119,7 +119,12 @@ class SensoryData(WorldPart):
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, populate_by_name=True, serialize_by_alias=True, allow_inf_nan=False, extra="allow"
+        frozen=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        allow_inf_nan=False,
+        extra="allow",
+        defer_build=True,
     )
     __pydantic_extra__: dict[str, JsonValue]
 

@@ -115,6 +115,10 @@ class Phase(_Declared):
     the phase out. `timeout` counts from the moment the phase may begin, queue time included. `retries` are runs beyond
     the first. `keep_for` is the own time to live of its entries. `memory` is as in a `TaskAssignment`.
 
+    The failure of an `optional` phase fails neither the run nor the phases after it. A phase that has not ended
+    `late_after` it began is late: phases after it begin without it, and what it still writes is kept. It is then
+    awaited for `cancel_after` more (None: until its `timeout`), and cancelled. Readers of such a phase write `?`.
+
     `for_each` is a reference to a list: the phase is a task for each of its items, up to 10,000, `at_once` of them
     side by side. `${item}` and `${index}` stand in its parameters, `timeout` and `retries` are each item's own, and
     `results`, all that it writes, is the list of their results in the order of the items. `on_failure` says what
@@ -146,6 +150,9 @@ class Phase(_Declared):
     when: str | None = None
     timeout: Span | None = None
     retries: int = Field(default=2, ge=0, le=99)
+    optional: bool = False
+    late_after: Span | None = None
+    cancel_after: Span | None = None
     keep_for: Span | None = None
     memory: Literal["use", "refresh", "bypass"] = "use"
     for_each: str | None = None
@@ -171,6 +178,14 @@ class Phase(_Declared):
     def has_parts(self) -> bool:
         """Whether it is items, rounds or a pipeline, whose results the driver puts together."""
         return self.for_each is not None or self.repeat_until is not None or self.pipeline is not None
+
+    @property
+    def longest(self) -> timedelta | None:
+        """The time after which its task is cancelled, None where it may take any."""
+        spans = [self.timeout] if self.timeout is not None else []
+        if self.late_after is not None and self.cancel_after is not None:
+            spans.append(self.late_after + self.cancel_after)
+        return min(spans, default=None)
 
     @property
     def agents(self) -> tuple[str, ...]:

@@ -45,8 +45,8 @@ from supervisor.dead_letters.queue import drop_letters
 from supervisor.delivery import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
 from supervisor.pipelines.as_tasks import AT_ONCE, PipelineTasks
+from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.desk import PipelineDesk
-from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts as PipelineParts
 from supervisor.pipelines.live import teller
 from supervisor.pipelines.requests import Driving, PipelineRequests
@@ -123,7 +123,7 @@ def make_pipelines(
     # Another process may have this one's name and number, on another machine or later.
     holder = f"{opened.name}-{secrets.token_hex(4)}"
     desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
-    driving = Driving(desk.look_soon, desk.wish)
+    driving = Driving(desk.look_soon, desk.cancel)
     requests = PipelineRequests(parts, cards=lambda: opened.cards.catalogue.cards, driving=driving)
     if not declared:
         return desk, requests, None

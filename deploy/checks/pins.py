@@ -13,7 +13,7 @@ from deploy.checks.tools import ROOT
 
 IMAGE, TESTED = ROOT / "deploy" / "requirements.txt", ROOT / "requirements" / "dev.txt"
 #: Extras of ours that the image has.
-EXTRAS = ("tokens", "tracing")
+EXTRAS = ("api", "cli", "tokens", "tracing")
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
 _CURE = "make it anew; docs/deploy.md says how"
 

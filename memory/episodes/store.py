@@ -24,7 +24,7 @@ from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Command, Exchange
 from memory.episodes.words import words_of
-from memory.scripts import register
+from memory.scripts import load
 
 if TYPE_CHECKING:
     from memory.episodes.vectors import Near, VectorIndex
@@ -50,10 +50,10 @@ _LAST_DAY = 65_535
 _SPEAKERS = {"person": 1, "assistant": 2}
 _OTHER = 3
 
-_FOLDER = Path(__file__).parent
-APPEND = register((_FOLDER / "append.lua").read_text("utf-8"), "refuse")
-SEARCH = register((_FOLDER / "search.lua").read_text("utf-8"), "read")
-REMOVE = register((_FOLDER / "remove.lua").read_text("utf-8"), "finish")
+_HERE = Path(__file__).parent
+APPEND = load(_HERE, "append", "refuse")
+SEARCH = load(_HERE, "search", "read")
+REMOVE = load(_HERE, "remove", "finish")
 
 
 class Episode(BaseModel):

@@ -17,7 +17,7 @@ from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Command, Exchange
 from memory.episodes.store import Episode
-from memory.scripts import register
+from memory.scripts import load
 
 __all__ = ["Embeds", "Near", "VectorIndex"]
 
@@ -29,7 +29,7 @@ BATCH = 128
 _REST_S = 30.0
 _NUMBER = 4
 
-ADD = register((Path(__file__).parent / "vectors.lua").read_text("utf-8"), "refuse")
+ADD = load(Path(__file__).parent, "vectors", "refuse")
 
 
 class Embeds(Protocol):

@@ -20,9 +20,10 @@ from urllib.parse import quote
 
 from redis.asyncio import Redis
 
-from memory import keys, scripts
+from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Exchange, as_mapping
+from memory.ledger import scripts
 from memory.ledger.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
 
 #: Digits of no number of ours, times in ms included.

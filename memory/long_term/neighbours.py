@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
 from memory.command_batch import Command, Exchange
-from memory.long_term import neighbour_scripts
+from memory.long_term import scripts
 from memory.long_term.entries import Near, Standing, decode
 
 #: Of one tolerant field, places that are looked at on either side of the asked value: the nearest are the first.
@@ -28,14 +28,14 @@ def remembering(entry_key: str, value: bytes, lifetime_ms: int | None, near: Sta
     fields = near.place.count("|") + 1
     touched = entry_key, keys.hits_of(entry_key), *keys.near(entry_key, near.frame, fields)
     lifetime = "" if lifetime_ms is None else lifetime_ms
-    words = value, lifetime, near.place, now_ms, neighbour_scripts.MOST_EXPIRED
-    return ("FCALL", neighbour_scripts.REMEMBER, len(touched), *touched, *words)
+    words = value, lifetime, near.place, now_ms, scripts.MOST_EXPIRED
+    return ("FCALL", scripts.REMEMBER, len(touched), *touched, *words)
 
 
 def forgetting(entry_key: str) -> Command:
     """Return the command that removes an entry with its hits and its place; its reply is 1 when it was there."""
     hits, begins = keys.hits_of(entry_key), keys.near_of(entry_key)
-    return ("FCALL", neighbour_scripts.FORGET, 2, entry_key, hits, begins)
+    return ("FCALL", scripts.FORGET, 2, entry_key, hits, begins)
 
 
 async def find_nearest(exchange: Exchange, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
@@ -59,7 +59,7 @@ async def find_nearest(exchange: Exchange, asked: Sequence[tuple[str, Neighbourh
             tried.append((number, candidates))
             touched = (*keys.near(key, near.frame, len(near.fields)), *(entry for entry, _ in candidates))
             words = [place for _, place in candidates]
-            commands.append(("FCALL", neighbour_scripts.NEAREST, len(touched), *touched, *words))
+            commands.append(("FCALL", scripts.NEAREST, len(touched), *touched, *words))
     replies = await exchange.run(commands) if commands else []
     for (number, candidates), reply in zip(tried, replies, strict=True):
         answer = decode(reply[1]) if reply else None
@@ -81,7 +81,7 @@ def _looking(entry_key: str, near: Neighbourhood) -> tuple[Command, ...]:
         )
     limits = MOST_LOOKED_AT, _TRIED, _RANKED
     bounds = [repr(bound) for one in windows for bound in (one.score, one.low, one.high, one.reach)]
-    return (("FCALL", neighbour_scripts.AROUND, len(windows), by_value, *others, *limits, *bounds),)
+    return (("FCALL", scripts.AROUND, len(windows), by_value, *others, *limits, *bounds),)
 
 
 def _entry_at(entry_key: str, near: Neighbourhood, place: str) -> str:

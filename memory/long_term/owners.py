@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from memory import keys, scripts
+from memory import keys
 from memory.command_batch import Command, Exchange
+from memory.long_term import scripts
 from memory.long_term.neighbours import forgetting
 
 #: Entries in one round trip: two small reads each.

@@ -18,9 +18,10 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from contracts.errors import MemoryUnavailable
-from memory import keys, scripts
+from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Command, Exchange
+from memory.long_term import scripts
 
 T = TypeVar("T")
 

@@ -12,9 +12,10 @@ from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from contracts.parameters.neighbours import Neighbourhood
-from memory import keys, scripts
+from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Command, Exchange, as_mapping
+from memory.long_term import scripts
 from memory.long_term.entries import (
     Entry,
     LongTermStats,

@@ -98,12 +98,11 @@ class Redeclared:
 class RunRecord:
     """A run as it is kept; `phases` has every phase of the pipeline, in its order.
 
-    `run` is 1 and one more with each resume or rerun. `created_ms` and `updated_ms` are ms since 1970 by the server's
-    clock; a session id may be used again, so `created_ms` belongs into every id that is made of it. `corrected` maps a
-    phase to the one whose entries replace its own. `holder` is the supervisor process that drives it, None when nobody
-    does, `fence` the number of the last lease, 0 before the first. `wish` is why it is to be cancelled, None when
-    nobody wants that. `error` is why it failed, "" unless it did. `trace` is that of `NewRun`. `began_ms`
-    is when the run of number `run` began.
+    `run` is 1 and one more with each resume or rerun; it began at `began_ms`. Times are ms since 1970 by the server's
+    clock. A session id may be used again, so `created_ms` belongs into every id that is made of
+    it. `corrected` maps a phase to the one whose entries replace its own. `holder` is the supervisor process that
+    drives it or None, `fence` the number of the last lease, 0 before the first. `cancel_reason` is why it is to be
+    cancelled, None unless that was requested. `error` is why it failed, "" unless it did. `trace` is that of `NewRun`.
     """
 
     session_id: str
@@ -122,7 +121,7 @@ class RunRecord:
     updated_ms: int
     holder: str | None = None
     fence: int = 0
-    wish: str | None = None
+    cancel_reason: str | None = None
     error: str = ""
     trace: str = ""
     began_ms: int = 0

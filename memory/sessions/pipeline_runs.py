@@ -257,12 +257,12 @@ class PipelineRuns:
         found: bytes | None = (await self._exchange.run([("GET", keys.run(session_id))]))[0]
         return found
 
-    async def wish_cancelled(self, session_id: str, reason: str) -> bool:
+    async def request_cancel(self, session_id: str, reason: str) -> bool:
         """Note why a running one is to be cancelled, the first reason counts; False when it does not run."""
         return bool((await self._exchange.run([_script(pipeline_scripts.WISH, session_id, _text(reason))]))[0])
 
-    async def wish(self, session_id: str) -> str | None:
-        """Return why it is to be cancelled, None when nobody wants that."""
+    async def cancel_reason(self, session_id: str) -> str | None:
+        """Return why the run is to be cancelled, None unless that was requested."""
         found = (await self._exchange.run([("HGET", keys.session(session_id).root, "wish")]))[0]
         return None if found is None else found.decode()
 
@@ -375,7 +375,7 @@ def _record(root: Any, phases: Any, corrected: Any, holder: bytes, fence: bytes)
         updated_ms=int(known["updated_at"]),
         holder=holder.decode() or None,
         fence=int(fence),
-        wish=None if wish is None else wish.decode(),
+        cancel_reason=None if wish is None else wish.decode(),
         error=known.get("error", b"").decode(),
         trace=known.get("trace", b"").decode(),
     )

@@ -94,6 +94,8 @@ class Coordinator:
         self._turn = turn
         self._lease_ms = lease_ms
         self.is_known = is_known
+        #: Milliseconds from its lease's end until another process may go on.
+        self.rest_ms = 0
         self._events = _Events()
         self._came = asyncio.Event()
         self._waiting: list[Wish] = []
@@ -172,15 +174,22 @@ class Coordinator:
             async with asyncio.timeout(timeout_s):
                 await self._came.wait()
 
-    async def _is_ended(self) -> bool:
-        """Note that nothing is under way any more; False when something was wished meanwhile."""
+    async def end(self) -> None:
+        """Take the analysis out of the list of those under way.
+
+        Raises:
+            MemoryUnavailable: the store did not answer; it is due again once its lease has lapsed, and ended then.
+        """
         if self.is_known:
-            try:
-                await self._parts.analyses.end(self._parts.supervisor_id, *self._key)
-            except MemoryUnavailable as error:
-                # It is due again once its lease has lapsed, and ended then.
-                log.info("analysis_end_not_noted", story=self._story_id, number=self._number, error=str(error))
             self.is_known = False
+            await self._parts.analyses.end(self._parts.supervisor_id, *self.key)
+
+    async def _is_ended(self) -> bool:
+        """End it; False when something was wished meanwhile."""
+        try:
+            await self.end()
+        except MemoryUnavailable as error:
+            log.info("analysis_end_not_noted", story=self._story_id, number=self._number, error=str(error))
         return not self._events.wishes
 
     async def _take_turn(self, group: asyncio.TaskGroup, events: _Events) -> None:
@@ -213,7 +222,7 @@ class Coordinator:
         stories, story_id = self._parts.stories, self._story_id
         try:
             settings, base_digest, response = await asyncio.gather(
-                stories.settings(story_id), stories.base_digest(story_id), stories.response(*self._key)
+                stories.settings(story_id), stories.base_digest(story_id), stories.response(*self.key)
             )
             if response is None:
                 raise InvalidInput(f"response {self._number} of story {story_id!r} is not there; send its text")
@@ -228,7 +237,7 @@ class Coordinator:
     async def _try(self, events: _Events, *, has_looked: bool) -> _Turn:
         """Return what there is once *events* are in, and whether that is written: not when somebody else was faster."""
         parts, now_ms = self._parts, self._parts.now_ms()
-        revision, document, body = await parts.analyses.record(*self._key)
+        revision, document, body = await parts.analyses.record(*self.key)
         self._demand_record(body, events)
         before, sight = read_record(body), self._sight
         if sight is None or (not has_looked and before is not None and before.digest != sight.digest):
@@ -255,12 +264,12 @@ class Coordinator:
         if record == before:
             return True
         if not self.is_known and not draft.record.is_final:
-            await parts.analyses.begin(parts.supervisor_id, *self._key, self._lease_ms)
+            await parts.analyses.begin(parts.supervisor_id, *self.key, self._lease_ms)
             self.is_known = True
         updated = parts.now().isoformat(timespec="seconds")
         document = json.dumps(draft.body(updated), ensure_ascii=False, separators=(",", ":")).encode()
         is_written = await parts.analyses.fold(
-            *self._key,
+            *self.key,
             revision,
             document,
             record,
@@ -306,7 +315,7 @@ class Coordinator:
     async def _stand(self, revision: int) -> StandingStory:
         """Return the story before the response as it is at *revision*."""
         if self._standing is None or self._standing[0] != revision:
-            self._standing = revision, await self._parts.stories.standing(*self._key)
+            self._standing = revision, await self._parts.stories.standing(*self.key)
         return self._standing[1]
 
     async def _foresee(self) -> None:
@@ -368,7 +377,8 @@ class Coordinator:
             meter.count_analysis("fresh" if record.is_fresh else "partial")
 
     @property
-    def _key(self) -> tuple[str, int]:
+    def key(self) -> tuple[str, int]:
+        """Story and number of the response."""
         return self._story_id, self._number
 
 

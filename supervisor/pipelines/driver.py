@@ -17,12 +17,13 @@ from contracts.session_keys import read_key
 from contracts.traces import spelled_context
 from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
+from runtime.lease_loop import LeaseLost
+from supervisor.pipelines.declaration.reading import Gone, lost_results
+from supervisor.pipelines.declaration.references import keys_read
 from supervisor.pipelines.ending import end_run
-from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
-from supervisor.pipelines.phase_run import PhaseEnd, PhaseRun, Restart, Wished
+from supervisor.pipelines.live import LiveRun, Parts
+from supervisor.pipelines.phase_run import CancelRequested, PhaseEnd, PhaseRun, Restart
 from supervisor.pipelines.planning import next_steps
-from supervisor.pipelines.reading import Gone, lost_results
-from supervisor.pipelines.references import keys_read
 
 log = structlog.get_logger(__name__)
 
@@ -35,17 +36,17 @@ class Drive:
 
     def __init__(self, parts: Parts, session_id: str, fence: int) -> None:
         self._parts = parts
-        self._session_id = session_id
-        self._fence = fence
-        self._wished: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.session_id = session_id
+        self.fence = fence
+        self._cancelled: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._restarts: Counter[str] = Counter()
         self._adopted: set[str] = set()
         self._error = ""
 
-    def wish(self, reason: str) -> None:
-        """Let the run be cancelled: its tasks for good, and then it is ended."""
-        if not self._wished.done():
-            self._wished.set_result(reason)
+    def cancel(self, reason: str) -> None:
+        """Cancel the run: its tasks for good, and then it ends."""
+        if not self._cancelled.done():
+            self._cancelled.set_result(reason)
 
     async def run(self) -> None:
         """Drive to the end.
@@ -76,7 +77,7 @@ class Drive:
             # A wish that comes once everything is through has nothing left to cancel.
             await end_run(self._parts, live, error=self._error)
         else:
-            await self._cancel(live, reason)
+            await self._cancel_run(live, reason)
 
     async def fail(self, error: str) -> None:
         """End the run as failed, because it cannot be driven: *error* says why.
@@ -84,18 +85,18 @@ class Drive:
         Raises:
             MemoryUnavailable: the store did not answer.
         """
-        record = await self._parts.runs.read(self._session_id)
+        record = await self._parts.runs.read(self.session_id)
         if record is not None and record.state == "running":
-            await end_run(self._parts, LiveRun.of(record, self._fence), error=error)
+            await end_run(self._parts, LiveRun.of(record, self.fence), error=error)
 
     async def _take_up(self) -> LiveRun | None:
-        record = await self._parts.runs.read(self._session_id)
+        record = await self._parts.runs.read(self.session_id)
         if record is None or record.state != "running":
             return None
-        if record.wish is not None:
-            self.wish(record.wish)
+        if record.cancel_reason is not None:
+            self.cancel(record.cancel_reason)
         self._adopted = {name for name, state in record.phases.items() if state.status == "running"}
-        live = LiveRun.of(record, self._fence)
+        live = LiveRun.of(record, self.fence)
         if self._adopted:
             # When they began is told by the store's clock; how long they may take is measured by ours.
             there = datetime.fromtimestamp(await self._parts.runs.now_ms() / 1000, UTC)
@@ -107,7 +108,7 @@ class Drive:
         under_way: dict[asyncio.Task[PhaseEnd], str] = {}
         async with asyncio.TaskGroup() as group:
             live.meanwhile = group.create_task
-            while not self._wished.done():
+            while not self._cancelled.done():
                 steps = next_steps(live.graph, live.statuses)
                 for name in (*steps.running, *steps.ready):
                     if name not in under_way.values():
@@ -116,8 +117,8 @@ class Drive:
                     if not await self._lacks_result(live):
                         break
                     continue
-                awaited: set[asyncio.Future[Any]] = {*under_way, self._wished}
-                await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+                awaited: set[asyncio.Future[Any]] = {*under_way, self._cancelled}
+                await asyncio.wait(awaited, timeout=self._mark_late(live), return_when=asyncio.FIRST_COMPLETED)
                 for task in [task for task in under_way if task.done()]:
                     name = under_way.pop(task)
                     await self._heed(live, name, task.result())
@@ -127,17 +128,35 @@ class Drive:
                     task.cancel()
             for task in under_way:
                 task.cancel()
-        return self._wished.result() if self._wished.done() else None
+        return self._cancelled.result() if self._cancelled.done() else None
+
+    def _mark_late(self, live: LiveRun) -> float | None:
+        """Note which phases that run are late; return seconds until the next look at them, None when none will be."""
+        left_s: list[float] = []
+        for name, began in live.began.items():
+            late_after = live.by_name[name].late_after
+            if late_after is None or name in live.late or live.phases[name].status != "running":
+                continue
+            left_s.append((began + late_after - self._parts.now()).total_seconds())
+            if left_s[-1] <= 0:
+                live.late.add(name)
+                text = f"late after {late_after.total_seconds():g} s: the phases after it go on without it"
+                self._parts.tell(live.event("phase_progress", self._parts.now(), name, text=text))
+        return max(0.0, min(left_s)) if left_s else None
 
     def _start(self, live: LiveRun, name: str) -> PhaseRun:
         run = PhaseRun(self._parts, live, live.by_name[name], adopted=name in self._adopted)
+        since_ms = live.phases[name].since_ms if name in self._adopted else None
+        began = datetime.fromtimestamp(since_ms / 1000, UTC) + live.ahead if since_ms is not None else self._parts.now()
+        live.began[name] = began
+        live.late.discard(name)
         # Here only, so that it is not begun twice; the store is told once it does begin.
         live.phases[name] = replace(live.phases[name], status="running")
         return run
 
     async def _heed(self, live: LiveRun, name: str, end: PhaseEnd) -> None:
-        if isinstance(end, Wished):
-            self.wish(end.reason)
+        if isinstance(end, CancelRequested):
+            self.cancel(end.reason)
         elif isinstance(end, Restart):
             await self._restart(live, name, end.gone)
         else:
@@ -159,7 +178,7 @@ class Drive:
 
         False: nothing is to be done. A run that ends without its result would have to be computed as a whole.
         """
-        if any(state.status not in ("done", "skipped") for state in live.phases.values()):
+        if next_steps(live.graph, live.statuses).outcome != "completed":
             return False
         lost = await lost_results(self._parts, live)
         self._error = self._spent(lost)
@@ -192,9 +211,9 @@ class Drive:
         await self._reset(live, why)
 
     async def _reset(self, live: LiveRun, why: dict[str, str]) -> None:
-        record = await self._parts.runs.reset_phases(self._session_id, why, restart=False, fence=self._fence)
+        record = await self._parts.runs.reset_phases(self.session_id, why, restart=False, fence=self.fence)
         if record is None:
-            raise LeaseLost(f"run {self._session_id!r} is driven by somebody else")
+            raise LeaseLost(f"run {self.session_id!r} is driven by somebody else")
         live.corrected.clear()
         live.corrected.update(record.corrected)
         for phase in why:
@@ -206,15 +225,15 @@ class Drive:
         task_id = live.phases[name].task_id if name in self._adopted else None
         run = live.phases[name].run
         state = PhaseState(status="failed", run=run, task_id=task_id, error_type="CacheIncomplete", error=error)
-        if not await self._parts.runs.settle_phase(self._session_id, self._fence, name, state):
-            raise LeaseLost(f"run {self._session_id!r} is driven by somebody else")
+        if not await self._parts.runs.settle_phase(self.session_id, self.fence, name, state):
+            raise LeaseLost(f"run {self.session_id!r} is driven by somebody else")
         live.phases[name] = state
         self._parts.meter.count_phase("failed")
         self._parts.tell(live.event("phase_failed", self._parts.now(), name, text=f"CacheIncomplete: {error}"))
 
-    async def _cancel(self, live: LiveRun, reason: str) -> None:
+    async def _cancel_run(self, live: LiveRun, reason: str) -> None:
         """Cancel what runs for good, and end the run."""
-        record = await self._parts.runs.read(self._session_id)
+        record = await self._parts.runs.read(self.session_id)
         if record is None:
             return
         running = [state.task_id for state in record.phases.values() if state.status == "running" and state.task_id]

@@ -30,9 +30,10 @@ from contracts.errors import InvalidInput, MemoryUnavailable, UnknownSession, Un
 from contracts.pipelines import Pipeline
 from contracts.session_keys import read_key
 from memory.sessions.pipeline_records import EndState, RunRecord
+from runtime.lease_loop import LeaseLost
+from supervisor.pipelines.declaration.graph import result_keys
 from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
-from supervisor.pipelines.graph import result_keys
-from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
+from supervisor.pipelines.live import LiveRun, Parts
 
 log = structlog.get_logger(__name__)
 
@@ -191,7 +192,7 @@ def _told_of(live: LiveRun, name: str, saved_ms: int) -> dict[str, Any]:
 
 
 def _error_of(live: LiveRun) -> str:
-    failed = [(name, state) for name, state in live.phases.items() if state.status == "failed"]
+    failed = [(name, live.phases[name]) for name, status in live.statuses.items() if status == "failed"]
     return "; ".join(f"phase {name!r} failed: {state.error_type}: {state.error}" for name, state in failed)
 
 

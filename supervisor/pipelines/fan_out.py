@@ -18,7 +18,8 @@ from pydantic import JsonValue
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.pipelines import Phase, items_phase
 from memory.sessions.entries import NewEntry
-from supervisor.pipelines.live import LeaseLost, LiveRun, Parts
+from runtime.lease_loop import LeaseLost
+from supervisor.pipelines.live import LiveRun, Parts
 from supervisor.pipelines.phase_pipeline import PhasePipeline, Returned
 from supervisor.pipelines.phase_task import Failure, PhaseTask
 
@@ -223,7 +224,7 @@ class FanOut:
             failure = found if isinstance(found, Failure) else _failure_of(found)
             done.failures[item.number] = failure
             if self._phase.pipeline is not None or failure.error_type in ("cancelled", "TaskCancelled"):
-                done.is_cancelled = await self._parts.runs.wish(self._live.session_id) is not None
+                done.is_cancelled = await self._parts.runs.cancel_reason(self._live.session_id) is not None
         self._under_way.discard(task_id)
 
     async def _reported(self, assignment: TaskAssignment, suffix: str) -> CompletionReport | Returned | Failure:
@@ -254,13 +255,13 @@ class FanOut:
         if not self._under_way:
             return
         under_way = sorted(self._under_way)
-        wish = await self._parts.runs.wish(self._live.session_id)
-        if wish is None:
+        reason = await self._parts.runs.cancel_reason(self._live.session_id)
+        if reason is None:
             return
         if self._phase.pipeline is not None:
-            await asyncio.gather(*(self._parts.runs.wish_cancelled(one, wish) for one in under_way))
+            await asyncio.gather(*(self._parts.runs.request_cancel(one, reason) for one in under_way))
             return
-        await asyncio.gather(*(self._parts.canceller.cancel(one, wish) for one in under_way), return_exceptions=True)
+        await asyncio.gather(*(self._parts.canceller.cancel(one, reason) for one in under_way), return_exceptions=True)
 
     def _tell(self, done: FannedOut) -> None:
         if self._phase.for_each is None:

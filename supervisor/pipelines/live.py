@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from contracts import subjects
-from contracts.errors import InvalidInput, TaskloreError
+from contracts.errors import InvalidInput
 from contracts.messages import PipelineEvent, PipelineEventKind
 from contracts.pipelines import Phase, Pipeline
 from memory.projects.project import ProjectMemory
@@ -23,18 +23,14 @@ from runtime.messaging.link import Link
 from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.dispatch import Dispatch
-from supervisor.pipelines.fingerprints import Fingerprints
-from supervisor.pipelines.graph import Graph
-from supervisor.pipelines.masking import Masker
-from supervisor.pipelines.references import Reference, resolve
+from supervisor.pipelines.declaration.fingerprints import Fingerprints
+from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.masking import Masker
+from supervisor.pipelines.declaration.references import Reference, resolve
 from supervisor.reports.reports import ReportDesk
 
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_SAID = 2_000
-
-
-class LeaseLost(TaskloreError):
-    """Somebody else drives the run, or it has ended: whoever drove it stops, and says nothing more of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +72,11 @@ class LiveRun:
     corrected: dict[str, str]
     by_name: Mapping[str, Phase]
     masker: Masker
-    #: What the clock here is ahead of the store's, by which it is kept when a phase began.
+    #: How far the clock here is ahead of the store's, which says when a phase began.
     ahead: timedelta = timedelta(0)
+    #: When each phase that runs was begun or taken over here, and those that are late.
+    began: dict[str, datetime] = field(default_factory=dict)
+    late: set[str] = field(default_factory=set)
     #: Does something beside the phases, before the run ends; its failure is that of driving.
     meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _undriven
     #: Held by the one phase whose files are looked at; why files of the run are looked at no more, "" while they are.
@@ -102,7 +101,16 @@ class LiveRun:
     @property
     def statuses(self) -> dict[str, str]:
         """How far each phase is, as planning reads it."""
-        return {name: state.status for name, state in self.phases.items()}
+        return {name: self._standing(name, state.status) for name, state in self.phases.items()}
+
+    def is_absent(self, phase: str) -> bool:
+        """Return whether the phases after *phase* go on without its entries: left out, failed or late."""
+        return self._standing(phase, self.phases[phase].status) in ("skipped", "excused", "late")
+
+    def _standing(self, phase: str, status: str) -> str:
+        if status == "failed" and self.by_name[phase].optional:
+            return "excused"
+        return "late" if status == "running" and phase in self.late else status
 
     def owner(self, phase: str) -> str:
         """Return the phase whose entries stand for those of *phase*: itself, or the last that corrected it."""

@@ -19,11 +19,12 @@ from contracts.errors import InvalidInput, MemoryUnavailable, RunSetAside
 from contracts.messages import PipelineRequest, TaskAssignment
 from contracts.pipelines import Phase, Pipeline
 from memory.sessions.pipeline_records import NewRun
+from runtime.lease_loop import LeaseLost
+from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.masking import Masker
 from supervisor.pipelines.ending import failure_in
-from supervisor.pipelines.graph import Graph
-from supervisor.pipelines.inputs import prepared_inputs, problems_in_inputs
-from supervisor.pipelines.live import LeaseLost, Parts
-from supervisor.pipelines.masking import Masker
+from supervisor.pipelines.live import Parts
 from supervisor.pipelines.phase_task import Failure
 from supervisor.pipelines.resuming import Resuming
 
@@ -87,7 +88,7 @@ class PhasePipeline:
                     await self._drive(session_id)
         except TimeoutError:
             words = f"it did not end within its timeout of {self._phase.timeout}"
-            await self._parts.runs.wish_cancelled(session_id, words)
+            await self._parts.runs.request_cancel(session_id, words)
             return Failure("TaskExpired", f"pipeline {self._pipeline.name!r} (run {session_id}): {words}")
         return self._read(session_id, json.loads(told))
 
@@ -138,12 +139,12 @@ class PhasePipeline:
             try:
                 if not await self._parts.runs.renew(session_id, self._holder, fence, int(_LEASE_S * 1000)):
                     return
-                wish = await self._parts.runs.wish(session_id)
+                reason = await self._parts.runs.cancel_reason(session_id)
             except MemoryUnavailable as error:
                 log.info("pipeline_lease_not_renewed", session=session_id, error=str(error))
                 continue
-            if wish is not None:
-                drive.wish(wish)
+            if reason is not None:
+                drive.cancel(reason)
 
     def _read(self, session_id: str, told: dict[str, JsonValue]) -> Returned | Failure:
         if (why := failure_in(told, session_id)) is not None:

@@ -16,11 +16,12 @@ from contracts.pipelines import Phase
 from memory.sessions.entries import NewEntry
 from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
+from runtime.lease_loop import LeaseLost
+from supervisor.pipelines.declaration.reading import Gone, PhaseReader
+from supervisor.pipelines.declaration.watching import DESIGN, FILE, STANDARD, tag_marks
 from supervisor.pipelines.fan_out import FannedOut, FanOut, failure_words
-from supervisor.pipelines.live import LeaseLost, LiveRun, Parts, root_of
+from supervisor.pipelines.live import LiveRun, Parts, root_of
 from supervisor.pipelines.phase_task import Failure, PhaseTask
-from supervisor.pipelines.reading import Gone, PhaseReader
-from supervisor.pipelines.watching import DESIGN, FILE, STANDARD, tag_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
-class Wished:
-    """The phase was cancelled because somebody wishes the whole run cancelled."""
+class CancelRequested:
+    """The phase was cancelled with the whole run."""
 
     reason: str
 
 
-PhaseEnd = Settled | Restart | Wished
+PhaseEnd = Settled | Restart | CancelRequested
 
 
 class PhaseRun:
@@ -166,7 +167,7 @@ class PhaseRun:
             supervisor_id=self._parts.supervisor_id,
             task=TaskCall(name=phase.task, parameters=parameters),
             created_at=since,
-            deadline=since + phase.timeout if phase.timeout is not None else None,
+            deadline=since + phase.longest if phase.longest is not None else None,
             max_attempts=phase.retries + 1,
             memory=memory,
             user_id=record.user_id,
@@ -202,7 +203,7 @@ class PhaseRun:
         what = "round" if phase.repeat_until is not None else "item" if phase.for_each is not None else ""
         done, result, missed = await (self._rounds(fan_out) if phase.repeat_until is not None else self._items(fan_out))
         if done.is_cancelled:
-            return Wished(await self._parts.runs.wish(live.session_id) or "")
+            return CancelRequested(await self._parts.runs.cancel_reason(live.session_id) or "")
         if missed:
             return await self._fail("NotReached", missed, took_ms=done.took_ms, attempts=done.attempts)
         if done.failures and (phase.on_failure == "fail" or what != "item"):
@@ -261,9 +262,9 @@ class PhaseRun:
                 memory=found.memory.outcome,
             )
             return await self._settle(done, "phase_done", "", run_ms=found.run_ms)
-        wish = await self._parts.runs.wish(self._live.session_id) if found.status == "cancelled" else None
-        if wish is not None:
-            return Wished(wish)
+        reason = await self._parts.runs.cancel_reason(self._live.session_id) if found.status == "cancelled" else None
+        if reason is not None:
+            return CancelRequested(reason)
         error = found.error
         state = self._failed(error.type if error else found.status, error.message if error else f"it is {found.status}")
         return await self._fail(state.error_type or "", state.error or "", took_ms=found.run_ms, attempts=found.attempt)

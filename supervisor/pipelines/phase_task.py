@@ -88,7 +88,8 @@ class PhaseTask:
     async def _expire(self) -> CompletionReport | Failure:
         """End it when it is overdue, so that it does not run any more; nobody may be there to take it."""
         phase = self._phase
-        span = f"its timeout of {(phase.timeout or timedelta(0)).total_seconds():g} s"
+        field = "its timeout of" if phase.longest == phase.timeout else "its `late_after` and `cancel_after`,"
+        span = f"{field} {(phase.longest or timedelta(0)).total_seconds():g} s"
         words = f"no worker began it within {span}; is one of {phase.agent} up?"
         if self._was_begun:
             words = f"the worker that began it did not finish it within {span}"

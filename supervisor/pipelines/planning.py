@@ -1,7 +1,8 @@
 """What a run does next, what a resumed run does again, and what no longer holds: decisions only, nothing is done here.
 
 A phase is `pending`, `running`, `done`, `failed` or `skipped` (left out by its `when`); one that is not named is
-pending. Done and skipped phases are *through*.
+pending. A phase that runs may be `late`, and an optional one that failed is `excused`: the phases after it go on
+without it. Done, skipped, late and excused phases are *through*.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -12,10 +13,10 @@ from typing import Literal
 from contracts.errors import InvalidInput
 from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import read_key
-from supervisor.pipelines.globs import matches
-from supervisor.pipelines.graph import Graph, result_keys
-from supervisor.pipelines.problems import known_ones
-from supervisor.pipelines.references import keys_read
+from supervisor.pipelines.declaration.globs import matches
+from supervisor.pipelines.declaration.graph import Graph, result_keys
+from supervisor.pipelines.declaration.problems import known_ones
+from supervisor.pipelines.declaration.references import keys_read
 
 __all__ = [
     "Changes", "ResumePlan", "Statuses", "Steps", "matches", "next_steps", "resume_plan", "stale_phases",
@@ -24,7 +25,7 @@ __all__ = [
 #: The status of each phase by its name.
 Statuses = Mapping[str, str]
 
-_THROUGH = frozenset({"done", "skipped"})
+_THROUGH = frozenset({"done", "skipped", "late", "excused"})
 #: What has begun rests on what it has read, and on what was there to be read.
 _BEGUN = frozenset({"done", "running", "failed"})
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -84,14 +85,14 @@ def next_steps(graph: Graph, statuses: Statuses) -> Steps:
     blocked: list[str] = []
     for name in graph.order:
         status = statuses.get(name, "pending")
-        if status == "running":
+        if status in ("running", "late"):
             running.append(name)
         elif status == "failed":
             stopped[name] = None
         elif status == "pending" and any(upstream in stopped for upstream in graph.dependencies[name]):
             stopped[name] = None
             blocked.append(name)
-        elif status == "pending" and all(statuses.get(one) in _THROUGH for one in graph.dependencies[name]):
+        elif status == "pending" and _THROUGH.issuperset(statuses.get(one) for one in graph.dependencies[name]):
             ready.append(name)
     outcome: Literal["completed", "failed"] | None = None
     if not ready and not running:

@@ -12,13 +12,26 @@ from pydantic import JsonValue
 from contracts.errors import InvalidInput
 from contracts.pipelines import Phase, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
-from supervisor.pipelines.graph import Graph
-from supervisor.pipelines.inputs import prepared_inputs, problems_in_inputs
-from supervisor.pipelines.places import Reference, read_text
-from supervisor.pipelines.references import mentions_of
+from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.places import Reference, read_text
+from supervisor.pipelines.declaration.references import mentions_of
 
 #: Fields of a phase that its result does not rest on.
-_BESIDE_THE_RESULT = frozenset({"timeout", "retries", "keep_for", "memory", "at_once", "at_most", "description"})
+_BESIDE_THE_RESULT = frozenset(
+    {
+        "timeout",
+        "retries",
+        "optional",
+        "late_after",
+        "cancel_after",
+        "keep_for",
+        "memory",
+        "at_once",
+        "at_most",
+        "description",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,10 @@ from contracts.parameters.body_sizes import demand_few_values
 from contracts.pipelines import Pipeline
 from memory.sessions.pipeline_records import NewRun, RunRecord
 from runtime import tracing
-from supervisor.pipelines.checks import all_problems, prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.checks import all_problems, prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.files import Source, described, pipeline_from
+from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.ending import digest_of
-from supervisor.pipelines.files import Source, described, pipeline_from
-from supervisor.pipelines.graph import Graph
 from supervisor.pipelines.live import LiveRun, Parts, demand_root
 from supervisor.pipelines.resuming import Resuming
 
@@ -48,7 +48,7 @@ class Driving:
     """What is told to the desk: to look for a run at once, and that one is to be cancelled (False: not driven here)."""
 
     look_soon: Callable[[str], None]
-    wish: Callable[[str, str], bool]
+    cancel: Callable[[str, str], bool]
 
 
 class PipelineRequests:
@@ -207,9 +207,9 @@ class PipelineRequests:
             InvalidInput: it does not run.
             MemoryUnavailable: the store does not answer.
         """
-        if record.state != "running" or not await self._parts.runs.wish_cancelled(record.session_id, reason):
+        if record.state != "running" or not await self._parts.runs.request_cancel(record.session_id, reason):
             raise InvalidInput(f"run {record.session_id!r} does not run: it is {record.state}")
-        if not self._driving.wish(record.session_id, reason):
+        if not self._driving.cancel(record.session_id, reason):
             # Whoever drives it hears of the wish with the first report of these.
             running = [one.task_id for one in record.phases.values() if one.status == "running" and one.task_id]
             async with asyncio.TaskGroup() as group:

@@ -2,7 +2,6 @@
 
 import shutil
 import time
-from importlib import resources
 from pathlib import Path
 
 from nats.aio.client import Client
@@ -17,6 +16,7 @@ from tasklore.analysis.views import tell_document
 from tasklore.analysis.watch import AGENTS, Analysed, Watch
 from tasklore.pipeline.lines import counted, took_text
 from tasklore.render.screen import print_paragraph, styled
+from tasklore.story.example import FOLDER
 from tasklore.story.files import read_response, read_story, responses_in
 
 AGENT = AGENTS
@@ -33,8 +33,7 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
     *folder* is where the story may lie; whoever made it removes it.
     """
     story = folder / "lighthouse"
-    with resources.as_file(resources.files("tasklore") / "example_story") as source:
-        shutil.copytree(source, story, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(FOLDER, story)
     base, files = read_story(story), responses_in(story)[-_LAST:]
     print_paragraph("Ten agents read a story side by side, and leave what its next response needs\n\n", style="bold")
     _show_typed("run", story.name, *(file.name for file in files))

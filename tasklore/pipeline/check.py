@@ -8,8 +8,8 @@ from pydantic import JsonValue
 from contracts.errors import InvalidPipeline, Unreachable
 from contracts.messages import AgentCard
 from supervisor.cards import read_cards
-from supervisor.pipelines.checks import problems_in_inputs, problems_of, problems_with
-from supervisor.pipelines.files import Source, described
+from supervisor.pipelines.declaration.checks import problems_in_inputs, problems_of, problems_with
+from supervisor.pipelines.declaration.files import Source, described
 from tasklore.exits import OK
 from tasklore.pipeline.client import refuse_aloud
 from tasklore.pipeline.inputs import read_inputs

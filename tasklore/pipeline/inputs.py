@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Pipeline
-from supervisor.pipelines.inputs import typed_inputs
+from supervisor.pipelines.declaration.inputs import typed_inputs
 
 #: Bytes of a file that is given as an input: a run's inputs travel in one message.
 MAX_FILE = 512 * 1024

@@ -13,8 +13,8 @@ from contracts.identifiers import checked_name
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline
 from memory.sessions.pipeline_records import RunRecord
+from supervisor.pipelines.declaration.files import Source, pipeline_from, with_lines
 from supervisor.pipelines.evidence import read_bundle, restore
-from supervisor.pipelines.files import Source, pipeline_from, with_lines
 from tasklore.exits import OK
 from tasklore.pipeline.check import own_problems, problems_here, say_who_is_away
 from tasklore.pipeline.client import ask, refuse_aloud

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from contracts.errors import InvalidInput, InvalidPipeline
 from contracts.identifiers import checked_name
 from contracts.messages import PipelineRequest
-from supervisor.pipelines.files import Source, with_lines
+from supervisor.pipelines.declaration.files import Source, with_lines
 from tasklore.exits import OK
 from tasklore.pipeline.board import Reused, board
 from tasklore.pipeline.check import input_problems, own_problems, problems_here, say_who_is_away

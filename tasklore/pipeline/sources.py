@@ -9,7 +9,7 @@ from pathlib import Path
 from contracts.errors import ConfigurationError, InvalidInput
 from contracts.pipelines import Pipeline
 from runtime.settings import Settings
-from supervisor.pipelines.files import Source, read_pipeline
+from supervisor.pipelines.declaration.files import Source, read_pipeline
 
 #: Where packages name the pipelines they bring: `name = "module:attribute"`, or `"package:file.toml"`.
 GROUP = "tasklore.pipelines"

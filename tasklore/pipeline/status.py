@@ -101,8 +101,11 @@ def _print(look: Look) -> None:
     for line in lines:
         _print_line(line, width)
     if look.state == "running" and look.record is not None:
-        if look.record.wish is not None:
-            say("it is about to be cancelled" + (f": {one_line(look.record.wish)}" if look.record.wish else ""))
+        if look.record.cancel_reason is not None:
+            say(
+                "it is about to be cancelled"
+                + (f": {one_line(look.record.cancel_reason)}" if look.record.cancel_reason else "")
+            )
         elif look.record.holder is None:
             say("no supervisor drives it now; it goes on once one is there")
         if look.away:

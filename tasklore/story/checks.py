@@ -11,7 +11,7 @@ from typing import Any
 from contracts.analysis.roster import roster_of
 from contracts.analysis.stories import Bond, Relations, StoryMemory, StorySettings, StoryThread, Tastes
 from contracts.errors import InvalidInput
-from supervisor.pipelines.problems import Place, nearest
+from supervisor.pipelines.declaration.problems import Place, nearest
 from tasklore.story.entities import FOLDER as ENTITIES
 from tasklore.story.names import Names, folded
 from tasklore.story.problems import ITEMS, Findings, item_name

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from contracts.analysis.stories import Entity, EntityKind
 from memory.rendering.tokens import Count
-from supervisor.pipelines.problems import known_ones
+from supervisor.pipelines.declaration.problems import known_ones
 from tasklore.story.problems import remarks_in
 from tasklore.story.texts import Texts
 

@@ -1,41 +1,33 @@
-"""`tasklore story example`: the story that comes with Tasklore, as a folder of one's own."""
+"""`tasklore story example`: copy the story that comes with Tasklore."""
 
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+import shutil
 from pathlib import Path
 
 from contracts.errors import InvalidInput
 from tasklore.pipeline.lines import counted
 from tasklore.render.screen import printable, say
 
+_INSTALLED = Path(__file__).with_name("lighthouse")
+#: The folder of the story: in a wheel beside this module, in a checkout among the examples.
+FOLDER = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[2] / "examples" / "lighthouse"
+
 
 def copy_into(folder: Path) -> None:
-    """Write the example story into *folder*, which is made when it is not there, and say what to do with it.
+    """Copy the example story into *folder*, which is made when it does not exist, and print the next commands.
 
     Raises:
-        InvalidInput: something is in *folder* already, or it cannot be written to.
+        InvalidInput: *folder* is not empty, or it cannot be written to.
     """
     folder = folder.expanduser()
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InvalidInput(f"DIR {str(folder)!r} is not empty; name a folder that is new or empty")
-        count = _copy(files("tasklore") / "example_story", folder)
-    except OSError as error:
-        msg = f"DIR {str(folder)!r} cannot be written to ({error.strerror or error}); name another one"
+        shutil.copytree(FOLDER, folder, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    except (OSError, shutil.Error) as error:
+        msg = (
+            f"DIR {str(folder)!r} cannot be written to ({getattr(error, 'strerror', None) or error}); name another one"
+        )
         raise InvalidInput(msg) from error
     shown = printable(str(folder))
-    print(f"{counted(count, 'file')} in {shown}")
+    print(f"{counted(sum(one.is_file() for one in FOLDER.rglob('*')), 'file')} in {shown}")
     say(f"look it over with `tasklore story check {shown}`, then `tasklore analysis run {shown} --all`")
-
-
-def _copy(source: Traversable, target: Path) -> int:
-    """Copy the folder *source* to *target*, and return how many files that were; files of Python are no part of it."""
-    target.mkdir(parents=True, exist_ok=True)
-    count = 0
-    for one in sorted(source.iterdir(), key=lambda one: one.name):
-        if one.is_dir():
-            count += _copy(one, target / one.name) if not one.name.startswith(("_", ".")) else 0
-        elif not one.name.endswith((".py", ".pyc")):
-            (target / one.name).write_bytes(one.read_bytes())
-            count += 1
-    return count

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from contracts.analysis.stories import Entity
-from supervisor.pipelines.problems import nearest
+from supervisor.pipelines.declaration.problems import nearest
 from tasklore.story.entities import EntityFile
 from tasklore.story.problems import Findings
 

@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from contracts.errors import InvalidInput
 from contracts.faults import complaint_of
 from quantities.amounts.spellings import shown
-from supervisor.pipelines.problems import Place, known_ones
+from supervisor.pipelines.declaration.problems import Place, known_ones
 
 #: How an item of each list is called.
 ITEMS = {"memories": "memory", "threads": "thread", "facts": "fact", "bonds": "bond", "tiers": "tier"}

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from contracts.analysis.background import KnownFact
 from contracts.analysis.stories import Relations, StoryMemory, StoryPart, StorySettings, StoryThread
-from supervisor.pipelines.problems import Place
-from supervisor.pipelines.toml_lines import lines_of
+from supervisor.pipelines.declaration.problems import Place
+from supervisor.pipelines.declaration.toml_lines import lines_of
 from tasklore.story.problems import remarks_in, toml_remark
 from tasklore.story.texts import Texts
 

@@ -16,7 +16,6 @@ import nats.errors
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-import tasklore
 from contracts import subjects
 from contracts.analysis.document import AnalysisDocument, read_document
 from contracts.analysis.stories import StoryBase, StoryResponse
@@ -24,10 +23,10 @@ from contracts.messages import AnalysisReply, AnalysisRequest
 from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
 from runtime.servers.embedded import EmbeddedServers
+from tasklore.story.example import FOLDER
 from tasklore.story.files import read_response, read_story, responses_in
 from tests.acceptance.house import House, Served
 
-FOLDER = Path(tasklore.__file__).parent / "example_story"
 AGENTS = "workers.agents.story"
 STORY = "lighthouse"
 #: Seconds for whatever is waited for: far above what it takes on a busy machine.

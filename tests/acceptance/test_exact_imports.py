@@ -81,7 +81,7 @@ async def outcomes(program: Outside) -> list[str]:
 
 async def keys_in(memory: LongTermMemory) -> set[str]:
     """Return the key of every entry."""
-    return {entry.key async for entry in memory.long_term.entries()}
+    return {entry.key async for entry in memory.entries()}
 
 
 @asynccontextmanager

@@ -22,13 +22,14 @@ from deploy.privileges.__main__ import DEPLOY as SHIPPED
 from deploy.privileges.__main__ import generated
 from deploy.privileges.nats_accounts import nats_accounts
 from deploy.privileges.roles import Cast, Role
-from memory import keys, scripts
+from memory import keys
 from memory.command_batch import Exchange
 from memory.documents.kinds import Kinds
 from memory.documents.storage.reader import DocumentReader
 from memory.functions import load_functions
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Cancelled, Ended, Run
+from memory.long_term import scripts as long_term_scripts
 from memory.stories.store import StoryStore
 from runtime.access import Access, inbox_prefix
 from runtime.messaging.refusals import Refusal, read_refusal
@@ -252,8 +253,8 @@ async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
         assert isinstance(await ledger.cancel("acl", 1, "enough"), Cancelled)
         assert await ledger.finish("acl", 1, "cancelled", b"{}") is None
         entry, flight = "tl:ltm:{BudgetTrackerAgent}:v1.1:check", "tl:flight:{BudgetTrackerAgent}:x"
-        assert await exchange.run([("FCALL", scripts.LEASE, 2, flight, entry, "t", 1000, "0")]) == [-1]
-        assert await exchange.run([("FCALL", scripts.RELEASE, 1, flight, "t", keys.FLIGHTS)]) == [1]
+        assert await exchange.run([("FCALL", long_term_scripts.LEASE, 2, flight, entry, "t", 1000, "0")]) == [-1]
+        assert await exchange.run([("FCALL", long_term_scripts.RELEASE, 1, flight, "t", keys.FLIGHTS)]) == [1]
         # What it reads of others it reads by functions that write nothing.
         assert (await DocumentReader(client, Kinds.load(), deadline_s=PATIENCE_S).snapshot("ann")).user_id == "ann"
         with pytest.raises(UnknownStory):

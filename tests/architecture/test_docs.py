@@ -23,8 +23,8 @@ from memory.sessions.fake import FakeSessions
 from runtime.documents import CHANNELS
 from runtime.messaging.streams import Sizes, stream_configurations
 from runtime.servers.embedded import EmbeddedServers
-from supervisor.pipelines.checks import problems_of, problems_with
-from supervisor.pipelines.files import described, read_pipeline
+from supervisor.pipelines.declaration.checks import problems_of, problems_with
+from supervisor.pipelines.declaration.files import described, read_pipeline
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House
 from tests.architecture.tree import ROOT

@@ -198,7 +198,7 @@ class FakePipelineRuns:
         )
         if restart:
             kept.record = replace(
-                kept.record, state="running", run=record.run + 1, began_ms=self._now_ms(), wish=None, error=""
+                kept.record, state="running", run=record.run + 1, began_ms=self._now_ms(), cancel_reason=None, error=""
             )
             kept.due_since_ms, kept.lapses, kept.claimed_by = self._now_ms(), 0, None
             self._outcomes.pop(session_id, None)
@@ -223,18 +223,18 @@ class FakePipelineRuns:
         """Return what `end` was told, or None."""
         return self._outcomes.get(session_id)
 
-    async def wish_cancelled(self, session_id: str, reason: str) -> bool:
+    async def request_cancel(self, session_id: str, reason: str) -> bool:
         """Note why a running one is to be cancelled."""
         kept = self._runs.get(session_id)
         if kept is None or kept.record.state != "running":
             return False
-        kept.record = replace(kept.record, wish=kept.record.wish or reason)
+        kept.record = replace(kept.record, cancel_reason=kept.record.cancel_reason or reason)
         return True
 
-    async def wish(self, session_id: str) -> str | None:
+    async def cancel_reason(self, session_id: str) -> str | None:
         """Return why it is to be cancelled, or None."""
         kept = self._runs.get(session_id)
-        return None if kept is None else kept.record.wish
+        return None if kept is None else kept.record.cancel_reason
 
     async def note_seen(self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]) -> bool:
         """Keep what *phase* read beside the session."""
@@ -281,7 +281,7 @@ class FakePipelineRuns:
                 kept.tasks[phase] = ""
                 failed = replace(known, status="failed", ended_ms=now, error_type=error_type, error=error)
                 self._update(kept, phase, failed)
-        kept.record = replace(kept.record, state=state, error=error, wish=None, updated_ms=now)
+        kept.record = replace(kept.record, state=state, error=error, cancel_reason=None, updated_ms=now)
 
     def _update(self, kept: _Kept, phase: str, state: PhaseState) -> None:
         phases = kept.record.phases | {phase: state}

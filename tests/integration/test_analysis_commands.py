@@ -37,7 +37,7 @@ from tests.servers import PATIENCE_S
 
 SUPERVISOR = "AnalysisCommands"
 STORY = "quay"
-EXAMPLE = Path(__file__).parents[1] / "unit" / "analysis" / "example.json"
+EXAMPLE = Path(__file__).parents[1] / "unit" / "tasklore" / "analysis" / "example.json"
 BODY = json.loads(EXAMPLE.read_text("utf-8"))
 
 Answer = Callable[[AnalysisRequest], "AnalysisReply | None"]

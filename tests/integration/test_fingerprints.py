@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.fingerprints import Fingerprints, Look
+from supervisor.pipelines.declaration.fingerprints import Fingerprints, Look
 
 #: Seconds that a look may take here, and those for what takes none on a busy machine.
 LOOK_S, PATIENCE_S = 2.0, 60.0
@@ -97,7 +97,7 @@ async def test_a_child_that_does_not_answer_is_killed(
     fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a disk that is away; whoever asks next gets another one."""
-    monkeypatch.setattr("supervisor.pipelines.fingerprints._LATE_S", -1.0)
+    monkeypatch.setattr("supervisor.pipelines.declaration.fingerprints._LATE_S", -1.0)
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
     [child] = fingerprints._idle
     os.kill(child.pid, 19)
@@ -105,7 +105,7 @@ async def test_a_child_that_does_not_answer_is_killed(
         await took(fingerprints, str(allowed), "own.py")
     async with asyncio.timeout(PATIENCE_S):
         assert await child.wait() == -9
-    monkeypatch.setattr("supervisor.pipelines.fingerprints._LATE_S", PATIENCE_S)
+    monkeypatch.setattr("supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S)
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
 
 
@@ -120,7 +120,7 @@ async def test_a_child_that_was_killed_while_it_waited_is_not_asked(fingerprints
 
 async def test_users_take_turns(fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks for a hundred long looks has one at a time; another's is taken beside it."""
-    monkeypatch.setattr("supervisor.pipelines.fingerprints._LATE_S", PATIENCE_S)
+    monkeypatch.setattr("supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S)
     await took(fingerprints, str(allowed), "own.py", user_id="ada")
     [child] = fingerprints._idle
     os.kill(child.pid, 19)

@@ -12,7 +12,7 @@ from redis.cluster import key_slot
 from redis.exceptions import ResponseError
 
 from contracts.errors import Forbidden, MemoryUnavailable
-from memory import keys, scripts
+from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Exchange
 from memory.conversations import scripts as inbox_scripts
@@ -20,7 +20,7 @@ from memory.documents.storage import scripts as document_scripts
 from memory.functions import load_functions
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Run
-from memory.long_term import neighbour_scripts
+from memory.long_term import scripts as long_term_scripts
 from memory.projects import scripts as project_scripts
 from memory.scripts import LIBRARIES
 from runtime.servers.embedded import ValkeyServer
@@ -36,7 +36,7 @@ ENDLESS: list[tuple[str, list[str], list[Any]]] = [
     (project_scripts.SEARCH, [], [1, "-inf", 10, 10, 0, "", "1e18", -2, 0]),
     (project_scripts.FOLLOW, PROJECT[:3], ["a", "1e18"]),
     (document_scripts.COMMIT, [], ["1e18", 0, 1, 0, "", "", "", "", "", "", "", -4]),
-    (neighbour_scripts.AROUND, [], ["1e18", "1e18", 1]),
+    (long_term_scripts.AROUND, [], ["1e18", "1e18", 1]),
     (inbox_scripts.TAKE, INBOX, [100, 60_000, "t", 10]),
 ]
 
@@ -72,7 +72,7 @@ async def test_functions_outlive_the_server(tmp_path: Path) -> None:
                 await client.set("loaded", 1)
             await _forbid(client)
         async with Redis.from_url(server.url, username="guest", password="guest") as guest:
-            assert await guest.fcall(scripts.RENEW, 1, "tl:flight:{x}", "t", 1) == 0
+            assert await guest.fcall(long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1) == 0
         await server.stop()
 
 
@@ -85,7 +85,7 @@ async def test_who_may_not_load_is_told_who_does(valkey_or_redis: Redis) -> None
         with pytest.raises(Forbidden, match="run `tasklore bootstrap`"):
             await load_functions(guest)
         with pytest.raises(MemoryUnavailable, match="run `tasklore bootstrap`"):
-            await Exchange(guest, PATIENCE_S).run([("FCALL", scripts.RENEW, 1, "tl:flight:{x}", "t", 1)])
+            await Exchange(guest, PATIENCE_S).run([("FCALL", long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1)])
 
 
 async def test_another_error_than_a_wrong_type_removes_nothing(valkey_or_redis: Redis) -> None:

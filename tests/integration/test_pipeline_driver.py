@@ -200,7 +200,7 @@ async def a_scene(servers: EmbeddedServers, folder: Path, **works: Work) -> Asyn
         desks: list[PipelineDesk] = []
         driving = Driving(
             lambda session_id: [desk.look_soon(session_id) for desk in desks] and None,
-            lambda session_id, reason: any(desk.wish(session_id, reason) for desk in desks),
+            lambda session_id, reason: any(desk.cancel(session_id, reason) for desk in desks),
         )
         card = AgentCard(agent_id="A", tasks=tasks, digest="0")
         requests = PipelineRequests(parts, cards=lambda: {"A": card}, driving=driving)

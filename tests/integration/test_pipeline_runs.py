@@ -130,8 +130,8 @@ async def test_what_never_was_is_not_read(runs: Runs) -> None:
     assert await runs.read("never") is None
     assert await runs.claim("never", "s1", LEASE_MS) is None
     assert await runs.due(SUPERVISOR) == []
-    assert not await runs.wish_cancelled("never", "no")
-    assert await runs.wish("never") is None
+    assert not await runs.request_cancel("never", "no")
+    assert await runs.cancel_reason("never") is None
     assert await runs.outcome("never") is None
     assert await runs.seen("never") == {}
     with pytest.raises(UnknownSession, match="never"):
@@ -569,15 +569,15 @@ async def test_a_failed_or_skipped_correction_replaces_nothing(runs: Runs) -> No
 async def test_a_running_one_can_be_wished_cancelled(runs: Runs) -> None:
     """The first reason counts, and a resumed run forgets it."""
     fence = await driven(runs)
-    assert await runs.wish(RUN) is None
-    assert await runs.wish_cancelled(RUN, "too late")
-    assert await runs.wish_cancelled(RUN, "too dear")
-    assert await runs.wish(RUN) == (await known(runs)).wish == "too late"
+    assert await runs.cancel_reason(RUN) is None
+    assert await runs.request_cancel(RUN, "too late")
+    assert await runs.request_cancel(RUN, "too dear")
+    assert await runs.cancel_reason(RUN) == (await known(runs)).cancel_reason == "too late"
     assert await runs.end(RUN, fence, "cancelled", b"{}", keep=False, error="too late")
-    assert not await runs.wish_cancelled(RUN, "again")
+    assert not await runs.request_cancel(RUN, "again")
     record = await runs.reset_phases(RUN, {}, restart=True)
     assert record is not None
-    assert record.wish is None
+    assert record.cancel_reason is None
 
 
 async def test_what_a_phase_saw_is_kept_until_it_is_reset(runs: Runs) -> None:
@@ -641,7 +641,7 @@ async def test_the_fake_does_whatever_the_store_does(valkey_or_redis: Redis, see
 async def _seen_of(runs: Runs) -> object:
     """Return all that can be seen of the run but times and numbers."""
     record = await runs.read(RUN)
-    rest = await runs.outcome(RUN), await runs.wish(RUN), await runs.seen(RUN), await runs.due(SUPERVISOR)
+    rest = await runs.outcome(RUN), await runs.cancel_reason(RUN), await runs.seen(RUN), await runs.due(SUPERVISOR)
     if record is None:
         return rest
     phases = {name: replace(state, since_ms=None, ended_ms=None) for name, state in record.phases.items()}
@@ -719,7 +719,7 @@ async def end(runs: Runs, fence: int, phase: str, _task: str, keep: bool) -> obj
 
 async def wish(runs: Runs, _fence: int, _phase: str, task: str, _keep: bool) -> object:
     """Ask for its end."""
-    return await runs.wish_cancelled(RUN, task)
+    return await runs.request_cancel(RUN, task)
 
 
 async def note(runs: Runs, fence: int, phase: str, task: str, _keep: bool) -> object:

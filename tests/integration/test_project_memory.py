@@ -341,7 +341,7 @@ async def fill(memory: Store) -> None:
 _APPENDS = """
 import asyncio, sys
 from memory.projects.project import ProjectMemory
-from runtime import valkey
+from runtime.servers import valkey
 
 async def main():
     async with valkey.connect(sys.argv[1], deadline_s=30.0) as client:

@@ -47,7 +47,7 @@ while True:
     time.sleep(0.1)
 """
 BUSY_THREAD = """
-from tasklore import serving
+from tasklore.up import serve as serving
 serving.LEAVE_S = 1.0
 
 async def main():

@@ -15,6 +15,7 @@ import asyncio
 import json
 import re
 import sys
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -216,13 +217,21 @@ def _mentions(fact: Fact, words: Sequence[str]) -> bool:
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
-    """Tell whether one of *words* stands in *text*; what is short or has digits as a whole word."""
-    told = text.casefold()
-    for word in (word.strip().casefold() for word in words):
-        is_whole = len(word) < 4 or any(map(str.isdigit, word))
-        if (re.search(rf"(?<!\w){re.escape(word)}(?!\w)", told) is not None) if is_whole else word in told:
-            return True
-    return False
+    """Return whether one of *words* stands in *text*: digits as a whole number, a short word as a whole one."""
+    folded = text.casefold()
+    return any(re.search(_pattern(word.strip().casefold()), folded) for word in words)
+
+
+def _pattern(word: str) -> str:
+    """Return what matches *word*: short ASCII words whole, short stems of other languages at the start of a word."""
+    if word.isdecimal():
+        return rf"(?<!\d){word}(?!\d)"
+    if any(unicodedata.name(sign, "").startswith(("CJK", "HIRAGANA", "KATAKANA")) for sign in word):
+        return re.escape(word)
+    is_whole = len(word) < 4 or any(map(str.isdigit, word))
+    if not is_whole:
+        return re.escape(word)
+    return rf"(?<!\w){re.escape(word)}" + (r"(?!\w)" if word.isascii() else "")
 
 
 async def run(people: Sequence[Mapping[str, Any]], out: Path | None) -> Score:

@@ -15,15 +15,15 @@ from contracts.errors import InvalidInput, InvalidParameters
 from contracts.parameters.model import Field, Parameters
 from contracts.pipelines import Input, Phase, Pipeline
 from quantities.amounts import Amount
-from supervisor.pipelines.checks import problems_of
-from supervisor.pipelines.conditions import Condition
-from supervisor.pipelines.files import pipeline_from
-from supervisor.pipelines.graph import Graph, result_keys
+from supervisor.pipelines.declaration.checks import problems_of
+from supervisor.pipelines.declaration.conditions import Condition
+from supervisor.pipelines.declaration.files import pipeline_from
+from supervisor.pipelines.declaration.graph import Graph, result_keys
+from supervisor.pipelines.declaration.references import Reference, keys_read, resolve
+from supervisor.pipelines.declaration.shapes import Shape
+from supervisor.pipelines.declaration.toml_lines import lines_of
+from supervisor.pipelines.declaration.values import misfits
 from supervisor.pipelines.planning import Changes, next_steps, resume_plan, stale_phases
-from supervisor.pipelines.references import Reference, keys_read, resolve
-from supervisor.pipelines.shapes import Shape
-from supervisor.pipelines.toml_lines import lines_of
-from supervisor.pipelines.values import misfits
 from workers.agent import Agent
 from workers.card import card_of
 

@@ -7,19 +7,17 @@ ordinary ones. What is asked to mend them is not counted. Tokens are those of o2
 import asyncio
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
-import tasklore
 from contracts.analysis.stories import StoryResponse
 from memory.rendering.tokens import counter
 from runtime.models.client import _response_format
 from runtime.models.llm import Expense, LlmRole, Reply
+from tasklore.story.example import FOLDER
 from tasklore.story.files import read_response, read_story, responses_in
 from tests.story_reading.stage import Telling
 from workers.agents.story.prose import sentences
 
-FOLDER = Path(tasklore.__file__).parent / "example_story"
 #: Findings of each list, and words of its texts.
 _FINDINGS, _WORDS = 2, 12
 _REASONING = "The scene is set, two people talk, and one of them gives something away. " * 2

@@ -125,6 +125,7 @@ class Attendance:
     def __init__(self) -> None:
         self._all: dict[Name, Attending] = {}
         self._behind: set[Attending] = set()
+        self._is_leaving = False
 
     @asynccontextmanager
     async def turn(self, attending: Attending) -> AsyncIterator[None]:
@@ -133,6 +134,9 @@ class Attendance:
         Raises:
             TaskloreError: why it is not to be waited for any more.
         """
+        if self._is_leaving:
+            # The signal came while its batch was still being recalled.
+            attending.leave()
         try:
             if self._all.setdefault(attending.name, attending) is not attending:
                 self._behind.add(attending)
@@ -171,7 +175,8 @@ class Attendance:
                 attending.replace()
 
     def leave(self) -> None:
-        """Hand back everything that has not begun to run."""
+        """Hand back everything that has not begun to run, and all that still comes."""
+        self._is_leaving = True
         for attending in [*self._all.values(), *self._behind]:
             attending.leave()
 

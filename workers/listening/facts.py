@@ -24,13 +24,14 @@ from memory.documents.storage.commits import Committed
 from memory.documents.storage.store import DocumentStore
 from memory.queues.claims import Claim, Closing, Row
 from memory.queues.queue import PersonalQueue
+from runtime.lease_loop import LeaseLost
 from runtime.metrics import Metrics
 from workers.context.context import Services
 from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.fates import MOST_MODEL_RESTS, Fate, demand_harmless, fate_of
-from workers.listening.rows import LeaseLost, Unreadable
+from workers.listening.rows import Unreadable
 from workers.listening.rulings import closings_of
 from workers.listening.runs import contained
 from workers.listening.tracing import Ruling

@@ -1,10 +1,6 @@
-"""What the loops of this room need of the table of waiting rows, of the documents' store and of whoever counts."""
+"""What keeps a row from being worked on."""
 
 from contracts.errors import TaskloreError
-
-
-class LeaseLost(TaskloreError):
-    """The rows are somebody else's by now, or will be: stop, whatever comes of this run is refused."""
 
 
 class Unreadable(TaskloreError):

@@ -21,6 +21,7 @@ from contracts.errors import MemoryUnavailable, TaskloreError
 from contracts.messages import ChatTurn, Fact
 from memory.queues.claims import Claim, Closing, Row
 from memory.queues.queue import PersonalQueue
+from runtime.lease_loop import LeaseLost
 from runtime.messaging.outbox import Outbox
 from runtime.metrics import Metrics
 from workers.context.context import Services
@@ -30,7 +31,7 @@ from workers.listening.debounce import Hurries, Patience, Unhurried, Waiting
 from workers.listening.declaration import Listener
 from workers.listening.fates import demand_harmless, fate_of, is_outage
 from workers.listening.lessons import Lesson, read_lesson
-from workers.listening.rows import LeaseLost, Unreadable
+from workers.listening.rows import Unreadable
 from workers.listening.runs import contained
 from workers.listening.tracing import listening
 from workers.listening.values import TurnBatch, TurnFacts

@@ -8,9 +8,9 @@ from pydantic import BaseModel
 
 from contracts.errors import LlmError, LlmRefused, LlmTimeout
 from contracts.messages import CompletionReport
-from supervisor.pipelines.checks import problems_of, problems_with
-from supervisor.pipelines.files import read_pipeline
-from supervisor.pipelines.graph import Graph
+from supervisor.pipelines.declaration.checks import problems_of, problems_with
+from supervisor.pipelines.declaration.files import read_pipeline
+from supervisor.pipelines.declaration.graph import Graph
 from workers.card import card_of
 from workers.loading import load_agents
 from workers.testing import AgentKit, run_task

@@ -4,16 +4,14 @@ import re
 from collections.abc import Iterable
 from datetime import date
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-import tasklore
 from contracts.analysis.stories import StoryBase, StoryResponse
 from memory.rendering.tokens import counter
+from tasklore.story.example import FOLDER
 from tasklore.story.files import look_at_story, read_response, read_story, responses_in
 
-FOLDER = Path(tasklore.__file__).parent / "example_story"
 _TABLES = ("memories.toml", "threads.toml", "knowledge.toml", "relationships.toml")
 #: Names of people and places in stories that are not ours.
 _STRANGERS = ("Marcus", "Lily", "Thompson", "Mitchell", "Rodriguez", "Coffee Corner", "Morrison")

@@ -212,11 +212,14 @@ class AwayMemory(FakeLongTermMemory):
         super().__init__()
         self.is_away = False
         self.asked: list[int] = []
+        self.answers_when = asyncio.Event()
+        self.answers_when.set()
         self._order = order
 
     async def recall_many(self, entry_keys: Any) -> Any:
         """Answer, unless away."""
         self.asked.append(len(entry_keys))
+        await self.answers_when.wait()
         if self.is_away:
             raise MemoryUnavailable("away")
         return await super().recall_many(entry_keys)

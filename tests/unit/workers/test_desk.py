@@ -88,6 +88,19 @@ async def test_a_later_result_than_the_ledgers_is_refused_and_counted(office: Of
     assert len(office.line.settled) == 1
 
 
+async def test_a_task_whose_memory_is_being_asked_when_the_worker_leaves_is_handed_back(office: Office) -> None:
+    """It has not begun to run; waiting for another's answer, it would hold the worker for its whole grace period."""
+    office.memory.answers_when.clear()
+    work = asyncio.create_task(office.work(a_task(), a_task(task="mutter", task_id="t2")))
+    while not office.memory.asked:  # noqa: ASYNC110 - the loop's own turns
+        await asyncio.sleep(0)
+    office.desk.leave()
+    office.memory.answers_when.set()
+    await work
+    assert (office.runs, office.post.stored) == ([], [])
+    assert [pause_s for _, pause_s in office.line.handed_back] == [0.0, 0.0]
+
+
 async def test_without_the_memory_a_task_is_computed_and_says_so(office: Office) -> None:
     """Nothing waits for what is only an optimisation."""
     office.memory.is_away = True

@@ -5,14 +5,14 @@ What words mean is no question here. A fault is worded for the model, which may 
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
 from memory.documents.entries import Entry, home_of, reference_of
 from memory.documents.kinds import Kinds
-from memory.grounding import fold_digits, locate, numbers_in
+from memory.grounding import locate, numbers_in
 from quantities.numerals import find_amounts
 from workers.agents.switchboard.answer import DURABILITIES, RELATIONS, SAID, HeardFact
 from workers.agents.switchboard.prompt import Scene
@@ -29,8 +29,9 @@ _NAMING = frozenset(("ends", "forget", "same"))
 
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:T.*)?\Z")
 _WORDS = re.compile(r"[^\W_]+")
-#: Words that a statement may have of its own: "You love ..., which your ... made".
-_OWN_WORDS = 4
+#: Words that a statement may have of its own: a few in any, of a longer one three in five, and at most these: "You love
+#: ..., which your ... made". Where words are not spaced, pairs of signs are counted.
+_OWN_FEW, _OWN_WORDS, _OWN_PAIRS = 4, 8, 20
 #: Letters by which two words are held for forms of one.
 _STEM = 3
 
@@ -93,11 +94,18 @@ class Checker:
         return Checked(heard, self._text_of(heard, named), quotation, *days, references)
 
     def says_too_much(self, heard: HeardFact, named: Sequence[Entry | str] = ()) -> bool:
-        """Tell whether the statement has numbers, or many words, that were neither said nor shown."""
+        """Return whether the statement has numbers, or many words, that were neither said nor shown.
+
+        The day of the turns and the days of the fact are shown, too.
+        """
         said = "\n".join([self._scene.text, *(one.text for one in named if isinstance(one, Entry))])
-        days = f"{heard.valid_from} {heard.until}"
-        is_counted = _digits(heard.statement) <= _digits(said) | _digits(days)
-        return not is_counted or len(_stems(heard.statement) - _stems(said)) > _OWN_WORDS
+        days = self._scene.today, _day(heard.valid_from, is_last=False), _day(heard.until, is_last=True)
+        grounded = _amounts(said) | _parts(days)
+        if any(n.readings and grounded.isdisjoint(n.readings) for n in numbers_in(heard.statement)):
+            return True
+        stems = _stems(heard.statement)
+        most = _OWN_PAIRS if any(map(_is_unspaced, _WORDS.findall(heard.statement))) else _OWN_WORDS
+        return len(stems - _stems(said)) > min(most, max(_OWN_FEW, len(stems) * 3 // 5))
 
     def _text_of(self, heard: HeardFact, named: Sequence[Entry | str]) -> str:
         """Return the statement, or what is grounded alone where it says too much."""
@@ -185,8 +193,7 @@ class Checker:
         """Yield numbers and words of value and subject that were neither said nor shown."""
         entries = [one for one in named if isinstance(one, Entry)]
         said = "\n".join([self._scene.text, *(f"{one.subject} {one.text}" for one in entries)])
-        shown = {part for day in days if day is not None for part in map(Decimal, (day.year, day.month, day.day))}
-        grounded = shown | _amounts(said)
+        grounded = _parts(days) | _amounts(said)
         for number in numbers_in(heard.value):
             if number.readings and grounded.isdisjoint(number.readings):
                 written = heard.value[number.start : number.end]
@@ -223,6 +230,11 @@ def _day(said: str, *, is_last: bool) -> date | None:
         return None
 
 
+def _parts(days: Iterable[date | None]) -> set[Decimal]:
+    """Return years, months and days of *days* as numbers."""
+    return {Decimal(part) for day in days if day is not None for part in (day.year, day.month, day.day)}
+
+
 def _last_of_month(first: date) -> date:
     following = date(first.year + first.month // 12, first.month % 12 + 1, 1)
     return date.fromordinal(following.toordinal() - 1)
@@ -243,10 +255,6 @@ def _stems(text: str) -> set[str]:
         elif len(word) >= _STEM and not word.isdecimal():
             stems.add(word[:_STEM])
     return stems
-
-
-def _digits(text: str) -> set[str]:
-    return set(re.findall(r"\d+", fold_digits(text)))
 
 
 def _plain(text: str) -> str:

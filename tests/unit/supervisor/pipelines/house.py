@@ -29,10 +29,10 @@ from memory.sessions.pipeline_records import EndState, NewRun, PhaseState, RunRe
 from memory.sessions.session import NewEntry
 from runtime.metrics import Metrics
 from supervisor.cancellation import Cancelling
+from supervisor.pipelines.declaration.fingerprint_child import answer
+from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.driver import Drive
-from supervisor.pipelines.fingerprint_child import answer
-from supervisor.pipelines.fingerprints import Fingerprints
 from supervisor.pipelines.live import Parts
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from tests.fakes.pipeline_runs import FakePipelineRuns

@@ -83,7 +83,7 @@ async def test_nobody_has_so_many_runs_that_others_wait(tmp_path: Path, monkeypa
 
 async def test_a_run_begins_as_soon_as_the_desk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at the next look, which is in an hour."""
-    monkeypatch.setattr("supervisor.pipelines.desk.LOOK_S", 3600.0)
+    monkeypatch.setattr("runtime.lease_loop.LOOK_S", 3600.0)
     house = House(tmp_path, echo=echo)
     looks: list[str] = []
     due = house.runs.due
@@ -173,7 +173,7 @@ async def test_a_session_that_cannot_be_read_ends_no_other_run(tmp_path: Path) -
         asked.set()
         return b"\xff".decode()
 
-    house.runs.wish = unreadable  # type: ignore[method-assign]
+    house.runs.cancel_reason = unreadable  # type: ignore[method-assign]
     async with at_work(house.desk(lease_s=0.3)):
         await asked.wait()
         await until(lambda: house.office.runs["one"] >= 2)
@@ -188,7 +188,7 @@ async def test_a_wish_in_the_store_is_heard_with_a_renewal(tmp_path: Path) -> No
     await house.begin(a_pipeline(a_phase("one", "wait")))
     async with at_work(house.desk(lease_s=0.3)):
         await wait.begun.wait()
-        await house.runs.wish_cancelled("s1", "enough")
+        await house.runs.request_cancel("s1", "enough")
         assert (await the_end(house))["state"] == "cancelled"
         assert list(house.office.cancelled.values()) == ["enough"]
 

@@ -12,8 +12,8 @@ import pytest
 from contracts.errors import MemoryUnavailable
 from contracts.pipelines import Input
 from memory.sessions.pipeline_records import RunRecord
+from runtime.lease_loop import LeaseLost
 from supervisor.pipelines.driver import Drive
-from supervisor.pipelines.live import LeaseLost
 from tests.unit.supervisor.pipelines.house import House, a_chain, a_phase, a_pipeline, echo, until
 
 
@@ -378,7 +378,7 @@ async def test_a_wish_that_comes_when_all_is_through_cancels_nothing(tmp_path: P
     settle = house.runs.settle_phase
 
     async def wish_then_settle(*given: Any, **told: Any) -> bool:
-        drive.wish("too late")
+        drive.cancel("too late")
         return await settle(*given, **told)
 
     house.runs.settle_phase = wish_then_settle  # type: ignore[method-assign]
@@ -402,7 +402,7 @@ async def test_a_wish_cancels_what_runs_for_good_and_ends_the_run(tmp_path: Path
     drive = Drive(house.parts, "s1", await house.claim())
     running = asyncio.create_task(drive.run())
     await until(lambda: house.office.runs["two"])
-    drive.wish("no longer wanted")
+    drive.cancel("no longer wanted")
     await running
     record = await the(house)
     assert record.state == "cancelled"

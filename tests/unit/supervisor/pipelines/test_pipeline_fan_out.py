@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from contracts.pipelines import MOST_ITEMS, Phase, Pipeline
-from supervisor.pipelines.checks import problems_of
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.driver import Drive
 from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline, until
 
@@ -188,8 +188,8 @@ async def test_a_wish_cancels_what_is_under_way(tmp_path: Path) -> None:
     drive = Drive(house.parts, "s1", fence)
     driving = asyncio.create_task(drive.run())
     await until(lambda: reader.at_once == 4)
-    await house.runs.wish_cancelled("s1", "enough")
-    drive.wish("enough")
+    await house.runs.request_cancel("s1", "enough")
+    drive.cancel("enough")
     await driving
     assert sum(reader.read.values()) == 4
     assert set(house.office.cancelled.values()) == {"enough"}

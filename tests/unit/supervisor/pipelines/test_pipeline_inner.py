@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from contracts.pipelines import Input, Phase, Pipeline
-from supervisor.pipelines.checks import all_problems, problems_of
+from supervisor.pipelines.declaration.checks import all_problems, problems_of
+from supervisor.pipelines.declaration.files import read_pipeline
 from supervisor.pipelines.driver import Drive
-from supervisor.pipelines.files import read_pipeline
 from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline, until
 
 INNER = Pipeline(
@@ -147,11 +147,11 @@ async def test_a_wish_cancels_the_inner_run(tmp_path: Path) -> None:
     drive = Drive(house.parts, "s1", await house.claim())
     driving = asyncio.create_task(drive.run())
     await until(lambda: sum(office.judged.values()) == 1)
-    await house.runs.wish_cancelled("s1", "enough")
-    drive.wish("enough")
+    await house.runs.request_cancel("s1", "enough")
+    drive.cancel("enough")
     await driving
     inner = [name for name in house.runs._runs if name != "s1"]
-    assert [await house.runs.wish(name) for name in inner] == ["enough"]
+    assert [await house.runs.cancel_reason(name) for name in inner] == ["enough"]
 
 
 async def test_a_secret_stays_one_inside(tmp_path: Path) -> None:

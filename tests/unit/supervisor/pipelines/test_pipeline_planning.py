@@ -6,7 +6,7 @@ import pytest
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Phase, Pipeline
-from supervisor.pipelines.graph import Graph
+from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.planning import (
     Changes,
     ResumePlan,

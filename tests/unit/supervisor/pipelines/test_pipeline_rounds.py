@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from contracts.pipelines import Phase, Pipeline
-from supervisor.pipelines.checks import problems_of
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.driver import Drive
 from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline, until
 

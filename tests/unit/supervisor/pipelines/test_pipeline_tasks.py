@@ -9,7 +9,7 @@ from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.cards import CardIndex
 from supervisor.pipelines.as_tasks import agent_card, read_pipelines
-from supervisor.pipelines.checks import all_problems
+from supervisor.pipelines.declaration.checks import all_problems
 from tasklore.pipeline.sources import known_names, read_source
 
 PHASE = Phase(name="one", agent="A", task="echo")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from contracts.messages import CompletionReport
-from supervisor.pipelines.checks import problems_of, problems_with
-from supervisor.pipelines.files import described, read_pipeline
+from supervisor.pipelines.declaration.checks import problems_of, problems_with
+from supervisor.pipelines.declaration.files import described, read_pipeline
 from workers import Agent, Context
 from workers.agents.repository.cycles import knots, way_round
 from workers.agents.repository.modules import Modules

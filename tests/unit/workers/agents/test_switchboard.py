@@ -97,6 +97,26 @@ async def test_a_fact_of_a_model_is_kept_with_all_that_it_says() -> None:
     assert fact.extracted_by not in ("", "rules")
 
 
+@pytest.mark.parametrize(
+    ("said", "value", "statement", "kept"),
+    [
+        ("my son is nine", "nine", "Your son is 9 in November 2026", "Your son is 9 in November 2026"),
+        ("my son is nine", "nine", "Your son is 9, born in 2017", "people.facts: nine"),
+        ("右膝が悪いから坂道なしで", "右膝が悪い", "あなたは右膝が悪いです。", "あなたは右膝が悪いです。"),
+        ("my son is nine", "nine", "Your son pays Ana rent for that flat near Leith docks", "people.facts: nine"),
+    ],
+)
+async def test_a_statement_is_kept_when_its_numbers_and_words_were_said_or_shown(
+    said: str, value: str, statement: str, kept: str
+) -> None:
+    """The day of the turn counts as shown; otherwise category and value stand for the statement."""
+    answer = heard(
+        loves_sushi(statement=statement, category="people.facts", value=value, quotation=said, subject=value[:3])
+    )
+
+    assert [fact.text for fact in await Bench(answer, answer).facts(said)] == [kept]
+
+
 async def test_turns_of_one_batch_share_one_question() -> None:
     """And each has its own facts, under ids of its own."""
     vegan = loves_sushi(statement="You are vegan", category="food.diets", value="vegan", quotation="I am vegan", turn=2)

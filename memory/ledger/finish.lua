@@ -1,0 +1,26 @@
+-- Stores the report of a generation, once; a cancellation that was asked for goes before another report.
+-- KEYS: task, ended
+-- ARGV: generation, status, report, keep_ms, user or nothing, 1 to replace a report that is there
+-- Returns: nil: it counts; the earlier report; {reason}: it is to be cancelled
+-- include read_report
+if stored then
+  if stored == ARGV[3] then return false end
+  redis.call('HINCRBY', key, 'refused' .. g, 1)
+  if ARGV[6] ~= '1' then return stored end
+  redis.pcall('HINCRBY', KEYS[2], redis.call('HGET', key, 'state' .. g) or '', -1)
+end
+if wish and ARGV[2] ~= 'cancelled' and ARGV[6] ~= '1' then return {wish} end
+local counted = redis.pcall('HINCRBY', KEYS[2], ARGV[2], 1)
+if type(counted) == 'table' then
+  if not string.find(counted.err, '^WRONGTYPE ') then return counted end
+  redis.call('DEL', KEYS[2])
+  redis.call('HINCRBY', KEYS[2], ARGV[2], 1)
+end
+-- What only a run needs goes first: a hash that is empty then is made anew, without the room that its fields took.
+redis.call('HDEL', key, 'state' .. g, 'report' .. g, 'worker' .. g, 'started_at' .. g, 'leased_until' .. g,
+  'due_at' .. g, 'attempts' .. g, 'alone' .. g, 'token' .. g, 'crashes_alone' .. g, 'excused' .. g)
+if ARGV[2] ~= 'failed' then redis.call('HDEL', key, 'assignment' .. g, 'trace' .. g) end
+redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
+if ARGV[5] and ARGV[5] ~= '' then redis.call('HSET', key, 'user', ARGV[5]) end
+redis.call('PEXPIRE', key, ARGV[4])
+return false

@@ -1,0 +1,11 @@
+-- Renews the lease of a run.
+-- KEYS: task
+-- ARGV: generation, worker, lease_ms
+-- Returns: 1: done; 0: it ended; -1: another worker's
+local key, g = KEYS[1], ':' .. ARGV[1]
+local last = redis.call('HMGET', key, 'worker' .. g, 'leased_until' .. g)
+if last[1] ~= ARGV[2] then return last[1] and -1 or 0 end
+if not last[2] then return 0 end
+-- include now
+redis.call('HSET', key, 'leased_until' .. g, string.format('%.0f', now + tonumber(ARGV[3])))
+return 1

@@ -1,0 +1,19 @@
+"""The Lua of the ledger, each script with one hash tag, FINISH with a second key of the same slot.
+
+Each may be sent again when its reply was lost: only the count of refused reports can then count twice.
+"""
+
+from pathlib import Path
+
+from memory.scripts import load
+
+_HERE = Path(__file__).parent
+
+BEGIN = load(_HERE, "begin", "refuse")
+HOLD = load(_HERE, "hold", "finish")
+RELEASE_RUN = load(_HERE, "release_run", "finish")
+PARK = load(_HERE, "park", "refuse")
+FINISH = load(_HERE, "finish", "refuse")
+CANCEL = load(_HERE, "cancel", "refuse")
+ONCE = load(_HERE, "once", "refuse")
+ACCEPT = load(_HERE, "accept", "refuse")

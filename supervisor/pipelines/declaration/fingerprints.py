@@ -1,0 +1,128 @@
+"""Fingerprints of what pipelines read: taken in child processes, one at a time for each user, and within a budget.
+
+Which folders and patterns are looked at is a client's word. So nothing of it is done here: a disk that does not answer,
+or a pattern that takes for ever, occupies a child, which is killed.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from contracts.errors import InvalidInput
+from supervisor.pipelines.declaration.watching import over_budget
+
+#: Children at once: they share a disk and leave processors to who serves.
+_AT_ONCE = 4
+#: Seconds for a child to start and to answer, beyond what looking may take.
+_LATE_S = 5.0
+#: Seconds for a child that was killed to be gone.
+_END_S = 1.0
+#: Bytes of one answer: 20,000 marks are some 2 MB.
+_LONGEST = 16 * 1024 * 1024
+
+#: Patterns of a phase, and marks that are known of its files.
+Look = tuple[Sequence[str], Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """The marks of each look by name of the file, and for each glob the first changed path that fits it, if any."""
+
+    marks: list[dict[str, str]] = field(default_factory=list)
+    changed: dict[str, str] = field(default_factory=dict)
+
+
+class Fingerprints:
+    """Takes fingerprints below *roots* alone, none when there are none.
+
+    A fingerprint may take so many *files*, bytes (*size*) and *seconds*.
+    """
+
+    def __init__(
+        self, roots: Sequence[Path] = (), *, files: int = 20_000, size: int = 1024**3, seconds: float = 10.0
+    ) -> None:
+        self._roots = [str(root) for root in roots]
+        self._budget = files, size, seconds
+        self._free = asyncio.Semaphore(_AT_ONCE)
+        self._turns: WeakValueDictionary[str | None, asyncio.Lock] = WeakValueDictionary()
+        self._idle: list[Process] = []
+
+    async def take(
+        self,
+        root: str,
+        looks: Sequence[Look] = (),
+        *,
+        user_id: str | None,
+        changed: Sequence[str] = (),
+        globs: Sequence[str] = (),
+    ) -> Fingerprint:
+        """Return the fingerprint of *looks* below *root*, and which of *globs* the files *changed* fit.
+
+        Without any of these, return when *root* may be looked at. One user's are taken one after another.
+
+        Raises:
+            InvalidInput: *root* lies below none of ours, or it takes more than the budget; with field and cure.
+        """
+        if not self._roots:
+            raise InvalidInput(
+                "root: files below it cannot be read here, as TASKLORE_PIPELINE_ROOTS names no folder; name those that "
+                "pipelines may read where the supervisor runs, or leave out `reads_files`"
+            )
+        job = {"root": root, "looks": looks, "changed": changed, "globs": globs}
+        turn = self._turns.setdefault(user_id, asyncio.Lock())
+        async with turn, self._free:
+            told = await self._ask(json.dumps({**job, "roots": self._roots, "budget": self._budget}).encode() + b"\n")
+        if "refused" in told:
+            raise InvalidInput(told["refused"])
+        return Fingerprint(told["marks"], told["changed"])
+
+    async def close(self) -> None:
+        """End the children that wait for work."""
+        while self._idle:
+            child = self._idle.pop()
+            _kill(child)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_END_S):
+                    await child.wait()
+
+    async def _ask(self, job: bytes) -> dict[str, Any]:
+        # One may be gone that waited here: the system ends processes of ours when memory is out.
+        self._idle = [one for one in self._idle if one.returncode is None]
+        child = self._idle.pop() if self._idle else await _start()
+        asked, answers = child.stdin, child.stdout
+        try:
+            async with asyncio.timeout(self._budget[2] + _LATE_S):
+                asked.write(job)  # type: ignore[union-attr]  # it has pipes
+                told: dict[str, Any] = json.loads(await answers.readline())  # type: ignore[union-attr]
+        except (TimeoutError, ValueError) as error:
+            _kill(child)
+            raise over_budget(
+                f"looking at the files took more than {self._budget[2]:g} s, or all memory", "S"
+            ) from error
+        except BaseException:
+            _kill(child)
+            raise
+        self._idle.append(child)
+        return told
+
+
+async def _start() -> Process:
+    command = (sys.executable, "-P", "-m", "supervisor.pipelines.declaration.fingerprint_child")
+    # No secret of ours, and no signal of our terminal.
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, env=environment, limit=_LONGEST, start_new_session=True
+    )
+
+
+def _kill(child: Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        child.kill()

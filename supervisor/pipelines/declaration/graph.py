@@ -1,0 +1,216 @@
+"""Which phase has to wait for which, why, and what follows from that."""
+
+import heapq
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Self
+
+from contracts.errors import InvalidPipeline
+from contracts.pipelines import Phase, Pipeline
+from contracts.session_keys import read_key
+from supervisor.pipelines.declaration.references import keys_read
+
+#: What a phase directly depends on, and the reason in words: "reads 'analysis:results'".
+Edges = dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The phases of a pipeline and what each directly depends on: all that has to be through before it may begin.
+
+    That is what it reads, runs after and corrects. A phase that depends on a corrected one also depends on the
+    correction, so that it never reads what is about to be replaced; unless the correction itself rests on that phase.
+    `order` is topological, and as declared where that leaves a choice; everything else here keeps this order.
+    """
+
+    dependencies: Mapping[str, tuple[str, ...]]
+    order: tuple[str, ...]
+    corrections: Mapping[str, str]
+    _reasons: Mapping[str, Mapping[str, str]]
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> Self:
+        """Return the graph of *pipeline*; phases that it names and does not have are left out.
+
+        Raises:
+            InvalidPipeline: phases wait for each other; the message names all of them in a row.
+            InvalidInput: a reference cannot be read.
+        """
+        return cls.of_phases(pipeline.phases, {phase.name: keys_read(phase) for phase in pipeline.phases})
+
+    @classmethod
+    def of_phases(cls, phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -> Self:
+        """Return the graph of *phases*, each of which reads the entries with its *keys*.
+
+        Raises:
+            InvalidPipeline: as `of` does.
+        """
+        edges = declared_edges(phases, keys)
+        circle = cycle_in(edges)
+        if circle:
+            raise InvalidPipeline([told_cycle(circle, edges)])
+        corrections = {
+            phase.corrects: phase.name for phase in phases if phase.corrects in edges and phase.corrects != phase.name
+        }
+        add_corrections(edges, corrections)
+        order = _ordered(edges)
+        place = {name: n for n, name in enumerate(order)}
+        dependencies = {name: tuple(sorted(edges[name], key=place.__getitem__)) for name in order}
+        return cls(MappingProxyType(dependencies), order, MappingProxyType(corrections), edges)
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The phases that nothing depends on."""
+        needed = {name for upstream in self.dependencies.values() for name in upstream}
+        return tuple(name for name in self.order if name not in needed)
+
+    def dependents(self, phases: Collection[str]) -> tuple[str, ...]:
+        """Return everything that directly or indirectly depends on one of *phases*, without these."""
+        reached = set(phases)
+        for name in self.order:
+            if not reached.isdisjoint(self.dependencies[name]):
+                reached.add(name)
+        return tuple(name for name in self.order if name in reached and name not in phases)
+
+    def ancestors(self, phase: str) -> frozenset[str]:
+        """Return everything that *phase* directly or indirectly depends on."""
+        return frozenset(_above(self.dependencies, phase))
+
+    def replacements(self, phase: str, reader: str | None) -> tuple[str, ...]:
+        """Return the phases that may have replaced what *phase* wrote once *reader* reads it, each correcting the last.
+
+        Without a reader it is the end of the run. The first that is left out by its `when` ends the row.
+        """
+        row: list[str] = []
+        correction = self.corrections.get(phase)
+        while correction is not None and correction != reader:
+            if reader is not None and self._bits[1].get(correction, 0) & self._bits[0].get(reader, 0):
+                break
+            row.append(correction)
+            correction = self.corrections.get(correction)
+        return tuple(row)
+
+    @cached_property
+    def _bits(self) -> tuple[dict[str, int], dict[str, int]]:
+        """A bit for each phase, and those of all that each directly or indirectly depends on."""
+        own = {name: 1 << n for n, name in enumerate(self.order)}
+        above: dict[str, int] = {}
+        for name in self.order:
+            above[name] = 0
+            for upstream in self.dependencies[name]:
+                above[name] |= own[upstream] | above[upstream]
+        return own, above
+
+    def reason(self, phase: str, upstream: str) -> str:
+        """Return why *phase* directly depends on *upstream*, such as "reads 'analysis:results'"."""
+        return self._reasons[phase][upstream]
+
+
+def result_keys(pipeline: Pipeline, graph: Graph) -> tuple[str, ...]:
+    """Return the keys of the entries that are the result of a run: the declared one, or all that the last phases write.
+
+    A corrected phase is named as itself; the session serves what replaced it.
+    """
+    if pipeline.result is not None:
+        return (pipeline.result,)
+    writes = {phase.name: phase.writes for phase in pipeline.phases}
+    return tuple(f"{name}:{data_type}" for name in graph.sinks for data_type in writes[name])
+
+
+def declared_edges(phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -> Edges:
+    """Return what each of *phases* depends on by its own words, given the *keys* that each reads.
+
+    What is not there, and a phase itself, is left out: that is told elsewhere, or is no waiting.
+    """
+    names = {phase.name for phase in phases}
+    edges: Edges = {name: {} for name in names}
+    for phase in phases:
+        reasons = edges[phase.name]
+        for key in keys[phase.name]:
+            reasons.setdefault(read_key(key).phase, f"reads {key!r}")
+        for earlier in phase.after:
+            reasons.setdefault(earlier, f"runs after {earlier!r}")
+        if phase.corrects is not None:
+            reasons.setdefault(phase.corrects, f"corrects {phase.corrects!r}")
+        for name in [name for name in reasons if name not in names or name == phase.name]:
+            del reasons[name]
+    # As declared, for an order that a reader expects.
+    return {phase.name: edges[phase.name] for phase in phases}
+
+
+def add_corrections(edges: Edges, corrections: Mapping[str, str]) -> None:
+    """Make whatever depends on a phase also depend on the phase that corrects it, but for what that one rests on."""
+    for corrected in _ordered(edges):
+        correction = corrections.get(corrected)
+        if correction is None:
+            continue
+        above = {correction, *_above(edges, correction)}
+        for name, reasons in edges.items():
+            if corrected in reasons and name not in above:
+                reasons.setdefault(correction, f"{reasons[corrected]}, which {correction!r} corrects")
+
+
+def told_cycle(circle: tuple[str, ...], edges: Edges) -> str:
+    """Return the sentence about *circle*, what each of its phases waits for, and the cure."""
+    steps = ", ".join(f"{name!r} {edges[name][following]}" for name, following in pairwise(circle))
+    return f"phases wait for each other: {' -> '.join(circle)} ({steps}); remove one of these steps"
+
+
+def cycle_in(edges: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Return phases that wait for each other, each for the next, the first again at the end; empty when none do."""
+    finished: set[str] = set()
+    for start in edges:
+        path: list[str] = []
+        on_path: set[str] = set()
+        pending = [(start, iter(edges[start]))] if start not in finished else []
+        while pending:
+            name, upstream = pending[-1]
+            if name not in on_path:
+                path.append(name)
+                on_path.add(name)
+            following = next((one for one in upstream if one not in finished), None)
+            if following is None:
+                finished.add(path.pop())
+                on_path.discard(name)
+                pending.pop()
+            elif following in on_path:
+                return (*path[path.index(following) :], following)
+            else:
+                pending.append((following, iter(edges[following])))
+    return ()
+
+
+def _above(edges: Mapping[str, Iterable[str]], phase: str) -> set[str]:
+    above: set[str] = set()
+    pending = list(edges[phase])
+    while pending:
+        name = pending.pop()
+        if name not in above:
+            above.add(name)
+            pending.extend(edges[name])
+    return above
+
+
+def _ordered(edges: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Return the names with every one behind those it depends on, and as given where that leaves a choice."""
+    place = {name: n for n, name in enumerate(edges)}
+    names = tuple(edges)
+    waiting = {name: len(upstream) for name, upstream in edges.items()}
+    downstream: dict[str, list[str]] = {name: [] for name in edges}
+    for name, upstream in edges.items():
+        for one in upstream:
+            downstream[one].append(name)
+    free = [place[name] for name, count in waiting.items() if not count]
+    heapq.heapify(free)
+    order: list[str] = []
+    while free:
+        name = names[heapq.heappop(free)]
+        order.append(name)
+        for one in downstream[name]:
+            waiting[one] -= 1
+            if not waiting[one]:
+                heapq.heappush(free, place[one])
+    return tuple(order)

@@ -1,0 +1,103 @@
+"""The inputs of a run: whether they are what the pipeline declares, and what they are when nothing is said."""
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from contracts.pipelines import Input, InputType, Pipeline
+from supervisor.pipelines.declaration.places import called
+from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Problem, known_ones
+
+_TYPES: dict[InputType, tuple[type, ...]] = {
+    "text": (str,),
+    "number": (int, float),
+    "flag": (bool,),
+    "list": (list,),
+    "object": (dict,),
+}
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def problems_in_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> list[Problem]:
+    """Return which of *inputs* are missing, not declared or of another type than declared."""
+    return list(islice(chain(_strangers(pipeline, inputs), _unfit(pipeline, inputs)), MOST_PROBLEMS))
+
+
+def prepared_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return *inputs* with the declared default of every one that is not given."""
+    defaults = {name: declared.default for name, declared in pipeline.inputs.items() if not declared.required}
+    return {**defaults, **inputs}
+
+
+def typed_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, JsonValue]:
+    """Return *given*, texts as a command line has them, as values of the declared types.
+
+    A list and an object are written as JSON, a flag as true or false. Of an input whose type is open, what is JSON is
+    read as such, and anything else is a text.
+
+    Raises:
+        InvalidInput: one is not declared, or its text cannot be of its type.
+    """
+    typed: dict[str, JsonValue] = {}
+    for name, text in given.items():
+        if name not in pipeline.inputs:
+            raise InvalidInput(_unknown(pipeline, name))
+        typed[name] = _typed(name, pipeline.inputs[name].type, text)
+    return typed
+
+
+def misfit(declared: Input, value: JsonValue) -> str | None:
+    """Return how *value* is not what *declared* takes, None when it is."""
+    if declared.type == "any" or (value is None and not declared.required and declared.default is None):
+        return None
+    fits = isinstance(value, _TYPES[declared.type]) and isinstance(value, bool) == (declared.type == "flag")
+    return None if fits else f"must be {_named(declared.type)}, not {called(value)}"
+
+
+def _strangers(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[Problem]:
+    for name in inputs:
+        if name not in pipeline.inputs:
+            yield Problem(("inputs", name), _unknown(pipeline, name))
+
+
+def _unfit(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[Problem]:
+    for name, declared in pipeline.inputs.items():
+        if name not in inputs and declared.required:
+            said = f" ({declared.description})" if declared.description else ""
+            yield Problem(("inputs", name), f"input {name!r} is missing{said}; give it, such as --input {name}=...")
+        elif name in inputs and (why := misfit(declared, inputs[name])):
+            yield Problem(("inputs", name), f"input {name!r} {why}")
+
+
+def _unknown(pipeline: Pipeline, name: str) -> str:
+    return f"there is no input {name!r}{known_ones(name, pipeline.inputs, 'declared are')}"
+
+
+def _typed(name: str, kind: InputType, text: str) -> JsonValue:
+    if kind == "text":
+        return text
+    if kind == "flag":
+        if text.lower() not in _FLAGS:
+            raise InvalidInput(f"input {name!r} must be true or false, not {text!r}")
+        return _FLAGS[text.lower()]
+    try:
+        value: JsonValue = json.loads(text, parse_constant=_refused)
+    except (ValueError, RecursionError) as error:
+        if kind == "any":
+            return text
+        wanted = f"{_named(kind)} written as JSON"
+        raise InvalidInput(f"input {name!r} must be {wanted}, not {text[:80]!r}: {error}") from error
+    if kind != "any" and (why := misfit(Input(type=kind, required=True), value)):
+        raise InvalidInput(f"input {name!r} {why}")
+    return value
+
+
+def _named(kind: InputType) -> str:
+    return f"an {kind}" if kind == "object" else f"a {kind}"
+
+
+def _refused(word: str) -> JsonValue:
+    raise ValueError(f"{word} is no number")

@@ -1,0 +1,145 @@
+"""The loop of leases: what is due is claimed, worked on side by side, renewed, and given back."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from structlog.testing import capture_logs
+
+from contracts.errors import MemoryUnavailable
+from runtime.lease_loop import LeaseLoop, LeaseLost
+
+PATIENCE_S = 60.0
+
+
+class Letters(LeaseLoop[str, str]):
+    """Works on the letters in `waiting`; its leases are spelled `lease of a`."""
+
+    def __init__(self, waiting: str, *, at_once: int = 10, lease_s: float = 3600.0) -> None:
+        super().__init__("letter", at_once=at_once, lease_s=lease_s)
+        self.waiting = list(waiting)
+        self.begun: Counter[str] = Counter()
+        self.returned: list[str] = []
+        self.away = self.away_at_return = 0
+        self.is_lost = False
+        self.release = asyncio.Event()
+        self.failure: Exception | None = None
+
+    async def due(self, limit: int) -> Sequence[str]:
+        """Return what waits."""
+        if self.away:
+            self.away -= 1
+            raise MemoryUnavailable("away")
+        return self.waiting[:limit]
+
+    async def claim(self, key: str) -> str | None:
+        """Lease a letter that waits."""
+        return f"lease of {key}" if key in self.waiting else None
+
+    async def work(self, key: str, lease: str) -> float:
+        """Wait for `release`, unless it fails."""
+        self.begun[key] += 1
+        if (failure := self.failure) is not None:
+            self.failure = None
+            raise failure
+        await self.release.wait()
+        self.waiting.remove(key)
+        return 0.0
+
+    async def renew(self, lease: str) -> bool:
+        """Renew, unless leases are lost."""
+        return not self.is_lost
+
+    async def give_back(self, lease: str) -> None:
+        """Note it, unless the store is away."""
+        if self.away_at_return:
+            self.away_at_return -= 1
+            raise MemoryUnavailable("away")
+        self.returned.append(lease)
+
+
+@contextlib.asynccontextmanager
+async def at_work(letters: Letters) -> AsyncIterator[None]:
+    """Run the loop while the block runs."""
+    running = asyncio.create_task(letters.run())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield
+            letters.stop()
+            await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def until(fact: Callable[[], object], letters: Letters) -> None:
+    """Return once *fact* holds; the loop looks at once, again and again."""
+    while not fact():
+        letters.look_soon()
+        await asyncio.sleep(0.001)
+
+
+async def test_no_more_is_worked_on_at_once_than_allowed() -> None:
+    """The others come once there is room, and each key once."""
+    letters = Letters("abcd", at_once=2)
+    async with at_work(letters):
+        await until(lambda: letters.busy == 2, letters)
+        await asyncio.sleep(0.01)
+        assert letters.begun.total() == 2
+        letters.release.set()
+        await until(lambda: not letters.waiting, letters)
+    assert letters.begun == Counter("abcd")
+    assert sorted(letters.returned) == [f"lease of {key}" for key in "abcd"]
+
+
+async def test_stop_lets_work_end_and_drain_gives_it_back() -> None:
+    """Both give every lease back."""
+    for is_draining in (False, True):
+        letters = Letters("a")
+        async with at_work(letters):
+            await until(lambda letters=letters: letters.driven, letters)  # type: ignore[misc]
+            if is_draining:
+                await letters.drain()
+            else:
+                letters.stop()
+                letters.release.set()
+        assert letters.waiting == (["a"] if is_draining else [])
+        assert letters.returned == ["lease of a"]
+
+
+async def test_a_lost_lease_ends_the_work_under_it() -> None:
+    """With the next renewal."""
+    letters = Letters("a", lease_s=0.1)
+    async with at_work(letters):
+        await until(lambda: letters.driven, letters)
+        letters.is_lost = True
+        await until(lambda: not letters.driven, letters)
+        letters.waiting.clear()
+    assert letters.returned
+
+
+async def test_a_store_that_is_away_delays_and_loses_nothing() -> None:
+    """Neither a look, nor a lease that could not be given back."""
+    letters = Letters("a")
+    letters.away, letters.away_at_return = 2, 1
+    letters.release.set()
+    async with at_work(letters):
+        await until(lambda: letters.returned, letters)
+    assert letters.begun == Counter("a")
+
+
+async def test_a_mistake_in_one_key_disturbs_no_other() -> None:
+    """It rests, and is worked on again later; so does one whose lease was lost or whose store was away."""
+    for failure in (ValueError("a bug"), LeaseLost("theirs"), MemoryUnavailable("away")):
+        letters = Letters("ab")
+        letters.failure = failure
+        letters.release.set()
+        with capture_logs():
+            async with at_work(letters):
+                await until(lambda letters=letters: letters.begun.total() >= 2, letters)  # type: ignore[misc]
+                await until(lambda letters=letters: letters.waiting == ["a"], letters)  # type: ignore[misc]
+                assert letters.rests_of("a") <= 1
+                letters.look_soon("a")
+                await until(lambda letters=letters: not letters.waiting, letters)  # type: ignore[misc]
+        assert letters.begun == Counter("aab")

@@ -1,0 +1,485 @@
+"""Whether agents can do what a pipeline asks of them: tasks, parameters and their types, results and places in them."""
+
+from datetime import date
+from decimal import Decimal
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, JsonValue
+
+from contracts.messages import AgentCard, TaskCard
+from contracts.parameters.model import Field, Parameters
+from contracts.pipelines import Phase, Pipeline
+from quantities.amounts import Amount
+from supervisor.pipelines.declaration.checks import all_problems, problems_of, problems_with
+from supervisor.pipelines.declaration.problems import Problem
+from supervisor.pipelines.declaration.shapes import KINDS, Shape
+from tests.acceptance.agents import exact
+from workers.agent import Agent
+from workers.card import card_of
+
+agent = Agent("ReaderAgent")
+
+
+class Place(BaseModel):
+    """Something found."""
+
+    path: str
+    line: int | None = None
+
+
+class Found(BaseModel):
+    """What a task returns."""
+
+    places: list[Place]
+    by_name: dict[str, Place]
+    pair: tuple[int, str]
+    total: Amount
+    text: str
+    ok: bool
+    score: float | None = None
+    anything: Any = None
+
+
+class Asked(Parameters):
+    """Everything that parameters can be."""
+
+    text: str = Field(default="", min_length=2, max_length=5, aliases=("words",))
+    count: int = Field(default=1, ge=1, le=9, aliases=("n", "number"))
+    share: float = Field(default=0.5, gt=0, lt=1)
+    limit: Amount = Field(default="1", unit="USD")
+    price: Decimal = Decimal(1)
+    flag: bool = False
+    day: date = date(2024, 1, 1)
+    kind: Literal["deep", "full"] = "deep"
+    maybe: int | None = None
+    names: list[str] = Field(default=())
+    numbers: list[int] = Field(default=())
+    places: dict[str, int] = Field(default={})
+    place: Place | None = None
+    mixed: str | list[str] = "x"
+    either: int | str = 1
+    couple: tuple[int, str] | None = None
+    free: Any = None
+
+
+class Needy(Parameters):
+    """What cannot do without."""
+
+    path: str = Field(aliases=("file",))
+
+
+@agent.task
+def find(asked: Asked) -> Found:
+    """Find."""
+    raise NotImplementedError
+
+
+@agent.task
+def need(needy: Needy) -> list[int]:
+    """Need."""
+    raise NotImplementedError
+
+
+CARDS = {agent.agent_id: card_of(agent)}
+
+
+def a_phase(name: str, task: str = "find", **fields: Any) -> Phase:
+    """Return a phase of the agent here."""
+    return Phase(**{"name": name, "agent": "ReaderAgent", "task": task, **fields})
+
+
+def told(*phases: Phase, cards: dict[str, AgentCard] = CARDS, **fields: Any) -> list[Problem]:
+    """Return what of *phases* does not fit; by themselves they fit."""
+    pipeline = Pipeline(**{"name": "x", "phases": phases, **fields})
+    assert problems_of(pipeline) == []
+    return problems_with(pipeline, cards)
+
+
+def test_an_agent_nobody_has_heard_of_is_named_with_the_nearest() -> None:
+    """And with the command that starts one."""
+    (near,) = told(a_phase("a", agent="ReadrAgent"))
+    assert near.place == ("phases", 0, "agent")
+    assert near.text == (
+        "agent 'ReadrAgent' is not known; did you mean 'ReaderAgent'? or start it with `tasklore worker`"
+    )
+    (far,) = told(a_phase("a", agent="Zzz"))
+    assert "known are 'ReaderAgent'" in far.text
+    (none,) = told(a_phase("a"), cards={})
+    assert "no agent has reported yet" in none.text
+
+
+def test_a_task_that_the_agent_has_not_is_named_with_the_nearest() -> None:
+    """Or with all it has."""
+    (near,) = told(a_phase("a", task="fnd"))
+    assert (near.place, near.text) == (
+        ("phases", 0, "task"),
+        "task 'fnd' is none of 'ReaderAgent'; did you mean 'find'?",
+    )
+    (far,) = told(a_phase("a", task="zzz"))
+    assert "it has 'find', 'need'" in far.text
+
+
+def test_parameters_are_known_by_name_and_alias_and_once() -> None:
+    """What is required has to be given, by whichever name."""
+    problems = told(
+        a_phase("a", parameters={"conut": 1, "n": 2, "words": "abc"}),
+        a_phase("b", parameters={"n": 1, "count": 1}),
+        a_phase("c", task="need", writes=()),
+        a_phase("d", task="need", parameters={"file": "x"}),
+    )
+
+    assert [(problem.place, problem.text) for problem in problems] == [
+        (
+            ("phases", 0, "parameters", "conut"),
+            "parameters.conut is no parameter of 'find'; did you mean 'count'?",
+        ),
+        (
+            ("phases", 1, "parameters", "count"),
+            "parameters.count is the same parameter as 'n'; give it once",
+        ),
+        (("phases", 2, "parameters"), "parameters.path is missing; task 'need' needs it"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("text", 5, "parameters.text must be a text, not 5"),
+        ("text", "a", "at least 2 characters, not 1"),
+        ("words", "abcdef", "parameters.words must have at most 5 characters, not 6"),
+        ("count", True, "must be a whole number, not true or false"),
+        ("count", "many", "must be a whole number: "),
+        ("count", 1.5, "must be a whole number, not 1.5"),
+        ("count", "1.5", "must be a whole number, not '1.5'"),
+        ("count", 10, "must be at most 9, not 10"),
+        ("count", "0", "must be at least 1, not '0'"),
+        ("count", {"unit": "km"}, "must be a whole number: "),
+        ("share", 1, "must be less than 1"),
+        ("share", 0, "must be more than 0"),
+        ("flag", "perhaps", "must be true or false, not 'perhaps'"),
+        ("flag", 2, "must be true or false, not 2"),
+        ("kind", "flat", "must be one of 'deep', 'full', not 'flat'"),
+        ("maybe", [1], "must be null or a number, not [1]"),
+        ("names", "a", "must be a list, not 'a'"),
+        ("names", ["a", 1], "parameters.names.1 must be a text, not 1"),
+        ("numbers", ["1", "x"], "parameters.numbers.1 must be a whole number"),
+        ("places", [1], "must be an object, not [1]"),
+        ("places", {"a": [1]}, "parameters.places.a must be a whole number"),
+        ("place", {"path": 1}, "parameters.place.path must be a text, not 1"),
+        ("place", 1, "must be null or an object, not 1"),
+        ("mixed", 1, "must be a list or a text, not 1"),
+        ("limit", [1], "must be a number or an object or a text"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(name: str, value: JsonValue, words: str) -> None:
+    """With its place, what it must be and what it is."""
+    (problem,) = told(a_phase("a", parameters={name: value}))
+
+    assert problem.place == ("phases", 0, "parameters", name)
+    assert words in problem.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("text", "abc"),
+        ("text", " abcde "),
+        ("text", "$${x"),
+        ("count", 9.0),
+        ("count", "nine"),
+        ("count", {"value": 3}),
+        ("share", "0.5"),
+        ("limit", "$5,000.00"),
+        ("limit", {"value": 5, "unit": "USD"}),
+        ("price", "12.50"),
+        ("flag", "yes"),
+        ("flag", 1),
+        ("flag", 0.0),
+        ("day", "2024-05-01"),
+        ("day", 1_700_000_000),
+        ("kind", "full"),
+        ("maybe", None),
+        ("maybe", "5k"),
+        ("names", []),
+        ("numbers", [1, "2", "three"]),
+        ("places", {"a": "1"}),
+        ("place", {"path": "x", "and": "more"}),
+        ("place", {"paht": 5}),
+        ("mixed", ["a"]),
+        ("either", True),
+        ("couple", [True, "x"]),
+        ("place", {"path": "x", "line": False}),
+        ("place", {"path": "x", "line": " 5 "}),
+        ("free", {"a": [None, True]}),
+    ],
+)
+def test_what_a_task_would_read_is_not_refused(name: str, value: JsonValue) -> None:
+    """Wordings of numbers, amounts with units, flags as words, days as numbers; and what only a task can tell."""
+    assert told(a_phase("a", parameters={name: value})) == []
+
+
+def test_a_measure_may_come_with_its_unit_beside_it() -> None:
+    """As the exact types read it; a moment has no unit, and an object without a value is no measure."""
+    cards = CARDS | {"ExactAgent": card_of(exact.agent)}
+    fitting: dict[str, JsonValue] = {
+        "price": {"value": 5, "unit": "USD"},
+        "discount": {"value": 5, "unit": "%"},
+        "way": {"value": 3, "unit": "km"},
+        "within": {"value": 90, "unit": "minute"},
+        "since": "2026-05-01",
+    }
+    cases: list[tuple[dict[str, JsonValue], list[str]]] = [
+        ({}, []),
+        ({"since": {"value": 5, "unit": "h"}}, ["since"]),
+        ({"way": {"unit": "km"}}, ["way"]),
+    ]
+    for spoilt, named in cases:
+        problems = told(a_phase("a", "travel", agent="ExactAgent", parameters=fitting | spoilt), cards=cards)
+        assert [problem.place[-1] for problem in problems] == named
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "words"),
+    [
+        ("names", "${a:results}", "must be a list, and '${a:results}' is an object"),
+        ("names", "${a:text}", "must be a list, and '${a:text}' is a text"),
+        ("count", "${a:results}", "must be a number, and '${a:results}' is an object"),
+        ("count", "${a:places}", "is a list"),
+        ("count", "${a:ok}", "is true or false"),
+        ("text", "${a:results.pair.0}", "is a number"),
+        ("text", "${a:results.places.0.line}", "must be a text, and"),
+        ("places", "${a:results.by_name.x.path}", "must be an object, and"),
+        ("flag", "${a:places}", "must be true or false"),
+        ("kind", "${a:places}", "must be a text"),
+        ("names", "all of ${a:places}", "must be a list, and 'all of ${a:places}' is a text"),
+        ("names", ["${a:results.score}"], "parameters.names.0 must be a text"),
+        ("count", "${standards}", "is a list"),
+        ("names", "${standards.0.text}", "is a text"),
+        ("text", "${input.n}", "must be a text, and '${input.n}' is a number"),
+        ("place", "${input.deep}", "is true or false"),
+        ("count", "${b:results}", "is a list"),
+    ],
+)
+def test_an_entry_that_can_never_be_what_is_asked_for_is_refused(name: str, reference: JsonValue, words: str) -> None:
+    """By the schema of the task that writes it, at the path that is read."""
+    problems = told(
+        a_phase("a", writes=("results", "text", "ok", "places")),
+        a_phase("b", task="need", parameters={"path": "x"}),
+        a_phase("c", parameters={name: reference}, standards=("x",)),
+        inputs={"n": {"type": "number"}, "deep": {"type": "flag"}},
+    )
+
+    assert [problem.place for problem in problems] == [("phases", 2, "parameters", name)]
+    assert words in problems[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("names", "${a:places}"),
+        ("names", "${a:results.anything}"),
+        ("names", "${a:results.anything.deep.down?}"),
+        ("count", "${a:total}"),
+        ("count", "${a:results.total}"),
+        ("count", "${a:text}"),
+        ("count", "${a:results.pair.0}"),
+        ("count", "${a:results.places.7.line}"),
+        ("count", "${input.free}"),
+        ("text", "${a:results.by_name.x.path}"),
+        ("text", "n=${a:results}"),
+        ("maybe", "${a:results.score?}"),
+        ("day", "${a:results.pair.0}"),
+        ("flag", "${a:text}"),
+        ("mixed", "${a:text}"),
+        ("free", "${a:results}"),
+        ("names", "${a:text:src/a.py}"),
+        ("count", "${a:results.by_name}"),
+        ("either", "${a:ok}"),
+        ("place", {"path": "x", "line": "${a:ok}"}),
+        ("names", "${standards.0.tags}"),
+        ("count", "${b:results.0}"),
+    ],
+)
+def test_an_entry_that_may_be_what_is_asked_for_is_not_refused(name: str, reference: JsonValue) -> None:
+    """A doubt is no refusal."""
+    problems = told(
+        a_phase("a", writes=("results", "text", "ok", "places", "total")),
+        a_phase("b", task="need", parameters={"path": "x"}),
+        a_phase("c", parameters={name: reference}, standards=("x",)),
+        inputs={"free": {}},
+    )
+
+    assert problems == []
+
+
+def test_a_place_that_an_entry_never_has_is_refused() -> None:
+    """In parameters and in conditions, with the nearest name or what is there; once for each."""
+    problems = told(
+        a_phase("a"),
+        a_phase("b", parameters={"free": "${a:results.plces.0}", "text": "x ${a:results.text.x}"}),
+        a_phase("c", when="${a:results.okay} and ${input.n.x} == 1"),
+        inputs={"n": {"type": "number"}},
+    )
+
+    assert [(problem.place, problem.text) for problem in problems] == [
+        (
+            ("phases", 1, "parameters", "free"),
+            "parameters.free reads '${a:results.plces.0}', but 'a:results' has no 'plces'; did you mean 'places'?",
+        ),
+        (
+            ("phases", 1, "parameters", "text"),
+            "parameters.text reads 'x ${a:results.text.x}', but 'a:results.text' is a text".replace("'x $", "'$"),
+        ),
+        (("phases", 2, "when"), problems[2].text),
+        (("phases", 2, "when"), "when reads '${input.n.x}', but 'n' is a number"),
+    ]
+    assert "'a:results' has no 'okay'; did you mean 'ok'?" in problems[2].text
+
+
+def test_what_a_result_has_not_cannot_be_written() -> None:
+    """`results` can always."""
+    problems = told(
+        a_phase("a", writes=("results", "plces", "by_name")),
+        a_phase("b", task="need", parameters={"path": "x"}, writes=("results", "count")),
+    )
+
+    assert [(problem.place, problem.text) for problem in problems] == [
+        (
+            ("phases", 0, "writes", 1),
+            "writes 'plces', but the result of 'find' has no 'plces'; did you mean 'places'?",
+        ),
+        (
+            ("phases", 1, "writes", 1),
+            "writes 'count', but the result of 'need' is a list; write 'results', which is all of it",
+        ),
+    ]
+
+
+def test_a_corrected_entry_is_of_either_kind() -> None:
+    """Only what neither pass can be is refused; before the correction it is the first pass alone."""
+    first = a_phase("one", writes=("results",))
+    second = a_phase("two", task="need", corrects="one", parameters={"path": "x"}, after=("before",))
+    problems = told(
+        first,
+        a_phase("before", parameters={"names": "${one:results}"}),
+        second,
+        a_phase("later", parameters={"names": "${one:results}", "place": "${one:results}", "flag": "${one:results}"}),
+    )
+
+    assert [problem.place[1:] for problem in problems] == [(1, "parameters", "names"), (3, "parameters", "flag")]
+
+
+FOREIGN: list[JsonValue] = [
+    {},
+    {"properties": "x"},
+    {"properties": {"x": "y"}},
+    {"properties": {"x": True}},
+    {"properties": {"x": {"$ref": "#/$defs/none"}}},
+    {"properties": {"x": {"$ref": "http://elsewhere/x"}}},
+    {"properties": {"x": {"$ref": 5}}},
+    {"properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/x"}}},
+    {"properties": {"x": {"anyOf": []}}},
+    {"properties": {"x": {"anyOf": "x"}}},
+    {"properties": {"x": {"allOf": [{"type": "number"}, {"minimum": 3}]}}},
+    {"properties": {"x": {"not": {"type": "string"}, "type": "string"}}},
+    {"properties": {"x": {"type": "text"}}},
+    {"properties": {"x": {"type": ["object", 5]}}},
+    {"properties": {"x": {"type": None}}},
+    {"properties": {"x": {"enum": "abc"}}},
+    {"properties": {"x": {"enum": [{"a": 1}, "b"], "type": "object"}}},
+    {"properties": {"x": {"anyOf": [{"properties": {"b": {}}}, {"type": "null"}]}}},
+    {"properties": {"x": {"anyOf": [{"type": "null"}], "properties": {"a": {}}}}},
+    {"properties": {"y": {}}, "additionalProperties": True},
+    {"properties": {"y": {}}, "additionalProperties": {"type": "object"}},
+    {"properties": {"y": {}}, "patternProperties": {"x": {"type": "object"}}},
+    {"$ref": "#/$defs/p", "$defs": {"p": {"properties": {"x": {"type": "object"}}, "required": ["y"]}}},
+    {"properties": {"x": {"type": "object", "minimum": "x"}}, "required": "x"},
+    {"properties": {"x": {"type": "object", "aliases": "y"}}, "required": [1]},
+]
+
+
+@pytest.mark.parametrize("schema", FOREIGN, ids=range(len(FOREIGN)))
+def test_a_schema_that_says_less_than_ours_refuses_nothing(schema: dict[str, JsonValue]) -> None:
+    """Cards come from any program; what is not understood is anything."""
+    task = TaskCard(name="t", parameters=schema, result=schema)
+    card = AgentCard(agent_id="F", tasks=(task,), digest="0")
+    phases = (
+        Phase(name="a", agent="F", task="t", parameters={"x": {"a": 1}}, writes=("results", "x")),
+        Phase(name="b", agent="F", task="t", parameters={"x": "${a:x}"}),
+    )
+
+    assert told(*phases, cards={"F": card}) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "words"),
+    [
+        ({"enum": [1, 2]}, 3, "one of 1, 2"),
+        ({"const": "a"}, "b", "one of 'a'"),
+        ({"type": ["string", "null"]}, 1, "null or a text"),
+        ({"type": "integer", "minimum": 1e300}, "5", "at least 1e+300"),
+        ({"type": "array", "prefixItems": [{"type": "string"}], "items": False}, [1], ".0 must be a text"),
+        (False, 1, "must be nothing"),
+    ],
+)
+def test_what_json_schema_says_otherwise_is_understood_too(schema: JsonValue, value: JsonValue, words: str) -> None:
+    """As far as it can be."""
+    task = TaskCard(name="t", parameters={"properties": {"x": schema}})
+    card = AgentCard(agent_id="F", tasks=(task,), digest="0")
+
+    (problem,) = told(Phase(name="a", agent="F", task="t", parameters={"x": value}), cards={"F": card})
+
+    assert words in problem.text
+
+
+def test_a_result_of_which_nothing_is_known_may_be_anything() -> None:
+    """Its parts too."""
+    card = AgentCard(agent_id="F", tasks=(TaskCard(name="t", parameters={}),), digest="0")
+    phases = (
+        Phase(name="a", agent="F", task="t", writes=("results", "x")),
+        a_phase("b", parameters={"names": "${a:x.y.z}"}),
+    )
+
+    assert told(*phases, cards={**CARDS, "F": card}) == []
+
+
+def test_a_recursive_schema_is_followed_as_far_as_it_is_asked() -> None:
+    """A tree inside a tree inside a tree."""
+    tree = Shape.of(
+        {
+            "$ref": "#/$defs/T",
+            "$defs": {
+                "T": {
+                    "type": "object",
+                    "properties": {
+                        "name": {"type": "string"},
+                        "next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]},
+                    },
+                }
+            },
+        }
+    )
+    inner = tree
+    for _ in range(50):
+        found = inner.inside("next")
+        assert found is not None
+        inner = found
+
+    assert inner.kinds() == {"object", "null"}
+    assert inner.names() == ("name", "next")
+    assert inner.inside("nxt") is None
+    assert Shape.ANYTHING.kinds() == KINDS
+
+
+def test_what_a_result_does_not_have_is_told_beside_what_else_is_wrong() -> None:
+    """Whoever reads the right name is not the one to mend it."""
+    phases = (a_phase("a", writes=("plces",)), a_phase("b", "need", parameters={"path": "${a:places}"}))
+    pipeline = Pipeline(name="x", phases=phases)
+    assert [one.place for one in all_problems(pipeline, CARDS)] == [
+        ("phases", 1, "parameters", "path"),
+        ("phases", 0, "writes", 0),
+    ]
+    assert all_problems(Pipeline(name="x", phases=phases[:1]), CARDS) == problems_with(
+        Pipeline(name="x", phases=phases[:1]), CARDS
+    )

@@ -1,0 +1,187 @@
+"""Conditions: what they say, what they refuse to compare, and how a broken one is told."""
+
+import pytest
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from supervisor.pipelines.declaration.conditions import DEEPEST, LONGEST, Condition
+from supervisor.pipelines.declaration.references import Reference
+
+VALUES: dict[str, JsonValue] = {
+    "folder": "src",
+    "deep": True,
+    "n": 3,
+    "zero": 0,
+    "empty": [],
+    "a:results": {"score": 2.5, "files": ["x.py", "y.py"], "kind": "deep"},
+    "off:results": None,
+}
+
+
+def lookup(reference: Reference) -> JsonValue:
+    """Return the value of an input or entry of that name."""
+    return VALUES[reference.name]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "true",
+        "${input.deep}",
+        "${input.folder}",
+        "not ${input.zero}",
+        "not ${input.empty}",
+        "not ''",
+        "not null",
+        "not {}".replace("{}", "[]"),
+        "${off:results?} == null",
+        "${a:results} != null",
+        "null == null",
+        "${input.n} == 3",
+        "${input.n} == 3.0",
+        "${input.n} != 4",
+        "${a:results.score} > 2",
+        "${a:results.score}>=2.5",
+        "-1 < 0 and -1e3 < 0",
+        "'a' < 'b'",
+        '${a:results.kind} == "deep"',
+        "${a:results.kind} in ['deep', 'full']",
+        "'x.py' in ${a:results.files}",
+        "'z.py' not in ${a:results.files}",
+        "not 'z.py' in ${a:results.files}",
+        "'sr' in ${input.folder}",
+        "'score' in ${a:results}",
+        "true not in [1, 'true']",
+        "1 not in [true]",
+        "[1, [2, 'x']] == [1, [2, 'x']]",
+        "len(${a:results.files}) == 2",
+        "len('abc') == 3 and len(${a:results}) == 3 and len([]) == 0",
+        "false or true and true",
+        "true or false and false",
+        "not (true and false)",
+        "not false and true",
+        "not not true",
+        "(1 == 1) == true",
+        "'it\\'s' == \"it's\"",
+        "false and ${missing:results} or true",
+        "true or ${missing:results}",
+        "\n ${input.n}\n  > 1 ",
+    ],
+)
+def test_a_condition_holds(text: str) -> None:
+    """And its contrary does not; what is not needed is not looked up."""
+    assert Condition.parse(text).holds(lookup) is True
+    assert Condition.parse(f"not ({text})").holds(lookup) is False
+
+
+@pytest.mark.parametrize(
+    ("text", "one", "other"),
+    [
+        ("'10' == 10", "a text", "a number"),
+        ("${input.folder} != 3", "a text", "a number"),
+        ("true == 1", "true or false", "a number"),
+        ("${a:results.files} == 'x.py'", "a list", "a text"),
+        ("'a' < 1", "a text", "a number"),
+        ("${off:results?} > 1", "null", "a number"),
+        ("true < false", "true or false", "true or false"),
+        ("[1] < [2]", "a list", "a list"),
+        ("1 in 'a1'", "a number", "a text"),
+        ("1 in 11", "a number", "a number"),
+        ("'a' in null", "a text", "null"),
+    ],
+)
+def test_unlike_things_are_not_compared(text: str, one: str, other: str) -> None:
+    """It is an error that names both, because false would leave a phase out in silence."""
+    with pytest.raises(InvalidInput) as caught:
+        Condition.parse(text).holds(lookup)
+
+    assert f"cannot tell {one} " in str(caught.value)
+    assert f" {other};" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("len(${a:results.files}) > 'a'", "a number > a text"),
+        ("'3' == len(${a:results})", "a text == a number"),
+        ("${a:results.score} > 2 and 'a' < 1", "a text < a number"),
+        ("${input.n} > true", "anything > true or false"),
+        ("null <= ${input.n}", "null <= anything"),
+        ("(1 == 1) == 'true'", "true or false == a text"),
+        ("(not ${input.n}) > 1", "true or false > a number"),
+        ("${input.n} in 3", "anything in a number"),
+        ("len(${input.n}) not in 'abc'", "a number not in a text"),
+        ("[${input.n}] != 1", "a list != a number"),
+        ("len(3) > 1", "asks for len() of a number"),
+        ("len(len('a')) > 1", "asks for len() of a number"),
+    ],
+)
+def test_what_can_never_be_compared_is_told_without_any_value(text: str, words: str) -> None:
+    """Before the run, and not by the phase that it would have stopped."""
+    with pytest.raises(InvalidInput) as caught:
+        Condition.parse(text)
+
+    assert words in str(caught.value)
+
+
+def test_length_is_of_what_has_one() -> None:
+    """A number has none."""
+    with pytest.raises(InvalidInput, match=r"asks for len\(\) of a number"):
+        Condition.parse("len(${input.n}) > 1").holds(lookup)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "expected a value at character 1, found the end"),
+        ("   ", "expected a value"),
+        ("${input.n} = 3", "'=' at character 12 means nothing"),
+        ("${input.n} ==", "expected a value at character 14, found the end"),
+        ("${input.n} == 3 3", "expected 'and', 'or' or the end at character 17, found '3'"),
+        ("1 < 2 < 3", "join two comparisons by 'and' at character 7"),
+        ("(1 == 1", "expected ')'"),
+        ("1)", "expected 'and', 'or' or the end at character 2"),
+        ("len ${input.n}", "expected '('"),
+        ("[1 2]", "expected ','"),
+        ("1 not 2", "expected 'and', 'or' or the end at character 3, found 'not'"),
+        ("folder == 'x'", "found 'folder'"),
+        ("__import__('os')", "found '__import__'"),
+        ("(lambda: 1)()", "':' at character 8 means nothing"),
+        ("'a'.upper()", "'.' at character 4 means nothing"),
+        ("1 + 1", "'+' at character 3 means nothing"),
+        ("'open", '"\'" at character 1 is not closed'),
+        ("1.2.3", "means nothing"),
+        ("12abc", "means nothing"),
+        ("${input.n", "'$' at character 1 is not closed"),
+        ("${nothing} == 1", "names nothing"),
+        ("'${input.n}' == 'x'", "write it without the quotes"),
+        ("True", "found 'True'"),
+        ("not " * (DEEPEST + 1) + "true", "nested too deep"),
+        ("(" * (DEEPEST + 1) + "1" + ")" * (DEEPEST + 1), "nested too deep"),
+        ("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), "nested too deep"),
+        ("1" * (LONGEST + 1), f"keep to {LONGEST}"),
+    ],
+)
+def test_a_broken_condition_is_told_with_its_character(text: str, words: str) -> None:
+    """And nothing of it is ever run."""
+    with pytest.raises(InvalidInput) as caught:
+        Condition.parse(text)
+
+    assert words in str(caught.value)
+
+
+def test_as_long_and_as_deep_as_may_be_is_still_understood() -> None:
+    """The limits are reached, not only set."""
+    many = " or ".join(["false"] * 200)
+
+    assert len(many) <= LONGEST
+    assert Condition.parse(many).holds(lookup) is False
+    assert Condition.parse("not " * DEEPEST + "true").holds(lookup) is True
+
+
+def test_what_a_condition_mentions_is_known_without_asking_it() -> None:
+    """Also what stands in lists and behind `or`."""
+    condition = Condition.parse("${input.n} > 1 or ${a:results.score?} in [1, ${b:results}] and len(${c:results}) > 0")
+
+    assert [reference.name for reference in condition.references] == ["n", "a:results", "b:results", "c:results"]
+    assert [reference.optional for reference in condition.references] == [False, True, False, False]

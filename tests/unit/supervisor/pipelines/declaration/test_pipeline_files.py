@@ -1,0 +1,452 @@
+"""Pipelines in files: what a good one becomes, and where a broken one is broken."""
+
+import sys
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.errors import InvalidPipeline
+from contracts.pipelines import Input, Phase, Pipeline
+from supervisor.pipelines.declaration import files
+from supervisor.pipelines.declaration.checks import problems_of
+from supervisor.pipelines.declaration.files import Source, described, pipeline_from, read_pipeline, with_lines
+from supervisor.pipelines.declaration.problems import Problem
+from supervisor.pipelines.declaration.toml_lines import lines_of
+
+Write = Callable[[str, str], Path]
+
+GOOD = """\
+name = "health"
+root = "${input.folder}"
+
+[inputs.folder]
+type = "text"
+
+[[phase]]
+name = "query"
+agent = "ContextAgent"
+task = "look"
+parameters = { folder = "${input.folder}" }
+timeout = "90s"
+
+[[phase]]
+name = "analysis"
+agent = "ImportsAgent"
+task = "map"
+reads = ["query:results"]
+
+  [phase.parameters]
+  depth = 3
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
+    """Write files of a user's into the working directory; whatever they load is unloaded afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+
+    def put(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return Path(name)
+
+    yield put
+    for name in set(sys.modules) - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]
+
+
+def told(path: Path) -> list[str]:
+    """Return every sentence about the file at *path*, whether it declares nothing or cannot run."""
+    try:
+        source = read_pipeline(path)
+    except InvalidPipeline as error:
+        return list(error.problems)
+    return described(problems_of(source.pipeline), source)
+
+
+def test_a_toml_file_is_a_pipeline(write: Write) -> None:
+    """Blocks are phases, and what stands below one belongs to it."""
+    source = read_pipeline(write("health.toml", GOOD))
+
+    assert source.pipeline == Pipeline(
+        name="health",
+        root="${input.folder}",
+        inputs={"folder": Input(type="text")},
+        phases=(
+            Phase(
+                name="query",
+                agent="ContextAgent",
+                task="look",
+                parameters={"folder": "${input.folder}"},
+                timeout=timedelta(seconds=90),
+            ),
+            Phase(name="analysis", agent="ImportsAgent", task="map", reads=("query:results",), parameters={"depth": 3}),
+        ),
+    )
+    assert source.label == "health.toml"
+    assert problems_of(source.pipeline) == []
+
+
+def test_the_example_of_the_manual_is_one(write: Write) -> None:
+    """What the module shows can run."""
+    example = str(files.__doc__).split("```toml\n")[1].split("```")[0]
+
+    assert told(write("example.toml", example)) == []
+
+
+def test_everything_in_a_file_has_its_line(write: Write) -> None:
+    """And what has none has that of what it stands in."""
+    source = read_pipeline(write("health.toml", GOOD))
+
+    for place, line in [
+        ((), None),
+        (("name",), 1),
+        (("root",), 2),
+        (("result",), None),
+        (("inputs", "folder"), 4),
+        (("inputs", "folder", "type"), 5),
+        (("inputs", "folder", "default"), 4),
+        (("phases", 0), 7),
+        (("phases", 0, "parameters"), 11),
+        (("phases", 0, "parameters", "folder"), 11),
+        (("phases", 1), 14),
+        (("phases", 1, "reads"), 18),
+        (("phases", 1, "reads", 0), 18),
+        (("phases", 1, "parameters"), 20),
+        (("phases", 1, "parameters", "depth"), 21),
+        (("phases", 1, "when"), 14),
+        (("phases", 2), None),
+    ]:
+        assert source.line_of(place) == line, place
+
+
+def test_lines_are_not_fooled_by_what_stands_in_strings_and_lists() -> None:
+    """Headers in texts, brackets in comments, quotes in quotes, keys in quotes, and lists over several lines."""
+    text = (
+        r'''
+# [not] = "a table"
+"quoted = key" = 1
+'lit.eral' = 2
+a.b . "c\u0041" = """
+[[phase]]
+name = "no" # ""
+\""" still """
+d = """"two quotes""""
+e = '''
+        "'''\n[x]\nit''s'''"
+        r'''
+list = [ # [
+  "one ] , #", # comment, with ] and "
+  [1, [2,
+   3]], 'l\', { x = [1, 2], y = "}" },
+
+  """
+  four
+""" , 5,
+]
+empty = []
+inline = { a = { b = "}" }, "c]" = [1, 2] }
+date = 1979-05-27T07:32:00Z
+
+[ t . "u.v" ] # [w]
+k = 1
+[[t.list]]
+k = 1
+[[t.list]]
+k = 2
+[t.list.inner]
+k = 3
+[[t.list.more]]
+k = 4
+'''
+    )
+    lines = lines_of(text)
+    numbered = text.split("\n")
+
+    assert lines == {
+        ("quoted = key",): 3,
+        ("lit.eral",): 4,
+        ("a",): 5,
+        ("a", "b"): 5,
+        ("a", "b", "cA"): 5,
+        ("d",): 9,
+        ("e",): 10,
+        ("list",): 13,
+        ("list", 0): 14,
+        ("list", 1): 15,
+        ("list", 2): 16,
+        ("list", 3): 16,
+        ("list", 4): 18,
+        ("list", 5): 20,
+        ("empty",): 22,
+        ("inline",): 23,
+        ("date",): 24,
+        ("t", "u.v"): 26,
+        ("t", "u.v", "k"): 27,
+        ("t", "list", 0): 28,
+        ("t", "list", 0, "k"): 29,
+        ("t", "list", 1): 30,
+        ("t", "list", 1, "k"): 31,
+        ("t", "list", 1, "inner"): 32,
+        ("t", "list", 1, "inner", "k"): 33,
+        ("t", "list", 1, "more", 0): 34,
+        ("t", "list", 1, "more", 0, "k"): 35,
+    }
+    assert numbered[27] == "[[t.list]]"
+
+
+HEAD = 'name = "x"\n'
+PHASE = '[[phase]]\nname = "a"\nagent = "A"\ntask = "t"\n'
+
+BROKEN: list[tuple[str, str, int | None, list[str]]] = [
+    ("no TOML", HEAD + "root = \n", 2, ["this is no TOML"]),
+    ("cut off", HEAD + 'root = "', None, ["this is no TOML", "end of the file"]),
+    ("a key twice", HEAD + 'name = "y"\n' + PHASE, 2, ["this is no TOML"]),
+    ("no phase", HEAD, None, ["no phases", "[[phase]]"]),
+    ("phases of another name", HEAD + PHASE.replace("phase", "phases"), 2, ["as a block [[phase]]"]),
+    ("one table", HEAD + PHASE.replace("[[phase]]", "[phase]"), 2, ["as a block [[phase]]"]),
+    ("no blocks", HEAD + "phase = 5\n", 2, ["as a block [[phase]]"]),
+    ("blocks that are none", HEAD + "phase = [5]\n", 2, ["phase 1: it must be", "not 5"]),
+    ("an empty list", HEAD + "phase = []\n", 2, ["phases is empty; give at least 1"]),
+    ("no name", PHASE, None, ["name is missing"]),
+    ("no agent", HEAD + PHASE.replace('agent = "A"\n', ""), 2, ["phase a: agent is missing"]),
+    ("an unknown field", HEAD + PHASE + 'timout = "5m"\n', 6, ["phase a: 'timout'", "did you mean 'timeout'?"]),
+    ("another word", HEAD + PHASE + 'depends_on = ["b"]\n', 6, ["'depends_on'", "did you mean 'after'?"]),
+    ("an unknown field on top", "nme = 1\n" + HEAD + PHASE, 1, ["'nme'", "did you mean 'name'?"]),
+    ("an unknown field of an input", HEAD + "[inputs.x]\ndefalt = 1\n" + PHASE, 3, ["'defalt'", "'default'"]),
+    ("a name with a space", HEAD + PHASE.replace('"a"', '"a b"'), 3, ["name 'a b' must be 1 to 64 letters"]),
+    ("an input with a dot", HEAD + '[inputs."a.b"]\n' + PHASE, 2, ["'a.b' must be 1 to 64 letters"]),
+    ("an input of no type", HEAD + "[inputs.x]\ntype = 'txt'\n" + PHASE, 3, ["type must be 'text'", "not 'txt'"]),
+    ("a span that is none", HEAD + PHASE + 'timeout = "soon"\n', 6, ["timeout must be a span of time", "'90s'"]),
+    ("a negative span", "ttl = -5\n" + HEAD + PHASE, 1, ["ttl must be a span of time above zero", "not -5"]),
+    ("too many retries", HEAD + PHASE + "retries = 100\n", 6, ["retries", "less than or equal to 99", "not 100"]),
+    ("a text for a list", HEAD + PHASE + 'reads = "a:b"\n', 6, ["reads must be a list, not 'a:b'"]),
+    ("a number in a list", HEAD + PHASE + 'reads = [\n"a:b",\n5,\n]\n', 8, ["reads.1 must be a text, not 5"]),
+    ("another memory", HEAD + PHASE + 'memory = "off"\n', 6, ["memory must be 'use'", "not 'off'"]),
+    (
+        "a date as a parameter",
+        HEAD + PHASE + "[phase.parameters]\nx = 1\nday = 2024-05-01\n",
+        8,
+        ["phase a: parameters.day is", "which JSON does not know"],
+    ),
+    (
+        "a time deep in a parameter",
+        HEAD + PHASE + "parameters = { x = [{ y = 07:32:00 }] }\n",
+        6,
+        ["parameters.x is", "which JSON does not know"],
+    ),
+    ("a date as a default", HEAD + "[inputs.x]\ndefault = 2024-05-01\n" + PHASE, 3, ["inputs.x.default is"]),
+    ("a number that is none", HEAD + PHASE + "parameters = { x = nan }\n", 6, ["parameters.x has a number"]),
+    ("parameters that are none", HEAD + PHASE + "parameters = 5\n", 6, ["parameters must be"]),
+    # What follows is a pipeline, and cannot run.
+    ("two of one name", HEAD + PHASE + PHASE, 7, ["phase a: name: another phase is called 'a'"]),
+    ("an unknown input", HEAD + PHASE + '[phase.parameters]\nx = "${input.y}"\n', 7, ["no input 'y'"]),
+    ("a circle", HEAD + PHASE + PHASE.replace('"a"', '"b"') + 'after = ["a"]\n', None, []),
+    (
+        "a real circle",
+        HEAD + PHASE + 'after = ["b"]\n' + PHASE.replace('"a"', '"b"') + 'after = ["a"]\n',
+        2,
+        ["phase a: phases wait for each other: a -> b -> a"],
+    ),
+    ("a key that is none", HEAD + PHASE + 'reads = [\n  "b:c",\n  "b c",\n]\n', 8, ["naming rule"]),
+    ("a result of nobody", HEAD + 'result = "b:results"\n' + PHASE, 2, ["no phase 'b'"]),
+    ("a bad pattern", HEAD + PHASE + 'reads_files = ["a",\n"/b"]\n', 7, ["'/b' must be relative"]),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "words"), [one[1:] for one in BROKEN], ids=[one[0] for one in BROKEN])
+def test_a_broken_file_is_told_with_its_line(write: Write, text: str, line: int | None, words: list[str]) -> None:
+    """One of the sentences names the line and all of the words; a good file has none."""
+    sentences = told(write("x.toml", text))
+
+    prefix = f"x.toml:{line}: " if line else "x.toml: "
+    fitting = [one for one in sentences if one.startswith(prefix) and all(word in one for word in words)]
+    assert fitting if words else not sentences, sentences
+
+
+def test_sentences_come_in_the_order_of_the_lines(write: Write) -> None:
+    """All of them, as a person reads the file."""
+    text = 'name = "x"\nresult = "a:no"\n' + PHASE + 'when = "1 +"\nafter = ["b"]\nwrites = ["q", "q"]\n'
+    sentences = told(write("x.toml", text))
+
+    assert [one.partition(": ")[0] for one in sentences] == ["x.toml:2", "x.toml:7", "x.toml:8", "x.toml:9"]
+
+
+def test_a_file_that_is_none_is_refused(write: Write) -> None:
+    """With the nearest there is, or what a pipeline is written in."""
+    write("health.toml", GOOD)
+
+    assert told(Path("helth.toml")) == [
+        "there is no file 'helth.toml'; did you mean 'health.toml'?; give the path of one"
+    ]
+    assert "there is no file" in told(Path("nowhere/health.toml"))[0]
+    assert told(write("health.yaml", "")) == ["health.yaml: a pipeline is written in a file that ends in .toml or .py"]
+    Path("latin.toml").write_bytes(b'name = "\xe9"')
+    assert told(Path("latin.toml")) == ["latin.toml: it is no text in UTF-8; save it as such"]
+    assert "more than" in told(write("large.toml", "#" * (5 * 1024 * 1024)))[0]
+
+
+PYTHON = """
+from contracts.pipelines import Input, Phase, Pipeline
+from names import AGENT
+
+FIRST = Phase(name="a", agent=AGENT, task="t")
+
+{name} = Pipeline(
+    name="x",
+    inputs={{
+        "n": Input(type="number"),
+    }},
+    phases=(
+        FIRST,
+        Phase(
+            name="b",
+            agent=AGENT,
+            task="t",
+            reads=("c:results",),
+        ),
+        *(Phase(name=name, agent=AGENT, task="t", after=("e",)) for name in ("c", "d")),
+    ),
+)
+"""
+
+
+def test_a_python_file_declares_its_pipeline(write: Write) -> None:
+    """Called `pipeline`, or the only one there; what lies beside the file can be imported."""
+    write("names.py", 'AGENT = "A"\n')
+
+    for name in ("pipeline", "other"):
+        source = read_pipeline(write(f"{name}_file.py", PYTHON.format(name=name)))
+        assert [phase.name for phase in source.pipeline.phases] == ["a", "b", "c", "d"]
+    both = PYTHON.format(name="pipeline") + "second = pipeline.model_copy(update={'name': 'y'})\n"
+    assert read_pipeline(write("both.py", both)).pipeline.name == "x"
+    twice = PYTHON.format(name="one") + "second = one\n"
+    assert read_pipeline(write("twice.py", twice)).pipeline.name == "x"
+
+
+def test_a_python_pipeline_has_the_lines_where_it_was_made(write: Write) -> None:
+    """Also of phases that a loop made; one from another file has none here."""
+    write(
+        "names.py", 'from contracts.pipelines import Phase\nAGENT = "A"\nOTHER = Phase(name="o", agent="A", task="t")\n'
+    )
+    source = read_pipeline(write("x.py", PYTHON.format(name="pipeline")))
+
+    assert source.line_of(("phases", 0, "agent")) == 5
+    assert source.line_of(("phases", 1, "reads", 0)) == 14
+    assert source.line_of(("phases", 3)) == 20
+    assert source.line_of(("inputs", "n")) == 10
+    assert source.line_of(("result",)) == 7
+    sentences = described(problems_of(source.pipeline), source)
+    assert sentences[0].startswith("x.py:20: phase c: runs after 'e', but there is no phase 'e'")
+
+    borrowed = PYTHON.replace("import AGENT", "import AGENT, OTHER").replace("FIRST,", "FIRST, OTHER,")
+    source = read_pipeline(write("y.py", borrowed.format(name="pipeline")))
+    assert source.line_of(("phases", 1, "after")) == source.line_of(()) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("x = 1\n", ["x.py: it declares no pipeline; write `pipeline = Pipeline(...)` at its top level"]),
+        ("\nx = (\n", ["x.py:2: this is no Python: '(' was never closed"]),
+        ("\nx = 1 / 0\n", ["x.py:2: it raised ZeroDivisionError: division by zero"]),
+        ("import no_such_thing\n", ["x.py:1: it raised ModuleNotFoundError: No module named 'no_such_thing'"]),
+        ("raise SystemExit(3)\n", ["x.py:1: it raised SystemExit: 3"]),
+        (
+            "from contracts.pipelines import Phase\n\nPhase(name='a', agent='A b', tsk='t')\n",
+            [
+                "x.py:3: task is missing; give it",
+                "x.py:3: agent 'A b' must be 1 to 64 letters, digits, '_' or '-'",
+                "x.py:3: 'tsk' is not known here; did you mean 'task'?",
+            ],
+        ),
+        (
+            "from contracts.pipelines import Pipeline\npipeline = Pipeline(name='x', phases=())\n",
+            ["x.py:2: phases is empty; give at least 1"],
+        ),
+        (
+            PYTHON.format(name="one").replace("from names import AGENT", "AGENT = 'A'") + "two = one.model_copy()\n",
+            ["x.py: it declares one, two; call the one that is meant `pipeline`"],
+        ),
+    ],
+)
+def test_a_python_file_that_is_broken_is_told_with_its_line(write: Write, text: str, sentences: list[str]) -> None:
+    """Whatever it raises becomes a sentence; nothing of what raised stays loaded."""
+    before = set(sys.modules)
+
+    assert sorted(told(write("x.py", text))) == sorted(sentences)
+    assert "declares" in sentences[0] or set(sys.modules) <= before
+
+
+def test_a_file_in_a_package_may_import_from_it(write: Write) -> None:
+    """As the package is called from above."""
+    write("flows_of_mine/__init__.py", "")
+    write("flows_of_mine/names.py", 'AGENT = "B"\n')
+    text = PYTHON.format(name="pipeline").replace("from names", "from .names")
+
+    assert read_pipeline(write("flows_of_mine/health.py", text)).pipeline.phases[0].agent == "B"
+
+
+def test_a_message_is_a_pipeline_too() -> None:
+    """As it was written, and as it comes back from JSON."""
+    pipeline = Pipeline(
+        name="x",
+        inputs={"n": Input(type="number"), "m": Input(default=None)},
+        phases=(Phase(name="a", agent="A", task="t", timeout=timedelta(minutes=5)),),
+    )
+
+    assert pipeline_from(pipeline.model_dump(mode="json")) == pipeline
+
+
+@pytest.mark.parametrize(
+    ("mapping", "problems"),
+    [
+        ({}, ["name is missing; give it", "phases is missing; give it"]),
+        ({"name": "x", "phases": [{"name": "a", "agent": 5}]}, ["phase a: agent", "phase a: task is missing; give it"]),
+        ({"name": "x", "phases": [{}, 5]}, ["phase 1: name is missing", "phase 2: it must be"]),
+    ],
+)
+def test_a_message_that_is_no_pipeline_says_why(mapping: dict[str, Any], problems: list[str]) -> None:
+    """With the phase by its name, or its number."""
+    with pytest.raises(InvalidPipeline) as caught:
+        pipeline_from(mapping)
+
+    for words in problems:
+        assert [one for one in caught.value.problems if one.startswith(words)], (words, caught.value.problems)
+
+
+def test_a_message_has_no_lines() -> None:
+    """Its phases are named all the same."""
+    source = Source(Pipeline(name="x", phases=(Phase(name="a", agent="A", task="t"),)))
+    problems = [Problem(("phases", 0, "reads"), "reads x"), Problem((), "all of it")]
+
+    assert described(problems, source) == ["phase a: reads x", "all of it"]
+
+
+def test_what_a_supervisor_says_of_a_pipeline_gets_its_lines(write: Write) -> None:
+    """By the phase and the field that the sentence begins with."""
+    source = read_pipeline(write("health.toml", GOOD))
+
+    assert with_lines(
+        [
+            "phase analysis: parameters.depth must be a text, not 3",
+            "phase query: agent 'ContextAgent' is not known",
+            "phase analysis: wait",
+            "phase nobody: agent 'X' is not known",
+            "the store is away",
+        ],
+        source,
+    ) == [
+        "health.toml:21: phase analysis: parameters.depth must be a text, not 3",
+        "health.toml:9: phase query: agent 'ContextAgent' is not known",
+        "health.toml:14: phase analysis: wait",
+        "health.toml: phase nobody: agent 'X' is not known",
+        "health.toml: the store is away",
+    ]

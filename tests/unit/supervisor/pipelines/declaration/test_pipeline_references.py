@@ -1,0 +1,160 @@
+"""References in the parameters of a phase: how they are written, what they become, and what a phase reads."""
+
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from contracts.pipelines import Phase
+from supervisor.pipelines.declaration.places import read_entry, read_text
+from supervisor.pipelines.declaration.references import Reference, keys_read, mentions_of, references_in, resolve
+
+VALUES: dict[tuple[str, str], JsonValue] = {
+    ("input", "folder"): "src",
+    ("input", "deep"): False,
+    ("entry", "analysis:results"): {"files": ["a.py", {"name": "b.py"}], "count": 2, "content-type": "x", "a.b": 1},
+    ("entry", "analysis:file:src/a.py"): {"lines": 10},
+    ("entry", "count:results"): 0,
+    ("standards", "standards"): [{"id": "s1", "text": "Say why.", "tags": ["docs"]}],
+}
+
+
+def lookup(reference: Reference) -> JsonValue:
+    """Return the whole value, as a run does: nothing is an error unless it may be missing."""
+    key = (reference.kind, reference.name)
+    if key not in VALUES and not reference.optional:
+        raise InvalidInput(f"{reference.name!r} is not there")
+    return VALUES.get(key)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("plain", "plain"),
+        ("", ""),
+        (5, 5),
+        ("${input.folder}", "src"),
+        ("${input.deep}", False),
+        ("${ input.folder }", "src"),
+        ("${count:results}", 0),
+        ("${analysis:results.files}", ["a.py", {"name": "b.py"}]),
+        ("${analysis:results.files.1.name}", "b.py"),
+        ('${analysis:results."content-type"}', "x"),
+        ('${analysis:results."a.b"}', 1),
+        ("${analysis:results.content-type}", "x"),
+        ("${analysis:file:src/a.py}", {"lines": 10}),
+        ('${analysis:file:"src/a.py".lines}', 10),
+        ("${standards.0.text}", "Say why."),
+        ("${review:results?}", None),
+        ("${review:results.score?}", None),
+        ("${analysis:results.nothing?}", None),
+        ("${count:results?}", 0),
+        ("in ${input.folder}: ${analysis:results.files.0}", "in src: a.py"),
+        ("${input.folder}${input.folder}", "srcsrc"),
+        ("deep=${input.deep}, n=${count:results}, none=${review:results?}", "deep=false, n=0, none=null"),
+        ("of ${analysis:results.files}", 'of ["a.py",{"name":"b.py"}]'),
+        ("$${input.folder}", "${input.folder}"),
+        ("costs $5 and $$", "costs $5 and $$"),
+        ("$$${input.folder}", "$${input.folder}"),
+        (["${input.folder}", {"x": "${count:results}"}, None], ["src", {"x": 0}, None]),
+        ({"${input.folder}": 1}, {"${input.folder}": 1}),
+    ],
+)
+def test_a_reference_becomes_what_it_names(written: JsonValue, value: JsonValue) -> None:
+    """Alone it keeps its type, inside a text it is text; what is no reference stays."""
+    found = resolve(written, lookup)
+
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("${analysis:results.fils}", ["leads nowhere", "'analysis:results'", "'files'", "'fils'"]),
+        ("${analysis:results.files.7}", ["'analysis:results.files'", "a list of 2", "'7'"]),
+        ("${analysis:results.files.-1}", ["a list of 2"]),
+        ("${count:results.total}", ["a number", "'total'"]),
+        ("${input.folder.x}", ["'folder' is a text"]),
+        ("${other:results}", ["'other:results' is not there"]),
+        ("${folder}", ["names nothing", "${input.name}", "$${"]),
+        ("${}", ["names nothing"]),
+        ("${input.}", ["names nothing"]),
+        ("${input.a b}", ["names nothing"]),
+        ("${analysis:results..x}", ["naming rule"]),
+        ("${analysis:}", ["naming rule"]),
+        ("${an alysis:results}", ["naming rule", "'analysis:dependencyMap'"]),
+        ("${analysis:results", ["not closed", "'}'"]),
+        ('${analysis:file:"a}', ["not closed"]),
+        ('${analysis:file:""}', ["identifier that is empty"]),
+    ],
+)
+def test_a_reference_that_leads_nowhere_says_what_is_there(written: str, words: list[str]) -> None:
+    """Nothing becomes null in silence."""
+    with pytest.raises(InvalidInput) as caught:
+        resolve(written, lookup)
+
+    assert [word for word in words if word not in str(caught.value)] == []
+
+
+def test_references_are_found_at_any_depth_in_the_order_of_reading() -> None:
+    """A driver looks them all up before the task is sent."""
+    found = references_in({"a": ["x ${input.folder} ${analysis:results.files.0?}", "$${no:one}"], "b": "${standards}"})
+
+    assert found == (
+        Reference("input", "folder", (), False, "${input.folder}"),
+        Reference("entry", "analysis:results", ("files", "0"), True, "${analysis:results.files.0?}"),
+        Reference("standards", "standards", (), False, "${standards}"),
+    )
+    assert [reference.phase for reference in found] == ["", "analysis", ""]
+
+
+def test_what_a_phase_reads_is_optional_only_if_it_is_so_everywhere() -> None:
+    """Parameters, `reads` and `when` count, and one place that needs it is enough."""
+    phase = a_phase(
+        parameters={
+            "x": "${a:results?} ${e:results} ${e:results.path?}",
+            "y": {"z": ["${b:results.path?}", "${input.n}"]},
+        },
+        reads=("a:results", "c:file:src/x.py?"),
+        when="${d:results?} == null or ${b:results?} == 1",
+    )
+
+    assert keys_read(phase) == {
+        "a:results": False,
+        "e:results": False,
+        "b:results": True,
+        "c:file:src/x.py": True,
+        "d:results": True,
+    }
+
+
+def test_every_mention_has_its_place_and_so_has_what_cannot_be_read() -> None:
+    """One that is broken hides none of the others."""
+    phase = a_phase(parameters={"x": "${a:results}", "y": "${b"}, reads=("c d", "e:results"), when="${f:results")
+
+    mentions, problems = mentions_of(phase)
+
+    assert [mention.place for mention in mentions] == [("parameters", "x"), ("reads", 1)]
+    assert [problem.place for problem in problems] == [("parameters", "y"), ("reads", 0), ("when",)]
+    with pytest.raises(InvalidInput, match=r"phase p: parameters\.y"):
+        keys_read(phase)
+
+
+def test_what_is_read_is_named_by_the_key_alone() -> None:
+    """`reads` needs no `${}`, and says so."""
+    with pytest.raises(InvalidInput, match="write 'a:results'"):
+        read_entry("${a:results}")
+
+
+def test_a_text_comes_back_whole_from_its_pieces() -> None:
+    """What stands between references is not touched."""
+    text = "a ${input.x} b ${a:results} c"
+
+    assert "".join(piece if isinstance(piece, str) else piece.text for piece in read_text(text)) == text
+
+
+def a_phase(**fields: Any) -> Phase:
+    """Return a phase of which only *fields* matter."""
+    return Phase(**{"name": "p", "agent": "A", "task": "t", **fields})
