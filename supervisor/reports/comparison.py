@@ -3,8 +3,8 @@
 That one may have been read, and cannot be recalled or replaced; the ledger can be set. While the ledger answers it
 decides which is published, so that they differ only after it was away, or when a process died between the two. The
 process that may have caused that asks for a comparison before it acknowledges the task: a worker without the ledger,
-one that finds a report in the stream already, a supervisor that is about to report a cancelled task. Comparing twice, or
-in several supervisors at once, changes nothing: REPORTS stays as it is, and the ledger takes over nothing else.
+one that finds a report in the stream already, a supervisor that is about to report a cancelled task. Comparing twice,
+or in several supervisors at once, changes nothing: REPORTS stays as it is, and the ledger takes over nothing else.
 """
 
 import asyncio

@@ -47,7 +47,6 @@ _MOST_LATELY = 1000
 _MOST_RACES = 5
 #: Turns among which one that is looked up mostly is: a whole conversation may be megabytes.
 _NEAR = 50
-#: Why nothing is begun.
 Why = Literal["other words", "forgotten", "memory away", "another version", "not kept"]
 
 _TEXTS: dict[Why, str] = {
@@ -141,7 +140,7 @@ class RequestReadings:
         self._publish = publish
         self._now = now
         self._time_zone = time_zone
-        #: By turn. Forgetting is up to the store, so what that has counts here only while it is away.
+        #: By turn. Forgetting is up to the store: a reading that it has counts here only while it is away.
         self._lately: dict[str, _Lately] = {}
 
     async def of(self, asked: Incoming, before: Sequence[ChatTurn] | None) -> FirstReading | PersonReply:
@@ -385,7 +384,6 @@ async def read_turns(store: Conversations, conversation_id: str, count: int) -> 
 
 
 def _add_reading(turn: ChatTurn, reading: FirstReading) -> bytes:
-    # Of a turn that was validated when it was made.
     heard = HeardTurn.model_construct(**{**dict(turn), "read_as": reading})
     return heard.model_dump_json(exclude_none=True).encode()
 

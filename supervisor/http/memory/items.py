@@ -3,7 +3,7 @@
 A change is a task of the memory agent: under an `Idempotency-Key` it is done once, and its plan can be undone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Annotated, Literal
 
@@ -16,6 +16,7 @@ from memory.documents.storage.reader import DocumentReader
 from memory.episodes.store import Episodes
 from memory.queues.queue import PersonalQueue
 from memory.queues.waiting_rows import rows_waiting
+from supervisor.http.admission.keys import Caller
 from supervisor.http.memory.tasks import LATER, AskedBy, By, MemoryTask, ReadBy, Started, carry_out
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found
@@ -122,25 +123,6 @@ class ForgottenMemory(Started):
 def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
     """Add the routes of items to *router*."""
 
-    async def read_entries(owner: str) -> list[Entry]:
-        documents = (await reader.snapshot(owner)).documents
-        return [entry for name, one in documents.items() for entry in entries_of(name, one.body, parts.kinds)]
-
-    async def demand_item(owner: str, reference: str) -> None:
-        count = sum(entry.reference == reference for entry in await read_entries(owner))
-        if not count:
-            raise not_found(f"there is no item {reference!r}; GET .../items lists those there are")
-        if count > 1:
-            detail = f"{count} items are called {reference!r}; change the document's others first"
-            raise Refused(409, "ambiguous", detail)
-
-    async def change_item(
-        caller: By, owner: str, operation: Mapping[str, str], body: _ItemChange, chosen: str | None
-    ) -> Response:
-        fields = body.model_dump(mode="json", exclude={"wait_seconds"}, exclude_defaults=True)
-        task = MemoryTask("change_item", {**fields, **operation}, owner, chosen)
-        return await carry_out(ItemChanged, parts, caller, task, body.wait_seconds)
-
     @router.get("/{user}/items", summary="List what is remembered, item by item", responses=answers())
     async def items(
         user: ReadBy,
@@ -150,14 +132,14 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
         prefix = f"{category}." if category else ""
         found = [
             item
-            for item in map(_view_item, await read_entries(user))
+            for item in map(_view_item, await _read_entries(parts, reader, user))
             if state in (None, item.state) and f"{item.category}.".startswith(prefix)
         ]
         return Items(user=user, items=tuple(found))
 
     @router.post("/{user}/items", summary="Add an item", response_model=ItemChanged, responses=LATER)
     async def add(user: AskedBy, body: NewItem, caller: By, idempotency_key: IdempotencyKey = None) -> Response:
-        return await change_item(caller, user, {"operation": "add"}, body, idempotency_key)
+        return await _change_item(parts, caller, user, {"operation": "add"}, body, idempotency_key)
 
     @router.patch(
         "/{user}/items/{reference}",
@@ -168,9 +150,9 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
     async def change(
         user: AskedBy, reference: Reference, body: ChangedItem, caller: By, idempotency_key: IdempotencyKey = None
     ) -> Response:
-        await demand_item(user, reference)
+        _demand_item(await _read_entries(parts, reader, user), reference)
         operation = {"operation": "change", "reference": reference}
-        return await change_item(caller, user, operation, body, idempotency_key)
+        return await _change_item(parts, caller, user, operation, body, idempotency_key)
 
     @router.delete(
         "/{user}/items/{reference}",
@@ -181,9 +163,9 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
     async def delete(
         user: AskedBy, reference: Reference, caller: By, idempotency_key: IdempotencyKey = None
     ) -> Response:
-        await demand_item(user, reference)
+        _demand_item(await _read_entries(parts, reader, user), reference)
         operation = {"operation": "delete", "reference": reference}
-        return await change_item(caller, user, operation, _ItemChange(), idempotency_key)
+        return await _change_item(parts, caller, user, operation, _ItemChange(), idempotency_key)
 
 
 def add_rest(router: APIRouter, parts: ApiParts) -> None:
@@ -214,6 +196,27 @@ def add_rest(router: APIRouter, parts: ApiParts) -> None:
     ) -> Response:
         assert confirm  # noqa: S101 - its one value is checked before
         return await carry_out(ForgottenMemory, parts, caller, MemoryTask("forget_me", {}, user, idempotency_key))
+
+
+async def _read_entries(parts: ApiParts, reader: DocumentReader, owner: str) -> list[Entry]:
+    documents = (await reader.snapshot(owner)).documents
+    return [entry for name, one in documents.items() for entry in entries_of(name, one.body, parts.kinds)]
+
+
+def _demand_item(entries: Sequence[Entry], reference: str) -> None:
+    count = sum(entry.reference == reference for entry in entries)
+    if not count:
+        raise not_found(f"there is no item {reference!r}; GET .../items lists those there are")
+    if count > 1:
+        raise Refused(409, "ambiguous", f"{count} items are called {reference!r}; change the document's others first")
+
+
+async def _change_item(
+    parts: ApiParts, caller: Caller, owner: str, operation: Mapping[str, str], body: _ItemChange, chosen: str | None
+) -> Response:
+    fields = body.model_dump(mode="json", exclude={"wait_seconds"}, exclude_defaults=True)
+    task = MemoryTask("change_item", {**fields, **operation}, owner, chosen)
+    return await carry_out(ItemChanged, parts, caller, task, body.wait_seconds)
 
 
 def _view_item(entry: Entry) -> KeptItem:

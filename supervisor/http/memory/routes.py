@@ -18,7 +18,7 @@ from memory.documents.storage.reader import DocumentReader
 from memory.documents.storage.writer import KEEP_REVISIONS
 from memory.rendering.documents import render
 from supervisor.http.memory.items import add_items, add_rest
-from supervisor.http.memory.search import add_search, add_turns
+from supervisor.http.memory.search import add_block, add_search, add_turns
 from supervisor.http.memory.tasks import LATER, AskedBy, By, MemoryTask, ReadBy, Started, carry_out
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import answers, not_found
@@ -132,6 +132,7 @@ def routes(parts: ApiParts) -> APIRouter:
     router = APIRouter(prefix="/v1/memory", tags=["memory"])
     reader = DocumentReader(parts.redis, parts.kinds)
     add_search(router, parts, reader)
+    add_block(router, parts, reader)
     add_turns(router, parts)
     add_items(router, parts, reader)
     add_rest(router, parts)

@@ -108,7 +108,7 @@ class TurnsTaken(View):
 
 
 def add_search(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
-    """Add the routes that read to *router*."""
+    """Add the route of the search to *router*."""
     episodes = Episodes(parts.redis)
 
     @router.get("/{user}/search", summary="Find what was said and is remembered", responses=answers())
@@ -140,6 +140,11 @@ def add_search(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> No
             is_complete=found.is_complete,
             memories=tuple(map(Match.model_validate, found.memories)),
         )
+
+
+def add_block(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
+    """Add the route of the block to *router*."""
+    episodes = Episodes(parts.redis)
 
     @router.get("/{user}/block", summary="Read what is remembered, as a prompt quotes it", responses=answers())
     async def block(
