@@ -36,14 +36,14 @@ from runtime.metrics import Metrics
 from runtime.models.llm import Llm
 from runtime.networks import networks_in
 from runtime.settings import Settings, folders_in
-from supervisor.analyses.desk import AnalysisDesk
-from supervisor.analyses.parts import Parts as AnalysisParts
-from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.dead_letters.queue import drop_letters
 from supervisor.delivery import Delivering, MessageDesk, inbox_sources
 from supervisor.dispatch import Dispatch
+from supervisor.pipelines.analysis.desk import AnalysisDesk
+from supervisor.pipelines.analysis.requests import AnalysisRequests
+from supervisor.pipelines.analysis.run import AnalysisParts
 from supervisor.pipelines.as_tasks import AT_ONCE, PipelineTasks
 from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.desk import PipelineDesk

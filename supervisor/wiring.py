@@ -37,12 +37,12 @@ from runtime.models.llm import Llm
 from runtime.process import Process
 from runtime.servers import valkey
 from runtime.settings import Settings
-from supervisor.analyses.desk import AnalysisDesk
-from supervisor.analyses.requests import AnalysisRequests
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivery import Delivering
 from supervisor.dispatch import Dispatch
+from supervisor.pipelines.analysis.desk import AnalysisDesk
+from supervisor.pipelines.analysis.requests import AnalysisRequests
 from supervisor.pipelines.as_tasks import agent_card, read_pipelines
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.requests import PipelineRequests

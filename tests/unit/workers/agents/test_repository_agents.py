@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from contracts.messages import CompletionReport
-from supervisor.pipelines.declaration.checks import problems_of, problems_with
+from supervisor.pipelines.declaration.cards import problems_with
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import described, read_pipeline
 from workers import Agent, Context
 from workers.agents.repository.cycles import knots, way_round
