@@ -5,6 +5,7 @@ from typing import Annotated
 from typer import Argument, Context, Option, Typer
 
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.running import run
 
 app = Typer(epilog=example("tasklore agents list"), **SETTLED)
 
@@ -25,7 +26,6 @@ def front(context: Context) -> None:
 def list_agents(as_json: Json = False) -> None:
     """List every agent that was ever started, with its live workers."""
     from tasklore.agents.cards import print_agents
-    from tasklore.running import run
 
     run(print_agents(as_json=as_json))
 
@@ -34,7 +34,6 @@ def list_agents(as_json: Json = False) -> None:
 def show(agent: AgentArgument, as_json: Json = False) -> None:
     """Show one agent: its tasks, their parameters, and its workers."""
     from tasklore.agents.cards import print_agent
-    from tasklore.running import run
 
     run(print_agent(agent, as_json=as_json))
 
@@ -49,7 +48,6 @@ def retire(
     It can no longer be asked until a worker of it starts again.
     """
     from tasklore.agents.cards import retire_agent
-    from tasklore.running import run
 
     run(retire_agent(agent, force=force))
 

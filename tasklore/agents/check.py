@@ -53,11 +53,7 @@ class Checked:
 
 
 def check_aloud(references: Sequence[str], *, as_json: bool) -> int:
-    """Print what every example of the agents in *references* comes to; 1 when one is not read.
-
-    Raises:
-        ConfigurationError: an agent cannot be loaded.
-    """
+    """Print what every example of the agents in *references* comes to; 1 when one is not read."""
     agents = [agent for reference in references for agent in load_agents(reference)]
     catalogue = catalogue_of(agents)
     by_rules, by_model = asyncio.run(_check(catalogue))

@@ -32,11 +32,7 @@ _LOOK_BACK = 20
 
 
 def try_aloud(references: Sequence[str]) -> int:
-    """Show how each line of stdin is read by the agents in *references*, until it ends.
-
-    Raises:
-        ConfigurationError: an agent cannot be loaded.
-    """
+    """Show how each line of stdin is read by the agents in *references*, until it ends."""
     catalogue = catalogue_of([agent for reference in references for agent in load_agents(reference)])
     if not catalogue.tasks():
         say(NOTHING_IN_WORDS)

@@ -81,11 +81,7 @@ def _command(request: PersonRequest, *options: str) -> str:
 
 
 async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> PersonReply:
-    """Return the answer to *request*; one of kind `pending` when it takes longer than its `wait_ms`.
-
-    Raises:
-        Unreachable: no NATS server, or nobody takes the request, or whoever took it fell silent.
-    """
+    """Return the answer to *request*; one of kind `pending` when it takes longer than its `wait_ms`."""
     await demand_listener(nats_url)
     calls: list[Call] = []
 
@@ -100,11 +96,7 @@ async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> Pers
 
 
 async def ask_over(client: Client, supervisor_id: str, request: PersonRequest) -> PersonReply:
-    """Return the answer to *request* over a connection that is open, as `ask` does.
-
-    Raises:
-        Unreachable: as `ask`.
-    """
+    """Return the answer to *request* over a connection that is open, as `ask` does."""
     return await _replied(_call(client, supervisor_id, request), request)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from typer import Argument, Context, Option, Typer
 
 from tasklore.options import SETTLED, AgentId, Command, Json, example, show_help_alone
+from tasklore.running import run
 
 app = Typer(epilog=example("tasklore dlq list"), **SETTLED)
 
@@ -46,7 +47,6 @@ def list_letters(
     """List what was given up, the newest first."""
     from tasklore.dlq.stores import Wish
     from tasklore.dlq.views import print_letters
-    from tasklore.running import run
 
     wish = Wish(agent=agent, task=task, reason=reason, since=since)
     run(print_letters(wish, limit, before=before, oldest_first=oldest, as_json=as_json))
@@ -59,7 +59,6 @@ def show(
 ) -> None:
     """Show why one was given up, what it cost, and what it was about."""
     from tasklore.dlq.views import print_letter
-    from tasklore.running import run
 
     run(print_letter(which, as_json=as_json))
 
@@ -91,7 +90,6 @@ def redrive(
     """
     from tasklore.dlq.redrive import redrive_letters
     from tasklore.dlq.stores import Wish
-    from tasklore.running import run
 
     wish = Wish(tuple(sequences or ()), agent, task, reason, since, everything)
     return run(
@@ -124,7 +122,6 @@ def purge(
     """
     from tasklore.dlq.redrive import purge_letters
     from tasklore.dlq.stores import Wish
-    from tasklore.running import run
 
     wish = Wish(tuple(sequences or ()), agent, task, reason, since, everything)
     run(purge_letters(wish, is_sure=yes, as_json=as_json))

@@ -36,11 +36,7 @@ class Wish(NamedTuple):
         return any(word is not None for word in (self.agent, self.task, self.reason, self.since))
 
     def selection(self) -> Selection:
-        """Return the conditions alone.
-
-        Raises:
-            InvalidInput: the agent is no name, or the time no time.
-        """
+        """Return the conditions alone."""
         agent = None if self.agent is None else checked_name(self.agent, "--agent")
         since = None if self.since is None else parse_since(self.since, datetime.now(UTC))
         return Selection(agent, self.task, self.reason, since)

@@ -15,12 +15,7 @@ _ERROR_WIDTH, _TEXT_WIDTH = 80, 2000
 
 
 async def print_letters(wish: Wish, limit: int, *, before: int | None, oldest_first: bool, as_json: bool) -> None:
-    """Print a line for each of at most *limit* letters.
-
-    Raises:
-        InvalidInput: a condition cannot be read.
-        Unreachable: NATS does not answer.
-    """
+    """Print a line for each of at most *limit* letters."""
     selection = wish.selection()
     async with dead_letters() as letters, patience("reading dead letters"):
         page = await letters.page(selection, limit, before=before, oldest_first=oldest_first)

@@ -94,12 +94,7 @@ async def forget_answers(wish: Wish, *, is_sure: bool) -> None:
 
 
 async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
-    """Import the memory file *file* for *agent_id* and print what became of it.
-
-    Raises:
-        InvalidInput: the file cannot be read or is no memory file, or the agent is not known.
-        Unreachable: a server does not answer.
-    """
+    """Import the memory file *file* for *agent_id* and print what became of it."""
     text = _read_bytes(file)
     keep_days = Settings.load().memory_keep_days
     keep = timedelta(days=keep_days) if keep_days is not None else None
@@ -115,12 +110,7 @@ async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
 
 
 async def export_answers(agent_id: str, file: Path | None) -> None:
-    """Write the shared memory of *agent_id* to *file*, None is stdout.
-
-    Raises:
-        InvalidInput: the agent is not known, nothing of it is remembered, or the file cannot be written.
-        Unreachable: a server does not answer.
-    """
+    """Write the shared memory of *agent_id* to *file*, None is stdout."""
     async with nats_client() as client:
         card = await card_of(client, agent_id)
     async with long_term_memory() as memory, patience("exporting"):

@@ -12,12 +12,7 @@ from tasklore.stores import long_term_memory, whole_key
 
 
 async def print_entries(*, since: str | None, agent: str | None, task: str | None, as_json: bool) -> None:
-    """Print a line for every answer that fits, the newest first.
-
-    Raises:
-        InvalidInput: *since* is no span of time.
-        Unreachable: Redis does not answer.
-    """
+    """Print a line for every answer that fits, the newest first."""
     now_ms = _now_ms()
     since_ms = now_ms - int(parse_span(since, "--since").total_seconds() * 1000) if since is not None else None
     async with long_term_memory() as memory, patience("reading the memory"):
@@ -75,11 +70,7 @@ async def print_entry(key: str, *, as_json: bool) -> None:
 
 
 async def print_stats(*, agent: str | None, as_json: bool) -> None:
-    """Print how much is remembered by task, how often it was served, and what that saved.
-
-    Raises:
-        Unreachable: Redis does not answer.
-    """
+    """Print how much is remembered by task, how often it was served, and what that saved."""
     async with long_term_memory() as memory, patience("counting"):
         stats = await memory.stats(agent)
         aside = await memory.quarantined(agent)

@@ -7,6 +7,7 @@ from typer import Argument, Context, Option, Typer
 
 from contracts.errors import InvalidInput
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.running import run
 
 app = Typer(
     epilog=example('tasklore memory tell "I am vegan now" --user ana', "tasklore memory show --user ana"), **SETTLED
@@ -78,7 +79,6 @@ def tell(
     Ends with 1 when it failed, or when it was not worked on within the wait; then it is kept, and worked on later.
     """
     from tasklore.memory.tell import tell_aloud
-    from tasklore.running import run
 
     return run(tell_aloud(" ".join(text), user, conversation=conversation, wait_s=wait, as_json=as_json))
 
@@ -101,7 +101,6 @@ def show(
     """Show what is remembered of a person."""
     from tasklore.memory.views import print_documents
     from tasklore.options import day_of
-    from tasklore.running import run
 
     moment = None if at is None else int(at) if at.isdecimal() and len(at) < 8 else day_of(at, "--at")
     run(print_documents(user, resource, at=moment, as_prompt=as_prompt, as_json=as_json))
@@ -118,7 +117,6 @@ def facts(
     What became of each: those that wait, those that wait for a model, then the last that were done.
     """
     from tasklore.memory.facts import print_facts
-    from tasklore.running import run
 
     run(print_facts(user, limit, as_json=as_json))
 
@@ -141,7 +139,6 @@ def search(
     from memory.recall import Within
     from tasklore.memory.search import print_found
     from tasklore.options import day_of
-    from tasklore.running import run
 
     first = None if since is None else day_of(since, "--since")
     last = None if until is None else day_of(until, "--until")
@@ -154,7 +151,6 @@ def search(
 def waiting(user: User, as_json: Json = False) -> None:
     """List what was said and not learned from yet, with the reason."""
     from tasklore.memory.search import print_waiting
-    from tasklore.running import run
 
     run(print_waiting(user, as_json=as_json))
 
@@ -170,7 +166,6 @@ def settings(
 ) -> None:
     """See or say whether a person's turns are kept word for word, and for how long."""
     from tasklore.memory.search import print_settings
-    from tasklore.running import run
 
     run(print_settings(user, keep_days=keep_days, is_on=on, as_json=as_json))
 
@@ -184,7 +179,6 @@ def history(
 ) -> None:
     """List the edits of a person's documents, the newest first."""
     from tasklore.memory.history import print_history
-    from tasklore.running import run
 
     run(print_history(user, resource, limit, as_json=as_json))
 
@@ -199,7 +193,6 @@ def diff(
 ) -> None:
     """Show what changed between two revisions of a document."""
     from tasklore.memory.history import print_difference
-    from tasklore.running import run
 
     run(print_difference(user, resource, since, until, as_json=as_json))
 
@@ -218,7 +211,6 @@ def explain(
     What was said, what was found in it, who decided and on what grounds: every edit that touched it, newest first.
     """
     from tasklore.memory.history import print_explanation
-    from tasklore.running import run
 
     run(print_explanation(user, resource, path, as_json=as_json))
 
@@ -230,7 +222,6 @@ def undo(user: User, plan: PlanId = None, as_json: Json = False) -> None:
     An older one is taken back beneath what came later; when something later touched the same place it is refused.
     """
     from tasklore.memory.changes import undo_aloud
-    from tasklore.running import run
 
     run(undo_aloud(user, plan, again=False, as_json=as_json))
 
@@ -239,7 +230,6 @@ def undo(user: User, plan: PlanId = None, as_json: Json = False) -> None:
 def redo(user: User, plan: PlanId = None, as_json: Json = False) -> None:
     """Apply an edit again that was taken back."""
     from tasklore.memory.changes import undo_aloud
-    from tasklore.running import run
 
     run(undo_aloud(user, plan, again=True, as_json=as_json))
 
@@ -248,7 +238,6 @@ def redo(user: User, plan: PlanId = None, as_json: Json = False) -> None:
 def conflicts(user: User, resource: Resource = None, as_json: Json = False) -> None:
     """List what contradicts something else in a person's memory."""
     from tasklore.memory.review import print_conflicts
-    from tasklore.running import run
 
     run(print_conflicts(user, resource, as_json=as_json))
 
@@ -260,7 +249,6 @@ def audit(user: User, resource: Resource = None, as_json: Json = False) -> None:
     Which share of it is said twice, stale, never read, in conflict or out of place, and where that is.
     """
     from tasklore.memory.review import print_audit
-    from tasklore.running import run
 
     run(print_audit(user, resource, as_json=as_json))
 
@@ -276,7 +264,6 @@ def export_documents(
     What was imported and not edited since comes back byte for byte. Files that are there are written over.
     """
     from tasklore.memory.files import export_all
-    from tasklore.running import run
 
     run(export_all(folder, user, resource))
 
@@ -295,7 +282,6 @@ def import_documents(
     Each is an edit that `undo` takes back. Ends with 2 when one was refused; the others are stored.
     """
     from tasklore.memory.files import import_all
-    from tasklore.running import run
 
     return run(import_all(files, user, resource, as_json=as_json))
 
@@ -312,7 +298,6 @@ def migrate(
     written; nothing is dropped. Ends with 1 when a file was left, as when its document holds something else already.
     """
     from tasklore.memory.migration import migrate_folder
-    from tasklore.running import run
 
     return run(migrate_folder(folder, user, is_dry=dry_run))
 
@@ -332,6 +317,5 @@ def forget(
     undone. The name can be used again at once.
     """
     from tasklore.memory.forget import forget_aloud
-    from tasklore.running import run
 
     return run(forget_aloud(_meant(person, user), is_sure=yes, as_json=as_json))

@@ -14,13 +14,7 @@ _LOOKED_THROUGH = 10_000
 
 
 async def undo_aloud(user: str, plan: str | None, *, again: bool, as_json: bool) -> None:
-    """Take a plan back, or with *again* apply one again, and print what that changed.
-
-    Raises:
-        UndoRefused: a later plan touched the same place, or there is nothing to take back.
-        InvalidInput: *user* names nobody, or *plan* ends the ids of several.
-        Unreachable: Redis does not answer.
-    """
+    """Take a plan back, or with *again* apply one again, and print what that changed."""
     async with user_memory() as memory:
         now = datetime.now(UTC)
         plan_id = None if plan is None else await _whole_id(memory, user, plan)

@@ -17,12 +17,7 @@ _WIDE = 100
 
 
 async def print_facts(user: str, limit: int, *, as_json: bool) -> None:
-    """Print the table of facts of *user*: those that wait, those that wait for a model, then the last that were done.
-
-    Raises:
-        InvalidInput: *user* names nobody.
-        Unreachable: Redis does not answer.
-    """
+    """Print the facts of *user*: those that wait, those that wait for a model, then the last that were done."""
     async with user_memory() as memory:
         rows = await memory.facts.rows(user, limit)
         counts = await memory.facts.counts(user)

@@ -22,12 +22,7 @@ _WIDE, _SHOWN = 72, 3
 
 
 async def print_history(user: str, resource: str | None, limit: int, *, as_json: bool) -> None:
-    """Print a line for each of the last *limit* plans, the newest first.
-
-    Raises:
-        InvalidInput: *user* names nobody, or *resource* no document.
-        Unreachable: Redis does not answer.
-    """
+    """Print a line for each of the last *limit* plans, the newest first."""
     async with user_memory() as memory:
         wanted = None if resource is None else await stored_resource(memory, user, resource)
         records = await memory.documents.history(user, wanted, limit)
@@ -52,12 +47,7 @@ async def print_history(user: str, resource: str | None, limit: int, *, as_json:
 
 
 async def print_difference(user: str, resource: str, since: int | None, until: int | None, *, as_json: bool) -> None:
-    """Print what changed from revision *since* (None: the one before *until*) to *until* (None: the present one).
-
-    Raises:
-        InvalidInput: there is no such document or revision.
-        Unreachable: Redis does not answer.
-    """
+    """Print what changed from revision *since* (None: the one before *until*) to *until* (None: the present one)."""
     async with user_memory() as memory:
         documents = (await memory.documents.snapshot(user)).documents
         wanted = meant_resource(resource, memory.kinds, documents)
@@ -76,13 +66,7 @@ async def print_difference(user: str, resource: str, since: int | None, until: i
 
 
 async def print_explanation(user: str, resource: str | None, path: str, *, as_json: bool) -> None:
-    """Print every plan that touched what is now at *path*, with what was found and who decided.
-
-    Raises:
-        InvalidPath: *path* cannot be read.
-        UnknownPath: nothing is there.
-        Unreachable: Redis does not answer.
-    """
+    """Print every plan that touched what is now at *path*, with what was found and who decided."""
     async with user_memory() as memory:
         documents = (await memory.documents.snapshot(user)).documents
         wanted = meant_resource(resource, memory.kinds, documents) if resource else _holder_of(documents, user, path)

@@ -24,12 +24,7 @@ _WHY = {
 
 
 async def print_conflicts(user: str, resource: str | None, *, as_json: bool) -> None:
-    """Print what contradicts something else.
-
-    Raises:
-        InvalidInput: *user* names nobody, or *resource* no document.
-        Unreachable: Redis does not answer.
-    """
+    """Print what contradicts something else."""
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)
         found = review.conflicts(bodies, memory.kinds, today=_today())
@@ -52,11 +47,6 @@ async def print_audit(
     """Print which share of what is remembered is a duplicate, stale, never read, in conflict or out of place.
 
     What may be the same in other words is printed too when *load* returns a model that can tell.
-
-    Raises:
-        InvalidInput: *user* names nobody, or *resource* no document.
-        Unreachable: Redis does not answer.
-        ConfigurationError: the model is installed and does not load.
     """
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)

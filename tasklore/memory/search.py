@@ -18,12 +18,7 @@ _SHOWN = ("kind", "state", "reason", "cure", "attempts")
 async def print_found(
     user: str, question: str, *, at: date | None, limit: int, as_json: bool, within: Within = ANY
 ) -> None:
-    """Print what answers *question* *within* bounds, with its day and who said it; with *at*, as it stood on that day.
-
-    Raises:
-        InvalidInput: *user* names nobody, *question* has no word, or *limit* is out of bounds.
-        Unreachable: Redis does not answer.
-    """
+    """Print the matches for *question* *within* bounds, with day and speaker; with *at*, as of that day."""
     async with user_memory() as memory:
         found = await search(memory, user, question, at=at, limit=limit, within=within)
     if as_json:
@@ -42,12 +37,7 @@ async def search(
     limit: int = 10,
     within: Within = ANY,
 ) -> Recalled:
-    """Return what answers *question* among the items and the turns of *user*.
-
-    Raises:
-        InvalidInput: *question* has no word, or *limit* is out of bounds.
-        MemoryUnavailable: the store did not answer in time.
-    """
+    """Return what answers *question* among the items and the turns of *user*."""
     bodies = {name: one.body for name, one in (await memory.documents.snapshot(user)).documents.items()}
     return await search_memory(
         question,
@@ -77,12 +67,7 @@ def lines_of(found: Recalled) -> list[str]:
 
 
 async def print_waiting(user: str, *, as_json: bool) -> None:
-    """Print the turns and facts of *user* that wait, or were set aside, each with its reason.
-
-    Raises:
-        InvalidInput: *user* names nobody.
-        Unreachable: Redis does not answer.
-    """
+    """Print the turns and facts of *user* that wait, or were set aside, each with its reason."""
     async with user_memory() as memory:
         rows = await rows_waiting(user, memory.turns, memory.facts)
     if as_json:
@@ -96,12 +81,7 @@ async def print_waiting(user: str, *, as_json: bool) -> None:
 
 
 async def print_settings(user: str, *, keep_days: int | None, is_on: bool | None, as_json: bool) -> None:
-    """Print whether turns of *user* are kept and for how long, after it was changed where something is given.
-
-    Raises:
-        InvalidInput: *user* names nobody.
-        Unreachable: Redis does not answer.
-    """
+    """Print whether turns of *user* are kept and for how long, after it was changed where something is given."""
     async with user_memory() as memory:
         episodes = Episodes(memory.client, deadline_s=5.0)
         was_on, days = await episodes.settings(user)

@@ -70,9 +70,5 @@ def meant_resource(word: str, kinds: Kinds, stored: Iterable[str] = ()) -> str:
 
 
 async def stored_resource(memory: UserMemory, user: str, word: str) -> str:
-    """Return the resource id that *word* means among the documents of *user*, those of no kind among them.
-
-    Raises:
-        InvalidInput: no document is meant, or several are, or *user* names nobody.
-    """
+    """Return the resource id that *word* means among the documents of *user*, those of no kind among them."""
     return meant_resource(word, memory.kinds, (await memory.documents.snapshot(user)).documents)

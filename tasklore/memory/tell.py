@@ -67,12 +67,7 @@ class Outcome(NamedTuple):
 
 
 async def tell_aloud(text: str, user: str, *, conversation: str | None, wait_s: float, as_json: bool) -> int:
-    """Publish *text* as a turn of *user*, wait for what becomes of it, print that, and return the exit code.
-
-    Raises:
-        InvalidInput: the text is empty or too long, or *user* names nobody.
-        Unreachable: a server does not answer.
-    """
+    """Publish *text* as a turn of *user*, wait for what becomes of it, print that, and return the exit code."""
     turn = make_turn(text, user, conversation)
     url = current_endpoints().nats
     await demand_listener(url)
@@ -114,11 +109,7 @@ def _demand_tellable(**said: str) -> None:
 
 
 def make_turn(text: str, user: str, conversation: str | None = None) -> ChatTurn:
-    """Return what *user* says now, in a conversation of its own when none is given.
-
-    Raises:
-        InvalidInput: one of them is empty, too long or no text.
-    """
+    """Return what *user* says now, in a conversation of its own when none is given."""
     _demand_tellable(text=text, user=user)
     if conversation is not None:
         _demand_tellable(conversation=conversation)
@@ -135,11 +126,7 @@ def make_turn(text: str, user: str, conversation: str | None = None) -> ChatTurn
 
 
 async def publish_turn(client: Client, turn: ChatTurn) -> None:
-    """Return once *turn* is stored where the switchboard finds it.
-
-    Raises:
-        NotAccepted: the stream does not take it.
-    """
+    """Return once *turn* is stored where the switchboard finds it."""
     async with open_outbox(Link(client)) as outbox:
         body = turn.model_dump_json(exclude_none=True).encode()
         await outbox.put(subjects.turns(turn.user_id or turn.conversation_id), body, turn.turn_id)

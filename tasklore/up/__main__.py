@@ -7,11 +7,7 @@ from tasklore.__main__ import main
 
 
 def serve() -> None:
-    """Serve as the command line says, until SIGTERM or SIGINT.
-
-    Raises:
-        TaskloreError: an agent, file or setting is unusable, or a server refuses us.
-    """
+    """Serve as the command line says, until SIGTERM or SIGINT."""
     from tasklore.up.serve import serve_supervisor, serve_worker
 
     parser = ArgumentParser(prog="python -m tasklore.up", description=__doc__)

@@ -28,11 +28,7 @@ _GROUP = "tasklore.agents"
 
 
 async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) -> int:
-    """Run a whole system until cancelled, and say where it is; returns 0 after Ctrl-C: that is how it ends.
-
-    Raises:
-        TaskloreError: it cannot start here.
-    """
+    """Run a whole system until cancelled, and say where it is; returns 0 after Ctrl-C: that is how it ends."""
     settings = Settings.load(data_dir=data_dir)
     plan = Plan(
         agents=agents or installed_agents(),
@@ -59,11 +55,7 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
 
 
 def serve_worker(references: Sequence[str], config: Path | None, slots: int | None) -> None:
-    """Serve agents in the foreground until SIGTERM or SIGINT.
-
-    Raises:
-        TaskloreError: an agent, file or setting is unusable, or a server refuses us; one that is away is waited for.
-    """
+    """Serve agents in the foreground until SIGTERM or SIGINT."""
     load_worker()
     from tasklore.agents.check import warn_of_unread
     from tasklore.up.worker_setup import prepare
@@ -89,11 +81,7 @@ def load_worker() -> None:
 
 
 def serve_supervisor() -> None:
-    """Serve requests in the foreground until SIGTERM or SIGINT.
-
-    Raises:
-        TaskloreError: a setting is unusable, or a server refuses us; one that is away is waited for.
-    """
+    """Serve requests in the foreground until SIGTERM or SIGINT."""
     from supervisor.wiring import run_supervisor
 
     settings = _settings()

@@ -22,7 +22,7 @@ from tasklore.memory.migration import migrate_folder
 from tasklore.memory.review import print_audit, print_conflicts
 from tasklore.memory.tell import tell_aloud
 from tasklore.memory.views import print_documents
-from tests.integration.documents import FOOD, NOW, ROUTINE, commit, item, like, plan, store_of
+from tests.integration.documents import FOOD, NOW, ROUTINE, commit, item, like, plan, store_on
 
 USER = "ana"
 
@@ -70,7 +70,7 @@ def _place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def store(redis: Redis) -> DocumentStore:
     """Return the store that the commands look into."""
-    return store_of("store", redis)[0]
+    return store_on(redis)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tasklore.memory import tell as telling
 from tasklore.memory.facts import print_facts
 from tasklore.memory.stores import user_memory
 from tasklore.memory.tell import make_turn, outcome_of, publish_turn, tell_aloud
-from tests.integration.documents import NOW, commit, like, plan, store_of
+from tests.integration.documents import NOW, commit, like, plan, store_on
 from tests.servers import PATIENCE_S
 
 USER = "ana"
@@ -35,7 +35,7 @@ def _place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def store(redis: Redis) -> DocumentStore:
     """Return the store that the commands look into."""
-    return store_of("store", redis)[0]
+    return store_on(redis)
 
 
 @pytest.fixture

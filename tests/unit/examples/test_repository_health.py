@@ -14,7 +14,8 @@ from examples.repository_health.rules import rules_in
 from examples.repository_health.shapes import Sizes
 from examples.repository_health.sizes import Measure, measure_sizes
 from examples.repository_health.walking import walk
-from supervisor.pipelines.declaration.checks import problems_of, problems_with
+from supervisor.pipelines.declaration.cards import problems_with
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import described, read_pipeline
 from workers import Agent, Context
 from workers.card import card_of

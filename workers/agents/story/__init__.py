@@ -1,7 +1,7 @@
 """The agents that analyse a response of a story, one for each section of the analysis document.
 
 Each asks a model for its findings, and answers by names and counts without one. Here belong reading and judging;
-computing lies in `memory.stories`, and the order of sections in `supervisor.analyses`. Start the agents with
+computing lies in `memory.stories`, and the order of sections in `supervisor.pipelines.analysis`. Start the agents with
 `tasklore worker workers.agents.story`.
 """
 
