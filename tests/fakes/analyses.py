@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from contracts.analysis.document import AnalysisDocument, read_document
 from contracts.analysis.stories import StoryChange, StoryResponse
-from memory.stories.fake import FakeStories
 from memory.stories.view import demand_changing
+from workers.testing.stories import FakeStories
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from contracts.messages import (
     TaskCard,
     Usage,
 )
-from memory.stories.fake import FakeStories
 from runtime import tracing
 from runtime.metrics import Metrics
 from supervisor.cancellation import Cancelling
@@ -33,6 +32,7 @@ from supervisor.pipelines.analysis.desk import AnalysisDesk
 from supervisor.pipelines.analysis.requests import AnalysisRequests
 from supervisor.pipelines.analysis.run import AnalysisParts
 from tests.fakes.analyses import FakeAnalyses
+from workers.testing.stories import FakeStories
 
 STORY = "harbour"
 TEXT = "Mara set the lamp down."
