@@ -183,7 +183,9 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         """Begin to work on *key*, within `run`."""
         if self._group is None:
             raise RuntimeError("nothing is worked on before `run` and after its end")
-        self._serving[key] = self._group.create_task(self._serve(key))
+        task = self._serving[key] = self._group.create_task(self._serve(key))
+        # One that is cancelled before its first step runs nothing of its own.
+        task.add_done_callback(lambda ended: self._note_end(key, ended))
 
     async def attend(self, key: Key) -> float | None:
         """Claim *key*, work on it and give it back; return as `work`, None when there was nothing to claim."""
@@ -216,7 +218,7 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
             except MemoryUnavailable as error:
                 self._failures, self._away_at = self._failures + 1, self._loop.time()
                 log.info(f"{self._what}_waits_for_store", error=str(error))
-                return _backoff(self._failures)
+                return backoff(self._failures)
             self._failures = 0
         while room > 0 and self._due and not self._stopping:
             key = self._due.popleft()
@@ -241,7 +243,7 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
             rest_s = await self.attend(key)
         except MemoryUnavailable as error:
             log.info(f"{self._what}_waits_for_store", key=self._label(key), error=str(error))
-            self._let_rest(key, _backoff(rests + 1), rests + 1)
+            self._let_rest(key, backoff(rests + 1), rests + 1)
         except LeaseLost as error:
             log.warning(f"{self._what}_lease_lost", key=self._label(key), error=str(error))
             self._let_rest(key, jitter(ELSEWHERE_S), rests)
@@ -255,12 +257,13 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
                 self._let_rest(key, rest_s, rests + 1)
             else:
                 self._rests.pop(key, None)
-        finally:
-            if self._serving.get(key) is asyncio.current_task():
-                del self._serving[key]
-            if not self._serving:
-                self._emptied.set()
-            self._wake.set()
+
+    def _note_end(self, key: Key, ended: asyncio.Task[None]) -> None:
+        if self._serving.get(key) is ended:
+            del self._serving[key]
+        if not self._serving:
+            self._emptied.set()
+        self._wake.set()
 
     def _label(self, key: Key) -> str:
         return str(key) if self.names_keys else ""
@@ -310,5 +313,6 @@ def jitter(seconds: float) -> float:
     return random.uniform(0.5, 1.0) * seconds  # noqa: S311 - jitter
 
 
-def _backoff(failures: int) -> float:
+def backoff(failures: int) -> float:
+    """Return for how many seconds to leave a store alone that has failed so often in a row."""
     return jitter(min(PAUSE_CAP_S, _PAUSE_S * 2 ** min(failures, 10)))

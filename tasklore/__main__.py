@@ -3,32 +3,48 @@
 import errno
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-
-from typer import Abort, TyperException
 
 from contracts.errors import TaskloreError
 from runtime.origin import demand_own_packages
-from tasklore.app import app
 from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of, expected_in
+from tasklore.extras import advice_for
 from tasklore.render.screen import complain, print_json
 
-#: Groups of commands whose refusals are JSON, too, for who asked for it.
-_TOLD_AS_JSON = frozenset({"analysis", "pipeline", "project", "session", "story"})
-#: The answer was there, but not to be written: as when a task failed.
+#: Groups of commands that print a refusal as JSON too when `--json` is given.
+_JSON_REFUSALS = frozenset({"analysis", "pipeline", "project", "session", "story"})
+#: The result is complete, but stdout does not take it: as when a task failed.
 UNWRITABLE = 1
 
 
-def main() -> None:
-    """Run the command line and exit; expected errors are one line on stderr, never a traceback."""
+def run_command_line() -> int | None:
+    """Parse `sys.argv` and run the command; return its exit code, None for 0."""
+    from typer import Abort, TyperException
+
+    from tasklore.app import app
+
+    try:
+        code: int | None = app(prog_name="tasklore", standalone_mode=False)
+    except TyperException as error:
+        context = getattr(error, "ctx", None)
+        where = f"; see `{context.command_path} --help`" if context is not None else ""
+        _refuse(f"{error.format_message().rstrip('.')}{where}")
+        return USAGE
+    except Abort:
+        raise KeyboardInterrupt from None
+    return code
+
+
+def main(command: Callable[[], int | None] = run_command_line) -> None:
+    """Run *command* and exit; an expected error is one line on stderr, never a traceback."""
     if sys.stdout is None:
-        # Started with a closed output: what would be printed goes nowhere, the exit code still tells.
+        # Started with a closed output: what would be printed is dropped, the exit code remains.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it stays open to the end
     try:
-        code = _run()
+        code = _run(command)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has heard enough.
         code = _silence_output(SIGNALLED + 13)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EBADF):
@@ -39,35 +55,34 @@ def main() -> None:
 
 
 def _silence_output(code: int) -> int:
-    """Let nothing more be written to stdout, so that the interpreter does not complain while it closes it."""
+    """Point stdout at nothing, so that the interpreter does not complain while it closes it; return *code*."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return code
 
 
-def _run() -> int:
+def _run(command: Callable[[], int | None]) -> int:
     try:
         demand_own_packages()
-        return app(prog_name="tasklore", standalone_mode=False) or OK
-    except TyperException as error:
-        context = getattr(error, "ctx", None)
-        where = f"; see `{context.command_path} --help`" if context is not None else ""
-        _tell(f"{error.format_message().rstrip('.')}{where}")
-        return USAGE
-    except Interrupted as wish:
-        return SIGNALLED + wish.signal_number
-    except (KeyboardInterrupt, Abort):
+        return command() or OK
+    except Interrupted as end:
+        return SIGNALLED + end.signal_number
+    except KeyboardInterrupt:
         return SIGNALLED + 2
-    except (TaskloreError, BaseExceptionGroup) as error:
+    except (TaskloreError, ModuleNotFoundError, BaseExceptionGroup) as error:
+        advice = advice_for(error)
+        if advice is not None:
+            _refuse(advice)
+            return USAGE
         expected = expected_in(error)
         if expected is None:
             raise
-        _tell(str(expected))
+        _refuse(str(expected))
         return code_of(expected)
 
 
-def _tell(problem: str) -> None:
+def _refuse(problem: str) -> None:
     """Write *problem* to stderr, and to stdout as well where a program asked for JSON."""
-    if sys.argv[1:2] and sys.argv[1] in _TOLD_AS_JSON and "--json" in sys.argv:
+    if sys.argv[1:2] and sys.argv[1] in _JSON_REFUSALS and "--json" in sys.argv:
         print_json({"problems": [problem]})
     complain(problem)
 

@@ -15,6 +15,7 @@ from tasklore.memory import app as memory_app
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 from tasklore.pipeline import app as pipeline_app
 from tasklore.project import app as project_app
+from tasklore.running import run
 from tasklore.session import app as session_app
 from tasklore.story import app as story_app
 
@@ -61,7 +62,6 @@ def demo() -> int:
     The second question is the first one in other words, and is answered from memory; the pipeline fails and goes on.
     """
     from tasklore.demo.demo import demonstrate
-    from tasklore.running import run
 
     return run(demonstrate())
 
@@ -83,7 +83,6 @@ def up(
     TASKLORE_NATS_URL and TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is started
     again. TASKLORE_LOG_LEVEL=info lets every process tell more.
     """
-    from tasklore.running import run
     from tasklore.up.serve import serve_all
 
     return run(serve_all([*(agents or ()), *(more or ())], data_dir, workers))
@@ -127,7 +126,6 @@ def ask(
     finished in time; with 3 when nobody answers.
     """
     from tasklore.ask.ask import ask_aloud, make_request
-    from tasklore.running import run
 
     request = make_request(
         " ".join(text),
@@ -153,16 +151,24 @@ def worker(
     slots: Annotated[
         int | None, Option("--slots", metavar="N", min=1, max=4096, help="Tasks held at once of each agent.")
     ] = None,
-) -> None:
+    reload: Annotated[
+        bool, Option("--reload", help="Start again when a Python file of the agents changes; for developing.")
+    ] = False,
+) -> int:
     """Serve agents until SIGTERM or Ctrl-C.
 
     Prints `ready http=...`, the address of its health and metrics, once tasks are taken; logs go to stderr. A file may
     switch the memory off ("enable_ltm_cache": false) or name an old memory file to import once ("ltm_path"); every
     other field in it is a setting of the agent.
     """
+    if reload:
+        from tasklore.up.reload import serve_reloading
+
+        return run(serve_reloading(references or [], config, slots))
     from tasklore.up.serve import serve_worker
 
     serve_worker(references or [], config, slots)
+    return 0
 
 
 @app.command(cls=Command, epilog=example("tasklore supervisor"))
@@ -194,7 +200,6 @@ def bootstrap(
     exists is left as it is, or adjusted to the settings; what differs otherwise is named and ends with 2.
     """
     from tasklore.bootstrap import bootstrap as make_everything
-    from tasklore.running import run
 
     return run(make_everything(references or [], agent_ids or [], wait))
 
@@ -210,7 +215,6 @@ def cancel(
     Ends with 1 when it came too late.
     """
     from tasklore.ask.cancel import cancel_aloud
-    from tasklore.running import run
 
     return run(cancel_aloud(task, reason, as_json=as_json))
 
@@ -234,6 +238,19 @@ def api_key(
     from tasklore.api_keys import print_new_key
 
     print_new_key(name, roles or (), user, file)
+
+
+@app.command(cls=Command, epilog=example("tasklore init greeter"))
+def init(
+    name: Annotated[str, Argument(metavar="NAME", help="What the project and its folder are called.")],
+) -> None:
+    """Write a small project: an agent, its test, what installs it, and what runs it in a container or in Kubernetes.
+
+    Prints what to do next. Nothing that is there is written over.
+    """
+    from tasklore.init.project import write_project
+
+    write_project(name)
 
 
 app.add_typer(pipeline_app.app, name="pipeline")

@@ -10,11 +10,7 @@ from tasklore.render.screen import print_json, print_table
 
 
 def print_settings(*, as_json: bool) -> None:
-    """Print every setting; the servers that `endpoints.json` names count where no variable names one.
-
-    Raises:
-        ConfigurationError: a variable has an unusable value.
-    """
+    """Print every setting; the servers that `endpoints.json` names count where no variable names one."""
     rows = [_completed(row) for row in explain(Settings.load())]
     if as_json:
         print_json([asdict(row) for row in rows])

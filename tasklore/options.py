@@ -7,6 +7,7 @@ from typer import Context, Exit, Option, echo
 from typer.core import TyperCommand, TyperGroup
 
 from contracts.errors import InvalidInput
+from tasklore.extras import without
 
 #: Characters of one sentence, none of which is cut off.
 _WHOLE = 1_000
@@ -38,6 +39,12 @@ class Command(TyperCommand):
         """Return the first sentence of the help whole: a list of commands folds it, where others cut it off."""
         del limit
         return super().get_short_help_str(_WHOLE)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; what it logs needs no rich, which structlog would load."""
+        with without("rich"):
+            import structlog  # noqa: F401
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of arguments and options."""

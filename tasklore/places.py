@@ -24,6 +24,11 @@ SUPERVISOR_VARIABLE = "TASKLORE_SUPERVISOR_ID"
 #: The default of the setting of this name; a test compares the two.
 DEFAULT_SUPERVISOR = "SupervisorAgent"
 
+#: Seconds that a client waits for a system that is starting.
+STARTS_WITHIN_S = 60.0
+#: The file that holds the id of the process which starts a system, for as long as it does.
+_STARTING = "starting"
+
 #: Seconds in which a server accepts a connection; one that is up needs milliseconds.
 _LISTENS_WITHIN_S = 2.0
 
@@ -34,14 +39,53 @@ def current_endpoints() -> Endpoints:
     """Return the servers that the environment or `endpoints.json` names.
 
     Raises:
-        Unreachable: neither does: nothing was started.
+        Unreachable: neither does: nothing was started, or it is still starting.
         ConfigurationError: the file is there and cannot be read.
     """
     read_endpoints(endpoints_dir())
     try:
         return find_endpoints(os.environ)
     except ConfigurationError as error:
+        if is_starting(endpoints_dir()):
+            directory = str(endpoints_dir())
+            raise Unreachable(f"the system in {directory!r} is starting; try again in a few seconds") from error
         raise Unreachable(str(error)) from error
+
+
+async def endpoints_when_started() -> Endpoints:
+    """Return the servers as `current_endpoints` does; wait for a system that is starting here.
+
+    Raises:
+        Unreachable: nothing was started, or it is not ready within `STARTS_WITHIN_S`.
+        ConfigurationError: the file is there and cannot be read.
+    """
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(STARTS_WITHIN_S):
+            while is_starting(endpoints_dir()):  # noqa: ASYNC110  # another process is waited for
+                await asyncio.sleep(0.05)
+    return current_endpoints()
+
+
+@contextlib.contextmanager
+def starting_in(directory: Path) -> Iterator[None]:
+    """Let clients see for the length of the block that a system starts in *directory*."""
+    mark = directory / _STARTING
+    mark.write_text(f"{os.getpid()}\n")
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+
+
+def is_starting(directory: Path) -> bool:
+    """Return whether a live process is starting a system in *directory*."""
+    try:
+        os.kill(int((directory / _STARTING).read_text()), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError, OverflowError):
+        return False
+    return True
 
 
 def endpoints_dir() -> Path:

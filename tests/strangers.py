@@ -14,7 +14,8 @@ from memory.documents.guard import LIMITS
 from memory.documents.storage.history import json_bytes
 from memory.documents.storage.store import DocumentStore, Stale
 from memory.queues.claims import Closing
-from tests.integration.documents import FOOD, GENERAL, NOW, Queue, commit, like, plan
+from memory.queues.queue import PersonalQueue
+from tests.integration.documents import FOOD, GENERAL, NOW, commit, like, plan
 
 #: Ids that are each other's prefix, token, key, case or form, and some that name nobody.
 NAMES = ["ann", "ann ", "Ann", "an", "ann:plans", "{ann}", "tl:doc:{YW5u}", "YW5u", "ann}", "*", "ann\u0301", "0"]
@@ -24,7 +25,7 @@ NOBODY: list[Any] = [None, "", " ", "\n", "x" * 300, 0, "\udcff", ["ann"], b"ann
 class Strangers:
     """Each user has a secret, a plan and a row that waits; everybody tries to get at those of the others."""
 
-    def __init__(self, store: DocumentStore, queue: Queue, random: Random) -> None:
+    def __init__(self, store: DocumentStore, queue: PersonalQueue, random: Random) -> None:
         self.outcomes = Counter[str]()
         self._store = store
         self._queue = queue

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
-from jinja2 import StrictUndefined, Template, TemplateError, meta
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.errors import ConfigurationError
@@ -23,6 +21,8 @@ from contracts.faults import fault_of
 from runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings
 
 if TYPE_CHECKING:
+    from jinja2 import Template
+
     from runtime.settings import Settings
     from workers.agent import Agent
 
@@ -59,7 +59,7 @@ class AgentFiles:
     max_output_tokens: int | None
     #: Where the prompt was read, for whoever has to mend it.
     prompt: Path
-    template: Template = field(repr=False)
+    template: "Template" = field(repr=False)
 
     def render(self, **values: object) -> str:
         """Return the system prompt with *values* in it.
@@ -219,14 +219,15 @@ def _checked(config: dict[str, Any], file: Path) -> RoleConfig:
         raise ConfigurationError(f"{file}: {wrong}; the fields are {known}") from error
 
 
-def _environment() -> ImmutableSandboxedEnvironment:
-    # Plain text for a model, so nothing is escaped; without a loader no other file is reached.
-    return ImmutableSandboxedEnvironment(autoescape=False, undefined=StrictUndefined, trim_blocks=True)
-
-
-def _read_prompt(file: Path, known: Collection[str] | None) -> tuple[Template, frozenset[str]]:
+def _read_prompt(file: Path, known: Collection[str] | None) -> tuple["Template", frozenset[str]]:
     """Return the template in *file* and the names it uses; with *known*, others than those are refused."""
-    text, environment = _text_of(file), _environment()
+    # Only a worker with prompts pays for it.
+    from jinja2 import StrictUndefined, TemplateError, meta
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    text = _text_of(file)
+    # Plain text for a model, so nothing is escaped; without a loader no other file is reached.
+    environment = ImmutableSandboxedEnvironment(autoescape=False, undefined=StrictUndefined, trim_blocks=True)
     try:
         syntax = environment.parse(text)
         names = frozenset(meta.find_undeclared_variables(syntax)) - frozenset(environment.globals)

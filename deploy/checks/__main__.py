@@ -1,6 +1,6 @@
 """`python -m deploy.checks [NAME...]`: one line a check, and 1 when one failed; a check that cannot be made failed too.
 
-Names choose among them; `--list` tells which there are.
+Names choose among them; `--list` prints all.
 """
 
 import argparse
@@ -12,19 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from deploy import manifests as generated
 from deploy.checks import (
     compose,
-    custom,
+    golden,
     monitoring,
-    mutations,
     network,
     pins,
-    promises,
     rendering,
     runbooks,
     scanners,
     schemas,
     servers,
-    values,
-    whole,
 )
 from deploy.checks.finding import CannotCheck, Problem
 
@@ -51,38 +47,13 @@ def _stale() -> list[Problem]:
     return [Problem(f"k8s/base/{name}", "is stale", "run python -m deploy.manifests") for name in generated.stale()]
 
 
-def _promised(overlay: str) -> list[Problem]:
-    found = rendering.rendered(overlay)
-    told = promises.problems(found) + whole.problems(found, is_production=overlay in rendering.PRODUCTION)
-    if (overlay == "tls") != whole.has_tls(found):
-        told.append(Problem("ConfigMap tasklore-supervisor", "has TLS or not, unlike its overlay", "see components"))
-    return told
-
-
-def _unprepared() -> list[Problem]:
-    found = [(overlay, one) for overlay in rendering.BUILT for one in whole.unprepared(rendering.rendered(overlay))]
-    return [Problem(f"{overlay}: {one.place}", one.what, one.cure) for overlay, one in found]
-
-
-def _missed(overlay: str) -> list[Problem]:
-    cure = "promise it in deploy/checks, or list it as free in mutations.py"
-    try:
-        holes = mutations.uncaught(rendering.rendered(overlay), is_production=overlay in rendering.PRODUCTION)
-    except ValueError as error:
-        return [Problem("mutations", str(error), "the checks before this one say what")]
-    return [Problem(told, "can be removed and no check misses it", cure) for told in holes]
-
-
 CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "generated": ("manifests are as their parts make them", _stale),
     "kustomize": ("all overlays build", rendering.problems),
     "schema": (f"strict schemas of Kubernetes {' and '.join(schemas.VERSIONS)}", schemas.problems),
-    "custom": ("custom resources have known fields", _overlays(lambda one: custom.problems(rendering.rendered(one)))),
-    "promises": ("what manifests promise of security and durability", _overlays(_promised)),
-    "bootstrap": ("a job makes the consumers of every worker", _unprepared),
+    "golden": ("overlays are as they were reviewed", golden.problems),
+    "bootstrap": ("a job makes the consumers of every worker", golden.consumer_problems),
     "network": ("who may reach whom, pair by pair", _overlays(lambda one: network.problems(rendering.rendered(one)))),
-    "mutations": ("no promise can be removed unnoticed", _overlays(_missed)),
-    "values": ("values for the charts of NATS and Valkey", values.problems),
     "checkov": (
         "checkov over the manifests of production, also with TLS, and the Dockerfile",
         scanners.checkov_problems,
@@ -92,7 +63,7 @@ CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "compose": ("the compose file, and its services confined", compose.problems),
     "monitoring": ("rules, alerts and dashboards ask for what is exported", monitoring.problems),
     "runbooks": ("alerts link to their runbooks, by one address", runbooks.problems),
-    "dashboards": ("dashboards are as their code builds them, every query parsed", monitoring.dashboard_problems),
+    "dashboards": ("every query of the dashboards can be parsed", monitoring.dashboard_problems),
     "nats": ("nats-server reads its configuration", servers.nats_problems),
     "valkey": ("Valkey loads its users, and a dry run refuses what none may", servers.valkey_problems),
 }

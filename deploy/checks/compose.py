@@ -6,7 +6,6 @@ import yaml
 
 from deploy.checks.finding import Problem, at, listed, mapped
 from deploy.checks.tools import ROOT, run
-from deploy.checks.whole import PROOFS
 
 FILE = ROOT / "deploy" / "compose.yaml"
 #: What has to be there for anything to work, and who looks at it.
@@ -19,6 +18,8 @@ SERVICES = {
 OPTIONAL = {"bootstrap-decision": "world", "decision": "world"}
 _BOOTSTRAPS = {"bootstrap", "bootstrap-decision"}
 _OURS = {*_BOOTSTRAPS, "supervisor", "budget", "memory", "decision"}
+#: The files that a process looks for in TASKLORE_SECRETS_DIR; without one it would show the servers nothing.
+_PROOFS = ("nats.nkey", "valkey.password", "ca.crt")
 _CURE = "see deploy/compose.yaml"
 
 
@@ -95,7 +96,7 @@ def _has_files(service: object, settings: Mapping[str, object]) -> bool:
     """Tell whether each file that *settings* name is one of the secrets, and none is said in the open."""
     targets = {f"/run/secrets/{at(secret, 'target')}" for secret in listed(service, "secrets")}
     named = {str(value) for key, value in settings.items() if key.endswith("_FILE")}
-    named |= {f"/run/secrets/{proof}" for proof in PROOFS}
+    named |= {f"/run/secrets/{proof}" for proof in _PROOFS}
     is_told = settings.get("TASKLORE_SECRETS_DIR") == "/run/secrets"
     return is_told and named <= targets and not any(key.endswith(("PASSWORD", "API_KEY")) for key in settings)
 

@@ -23,7 +23,8 @@ def rank(query: str, texts: Sequence[str]) -> list[float]:
     holders = Counter(word for document in documents for word in wanted & document.keys())
     weights = {word: _weight(len(texts), count) for word, count in holders.items()}
     return [
-        sum(weights[word] * _saturated(document[word], length / usual) for word in wanted & document.keys())
+        # in any order of the set, so that every process ranks alike
+        math.fsum(weights[word] * _saturated(document[word], length / usual) for word in wanted & document.keys())
         for document, length in zip(documents, lengths, strict=True)
     ]
 

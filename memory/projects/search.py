@@ -38,18 +38,6 @@ class Wish:
     before: str | None = None
     any_tag: bool = False
 
-    def is_met_by(self, record: Record) -> bool:
-        """Return whether *record* is looked for, `before` and `limit` aside."""
-        tags, own = {tag_name(tag) for tag in self.tags}, {tag_name(tag) for tag in record.tags}
-        words = () if record.redacted_ms is not None else words_of(record.text)
-        return (
-            self.kind in (None, record.kind)
-            and (not tags or bool(tags & own) if self.any_tag else tags <= own)
-            and all(any(word.startswith(beginning) for word in words) for beginning in self.words)
-            and self.since_ms <= record.at_ms < self.until_ms
-            and not (self.in_force and record.superseded_by is not None)
-        )
-
 
 def wish_of(
     *,

@@ -1,9 +1,8 @@
-"""The session cache: what the phases of one pipeline run hand on to each other, and what is kept for its next attempt.
+"""The session cache: outputs of the phases of one pipeline, for later phases and for the next attempt.
 
-Everything of a session lies under one tag and changes in scripts, so that writers in many processes lose nothing. Its
-time to live starts anew with each update, by the server's clock, and does not run while its pipeline does; an entry may
-have a shorter one of its own. A phase that another one corrects is hidden: whoever asks for its entries gets those of
-the other. Uses are counted beside the entries, so that they tell what was saved.
+A session lies under one hash tag and changes in scripts, so that writers in many processes lose nothing. Its time to
+live starts anew with each update, by the server's clock, and stands still while its pipeline runs; an entry may have a
+shorter one. Entries of a phase that another one corrects are hidden behind those of the other. Uses are counted beside.
 """
 
 import asyncio

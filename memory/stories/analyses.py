@@ -150,10 +150,6 @@ class AnalysisStore:
         renewed = (await self._exchange.run([("FCALL", scripts.RENEW, 1, keys.analysing(supervisor_id), *words)]))[0]
         return bool(renewed)
 
-    async def rest(self, supervisor_id: str, story_id: str, number: int, for_ms: int) -> None:
-        """Let an analysis that is under way be due in *for_ms*."""
-        await self.renew(supervisor_id, story_id, number, for_ms)
-
     async def end(self, supervisor_id: str, story_id: str, number: int) -> None:
         """Note that nobody has to look after an analysis any more."""
         await self._exchange.run([("ZREM", keys.analysing(supervisor_id), _member(story_id, number))])

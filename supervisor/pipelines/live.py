@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +20,25 @@ from memory.sessions.pipeline_records import PhaseState, RunRecord
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from runtime.messaging.link import Link
-from runtime.metrics import Metrics
-from supervisor.cancellation import Canceller
-from supervisor.dispatch import Dispatch
 from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.masking import Masker
+from supervisor.pipelines.declaration.masker import Masker
 from supervisor.pipelines.declaration.references import Reference, resolve
-from supervisor.reports.reports import ReportDesk
+from supervisor.pipelines.phase_task import TaskParts
 
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_SAID = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a driver works with; `tell` says an event to whoever listens and never fails."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts(TaskParts):
+    """What a driver works with; `tell` publishes an event and never fails."""
 
-    supervisor_id: str
     runs: PipelineRuns
     cache: SessionCache
     projects: ProjectMemory
-    dispatch: Dispatch
-    reports: ReportDesk
-    canceller: Canceller
     tell: Callable[[PipelineEvent], None]
-    meter: Metrics
     evidence_dir: Path
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
     #: Deletes dead letters of agents, of tasks with these ids, since then.
     drop_letters: Callable[[Collection[str], Collection[str], datetime], Awaitable[int]] | None = None

@@ -1,22 +1,26 @@
 """One task of a phase: sent until it is stored, its report awaited, and cancelled when it is overdue."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
 from contracts import subjects
-from contracts.errors import MessageTooLarge, NotAccepted
+from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.pipelines import Phase
-from supervisor.pipelines.live import Parts
+from runtime.metrics import Metrics
+from supervisor.cancellation import Canceller
+from supervisor.dispatch import Dispatch
+from supervisor.reports.reports import ReportDesk
 
 log = structlog.get_logger(__name__)
 
 #: Seconds for which a report is awaited at a time; the desk of reports looks for it all the while.
 _WAIT_S = 3600.0
-#: Seconds past a phase's timeout until one that runs is ended here: whoever runs it says so itself, with what it cost.
+#: Seconds past a phase's timeout until one that runs is ended here: its worker says so itself, with what it cost.
 _OVERDUE_S = 5.0
 #: Seconds for the report of a task that was just cancelled.
 _LAST_LOOK_S = 2.0
@@ -24,31 +28,58 @@ _LAST_LOOK_S = 2.0
 _AGAIN_S = 0.1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskParts:
+    """The way to workers and back, a meter and a clock."""
+
+    supervisor_id: str
+    dispatch: Dispatch
+    reports: ReportDesk
+    canceller: Canceller
+    meter: Metrics
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no report: the type of the error and its words."""
+    """Why a task came to nothing: the type of the error, its words, and the report of its cancellation, if any."""
 
     error_type: str
     error: str
+    report: CompletionReport | None = None
 
 
 class PhaseTask:
-    """The task of *assignment* for *phase*; *is_new* when nobody can have reported it."""
+    """The task of *assignment* for *phase*; *is_new* when it cannot have a report yet.
 
-    def __init__(self, parts: Parts, phase: Phase, assignment: TaskAssignment, *, is_new: bool) -> None:
+    A worker that runs it past its deadline has *overdue_s* to report that itself, None: five seconds.
+    """
+
+    def __init__(
+        self,
+        parts: TaskParts,
+        phase: Phase,
+        assignment: TaskAssignment,
+        *,
+        is_new: bool,
+        overdue_s: float | None = None,
+    ) -> None:
         self._parts = parts
         self._phase = phase
         self._assignment = assignment
         self._is_new = is_new
+        self._overdue_s = _OVERDUE_S if overdue_s is None else overdue_s
         #: Whether a worker ran it when its timeout was over.
-        self._was_begun = False
+        self._is_under_way = False
 
     async def report(self) -> CompletionReport | Failure:
-        """Return its report, sent now; or, where none can come, why."""
+        """Return its report, sent now unless it is there; or, where none can come, why."""
+        if not self._is_new and (report := await self._parts.reports.report_of(self._assignment, 0.0)) is not None:
+            return report
         # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
-        awaited = asyncio.ensure_future(self._awaited())
+        waiting = asyncio.ensure_future(self._wait())
         try:
-            if await self._send() and (report := await awaited) is not None:
+            if await self._send() and (report := await waiting) is not None:
                 return report
         except MessageTooLarge as error:
             return Failure(
@@ -57,25 +88,25 @@ class PhaseTask:
                 f"bytes ({error}); name the entries in `reads` and let the agent read them by `context.session.get`",
             )
         finally:
-            awaited.cancel()
-            await asyncio.gather(awaited, return_exceptions=True)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
         return await self._expire()
 
-    async def _awaited(self) -> CompletionReport | None:
+    async def _wait(self) -> CompletionReport | None:
         """Return its report, None when it is overdue."""
-        is_new = self._is_new
-        while not self._is_overdue():
-            report = await self._parts.reports.report_of(self._assignment, self._wait_s(), is_new=is_new)
+        reports, is_new = self._parts.reports, self._is_new
+        while (left_s := self._left_s()) > 0:
+            report = await reports.report_of(self._assignment, left_s, is_new=is_new)
             if report is not None:
                 return report
             is_new = False
-        # What nobody runs has nobody to report it.
-        self._was_begun = await self._parts.reports.is_under_way(self._assignment.task_id)
-        return await self._parts.reports.report_of(self._assignment, _OVERDUE_S if self._was_begun else 0.0)
+        # A task that no worker runs has none to report it.
+        self._is_under_way = await reports.is_under_way(self._assignment.task_id)
+        return await reports.report_of(self._assignment, self._overdue_s if self._is_under_way else 0.0)
 
     async def _send(self) -> bool:
         """Return whether it is durably stored before it is overdue."""
-        while not self._is_overdue():
+        while self._left_s() > 0:
             try:
                 await self._parts.dispatch.assign(self._assignment)
             except NotAccepted as error:
@@ -86,24 +117,24 @@ class PhaseTask:
         return False
 
     async def _expire(self) -> CompletionReport | Failure:
-        """End it when it is overdue, so that it does not run any more; nobody may be there to take it."""
+        """Cancel it, so that it does not run any more; there may be no worker to take it."""
         phase = self._phase
         field = "its timeout of" if phase.longest == phase.timeout else "its `late_after` and `cancel_after`,"
         span = f"{field} {(phase.longest or timedelta(0)).total_seconds():g} s"
         words = f"no worker began it within {span}; is one of {phase.agent} up?"
-        if self._was_begun:
+        if self._is_under_way:
             words = f"the worker that began it did not finish it within {span}"
         try:
             await self._parts.canceller.cancel(self._assignment.task_id, words)
-        except NotAccepted as error:
-            log.info("overdue_report_not_stored", phase=phase.name, error=str(error))
+        except (NotAccepted, MemoryUnavailable) as error:
+            # It ends at its deadline.
+            log.info("overdue_task_not_cancelled", phase=phase.name, error=str(error))
         report = await self._parts.reports.report_of(self._assignment, _LAST_LOOK_S)
-        return report if report is not None and report.status != "cancelled" else Failure("TaskExpired", words)
+        if report is not None and report.status != "cancelled":
+            return report
+        return Failure("TaskExpired", words, report)
 
-    def _is_overdue(self) -> bool:
-        return self._wait_s() <= 0
-
-    def _wait_s(self) -> float:
-        if self._assignment.deadline is None:
-            return _WAIT_S
-        return min(_WAIT_S, (self._assignment.deadline - self._parts.now()).total_seconds())
+    def _left_s(self) -> float:
+        """Return the seconds until it is overdue, those of one look at most."""
+        deadline = self._assignment.deadline
+        return _WAIT_S if deadline is None else min(_WAIT_S, (deadline - self._parts.now()).total_seconds())

@@ -5,6 +5,7 @@ from typing import Annotated
 from typer import Argument, Context, Option, Typer
 
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.running import run
 
 app = Typer(epilog=example("tasklore agents list"), **SETTLED)
 
@@ -25,7 +26,6 @@ def front(context: Context) -> None:
 def list_agents(as_json: Json = False) -> None:
     """List every agent that was ever started, with its live workers."""
     from tasklore.agents.cards import print_agents
-    from tasklore.running import run
 
     run(print_agents(as_json=as_json))
 
@@ -34,7 +34,6 @@ def list_agents(as_json: Json = False) -> None:
 def show(agent: AgentArgument, as_json: Json = False) -> None:
     """Show one agent: its tasks, their parameters, and its workers."""
     from tasklore.agents.cards import print_agent
-    from tasklore.running import run
 
     run(print_agent(agent, as_json=as_json))
 
@@ -49,7 +48,6 @@ def retire(
     It can no longer be asked until a worker of it starts again.
     """
     from tasklore.agents.cards import retire_agent
-    from tasklore.running import run
 
     run(retire_agent(agent, force=force))
 
@@ -62,9 +60,9 @@ def check(references: References, as_json: Json = False) -> int:
     read: it is wrong (another task of the agent), collides (another agent of those given) or comes to nothing. With a
     model configured (TASKLORE_LLM_BASE_URL) each is read a second time, with it.
     """
-    from tasklore.agents.check import check_aloud
+    from tasklore.agents.check import check_examples
 
-    return check_aloud(references, as_json=as_json)
+    return check_examples(references, as_json=as_json)
 
 
 @app.command("try", cls=Command, epilog=example("tasklore agents try ./greeter.py"))
@@ -73,6 +71,6 @@ def try_lines(references: References) -> int:
 
     Lines are one conversation, so "the same with 45k" can be tried. Ctrl-D ends. Needs no server.
     """
-    from tasklore.agents.trial import try_aloud
+    from tasklore.agents import trial
 
-    return try_aloud(references)
+    return trial.try_lines(references)

@@ -17,11 +17,7 @@ from workers.presence import live_workers
 
 
 async def print_agents(*, as_json: bool) -> None:
-    """Print a line for every agent.
-
-    Raises:
-        Unreachable: NATS does not answer.
-    """
+    """Print a line for every agent."""
     async with nats_client() as client:
         with leading_with_the_cure():
             cards, workers = await read_cards(client), await live_workers(client)
@@ -36,12 +32,7 @@ async def print_agents(*, as_json: bool) -> None:
 
 
 async def print_agent(agent_id: str, *, as_json: bool) -> None:
-    """Print everything that is known of one agent.
-
-    Raises:
-        InvalidInput: no agent of this id is known.
-        Unreachable: NATS does not answer.
-    """
+    """Print everything that is known of one agent."""
     async with nats_client() as client:
         card, workers = await card_of(client, agent_id), await live_workers(client)
     if as_json:

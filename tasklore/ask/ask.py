@@ -16,7 +16,7 @@ from contracts.messages import PersonReply, PersonRequest
 from runtime.messaging.connection import Listener, connected
 from tasklore.ask.call import Call
 from tasklore.exits import FAILED, OK
-from tasklore.places import current_endpoints, current_supervisor, demand_listener
+from tasklore.places import current_supervisor, demand_listener, endpoints_when_started
 from tasklore.render.screen import patience, printable, say
 
 #: Seconds that the answer may be late after the time the supervisor was given for it.
@@ -49,7 +49,7 @@ async def ask_aloud(request: PersonRequest, *, as_json: bool = False) -> int:
     """
     try:
         async with patience("asking"):
-            reply = await ask(current_endpoints().nats, current_supervisor(), request)
+            reply = await ask((await endpoints_when_started()).nats, current_supervisor(), request)
     except asyncio.CancelledError:
         say(f"it may go on without you; {_how_to_fetch(request)}")
         raise
@@ -81,11 +81,7 @@ def _command(request: PersonRequest, *options: str) -> str:
 
 
 async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> PersonReply:
-    """Return the answer to *request*; one of kind `pending` when it takes longer than its `wait_ms`.
-
-    Raises:
-        Unreachable: no NATS server, or nobody takes the request, or whoever took it fell silent.
-    """
+    """Return the answer to *request*; one of kind `pending` when it takes longer than its `wait_ms`."""
     await demand_listener(nats_url)
     calls: list[Call] = []
 
@@ -100,11 +96,7 @@ async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> Pers
 
 
 async def ask_over(client: Client, supervisor_id: str, request: PersonRequest) -> PersonReply:
-    """Return the answer to *request* over a connection that is open, as `ask` does.
-
-    Raises:
-        Unreachable: as `ask`.
-    """
+    """Return the answer to *request* over a connection that is open, as `ask` does."""
     return await _replied(_call(client, supervisor_id, request), request)
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong between a program and the system."""
+"""Errors of the client."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ class Unreachable(ClientError):
 
 
 class NotDone(ClientError):
-    """What was asked for goes on; ask for *identity* later: nothing is started twice."""
+    """The request or task *identity* goes on; ask for it later: nothing is started twice."""
 
     def __init__(self, identity: str, within_s: float) -> None:
         super().__init__(f"{identity} is not done after {within_s:g} s; look it up later, it goes on")

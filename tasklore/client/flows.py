@@ -1,4 +1,4 @@
-"""What each operation asks of the server, without asking it: generators that a client drives, awaiting or not.
+"""The requests of each operation, without sending them: generators that a client drives, awaiting or not.
 
 A flow yields a `Call` and is sent its `Answer`, or a `Pause` and is sent nothing, and returns its result. A call may be
 repeated: what changes something carries an id, and is done once.
@@ -6,7 +6,7 @@ repeated: what changes something carries an id, and is done once.
 
 import time
 import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; status 0 when nothing did, with the reason as `detail` of its body."""
+    """The response; status 0 when there was none, with the reason as `detail` of its body."""
 
     status: int
     body: Any = None
@@ -70,59 +70,86 @@ def fetch(call: Call, shape: type[Shape]) -> Flow[Shape]:
         yield Pause(answer.retry_after_s or _PAUSE_S * 2**attempt)
     if 200 <= answer.status < 300:
         return shape.model_validate(answer.body)
-    told = answer.body if isinstance(answer.body, dict) else {}
+    problem = answer.body if isinstance(answer.body, dict) else {}
     if answer.status == 0:
-        raise Unreachable(str(told.get("detail", "the server did not answer")))
-    detail = str(told.get("detail") or told.get("title") or f"status {answer.status}")
-    problems = [f"{one['where']}: {one['message']}" for one in told.get("problems", ())]
-    raise ApiError(answer.status, str(told.get("type", "")).rpartition(":")[2], detail, problems)
+        raise Unreachable(str(problem.get("detail", "the server did not answer")))
+    detail = str(problem.get("detail") or problem.get("title") or f"status {answer.status}")
+    problems = [f"{one['where']}: {one['message']}" for one in problem.get("problems", ())]
+    raise ApiError(answer.status, str(problem.get("type", "")).rpartition(":")[2], detail, problems)
 
 
-def ask(text: str, within_s: float, request_id: str | None, **options: Any) -> Flow[Reply]:
-    """Return the reply to *text*.
+class SystemFlows:
+    """The operations on a running system; every method returns a flow."""
 
-    Raises:
-        NotDone: there is none after *within_s* seconds.
-    """
-    ends, key = time.monotonic() + within_s, request_id or new_id()
-    waits = min(within_s, _LONGEST_CALL_S)
-    body = {"text": text, "wait_seconds": waits, **_given(options)}
-    asked = yield from fetch(Call("POST", "/v1/requests", body=body, key=key, wait_s=waits), Asked)
-    pause = _PAUSE_S
-    while asked.reply is None or asked.reply.kind == "pending":
-        if time.monotonic() >= ends:
-            raise NotDone(key, within_s)
-        yield Pause(pause)
-        pause = min(2 * pause, _LONGEST_LOOK_S)
-        asked = yield from fetch(Call("GET", f"/v1/requests/{key}"), Asked)
-    return asked.reply
+    def ask(
+        self,
+        text: str,
+        *,
+        user: str | None = None,
+        conversation: str | None = None,
+        memory: str | None = None,
+        time_zone: str | None = None,
+        within_s: float = 60.0,
+        request_id: str | None = None,
+    ) -> Flow[Reply]:
+        """Return the reply to *text*; the same *request_id* again starts nothing twice.
+
+        Raises:
+            NotDone: there is none after *within_s* seconds.
+        """
+        ends, key = time.monotonic() + within_s, request_id or new_id()
+        waits = min(within_s, _LONGEST_CALL_S)
+        body = {
+            "text": text,
+            "wait_seconds": waits,
+            **_without_none(user=user, conversation=conversation, memory=memory, time_zone=time_zone),
+        }
+        asked = yield from fetch(Call("POST", "/v1/requests", body=body, key=key, wait_s=waits), Asked)
+        pause = _PAUSE_S
+        while asked.reply is None or asked.reply.kind == "pending":
+            pause = yield from _wait(pause, ends, NotDone(key, within_s))
+            asked = yield from fetch(Call("GET", f"/v1/requests/{key}"), Asked)
+        return asked.reply
+
+    def run(
+        self,
+        agent_id: str,
+        task: str,
+        parameters: Mapping[str, Any],
+        *,
+        user: str | None = None,
+        conversation: str | None = None,
+        memory: str | None = None,
+        within_s: float = 60.0,
+        task_key: str | None = None,
+    ) -> Flow[Task]:
+        """Return a task when it is done, whatever its report says; with 0 *within_s*, once it is accepted.
+
+        Raises:
+            NotDone: it is not done after *within_s* seconds.
+        """
+        ends, waits = time.monotonic() + within_s, min(within_s, _LONGEST_CALL_S)
+        body = {
+            "agent_id": agent_id,
+            "task": task,
+            "parameters": dict(parameters),
+            "wait_seconds": waits,
+            **_without_none(user=user, conversation=conversation, memory=memory),
+        }
+        sent = yield from fetch(Call("POST", "/v1/tasks", body=body, key=task_key or new_id(), wait_s=waits), Task)
+        pause = _PAUSE_S
+        while within_s and sent.state not in ("done", "cancelled"):
+            pause = yield from _wait(pause, ends, NotDone(sent.task_id, within_s))
+            sent = yield from fetch(Call("GET", f"/v1/tasks/{sent.task_id}"), Task)
+        return sent
 
 
-def run(
-    agent_id: str, task: str, parameters: Mapping[str, Any], within_s: float, task_key: str | None, **options: Any
-) -> Flow[Task]:
-    """Return a task as it stands when it is done, whatever its report says; with 0 *within_s*, once it is accepted.
-
-    Raises:
-        NotDone: it is not done after *within_s* seconds.
-    """
-    ends, waits = time.monotonic() + within_s, min(within_s, _LONGEST_CALL_S)
-    body = {
-        "agent_id": agent_id,
-        "task": task,
-        "parameters": dict(parameters),
-        "wait_seconds": waits,
-        **_given(options),
-    }
-    sent = yield from fetch(Call("POST", "/v1/tasks", body=body, key=task_key or new_id(), wait_s=waits), Task)
-    pause = _PAUSE_S
-    while within_s and sent.state not in ("done", "cancelled"):
-        if time.monotonic() >= ends:
-            raise NotDone(sent.task_id, within_s)
-        yield Pause(pause)
-        pause = min(2 * pause, _LONGEST_LOOK_S)
-        sent = yield from fetch(Call("GET", f"/v1/tasks/{sent.task_id}"), Task)
-    return sent
+def _wait(pause_s: float, ends: float, late: NotDone) -> Flow[float]:
+    """Pause, and return the seconds of the next pause; raise *late* when it is past *ends*."""
+    if time.monotonic() >= ends:
+        raise late
+    yield Pause(pause_s)
+    return min(2 * pause_s, _LONGEST_LOOK_S)
 
 
 def new_id() -> str:
@@ -130,11 +157,5 @@ def new_id() -> str:
     return uuid.uuid4().hex
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is not None."""
+def _without_none(**options: str | None) -> dict[str, str]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def turns_body(turns: Sequence[Any]) -> dict[str, Any]:
-    """Return *turns* as the body that hands them in."""
-    return {"turns": [turn.model_dump(mode="json", exclude_none=True) for turn in turns]}

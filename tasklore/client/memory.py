@@ -5,7 +5,7 @@ from datetime import date
 from typing import Any, Literal
 from urllib.parse import quote
 
-from tasklore.client.flows import Call, Flow, fetch, new_id, turns_body
+from tasklore.client.flows import Call, Flow, fetch, new_id
 from tasklore.client.results import (
     Block,
     Changed,
@@ -24,7 +24,7 @@ Scope = Literal["user", "agent", "run", "org"]
 
 
 class MemoryFlows:
-    """What can be asked of the memory of *name* in *scope*; every method returns a flow."""
+    """The operations on the memory of *name* in *scope*; every method returns a flow."""
 
     def __init__(self, name: str, scope: Scope) -> None:
         self._path = f"/v1/memory/{quote(name, safe='')}"
@@ -32,7 +32,8 @@ class MemoryFlows:
 
     def hand_in(self, turns: Sequence[Turn]) -> Flow[int]:
         """Hand *turns* in, at most 100; return how many were taken."""
-        taken = yield from fetch(self._call("POST", "/turns", body=turns_body(turns), wait_s=20.0), Taken)
+        body = {"turns": [turn.model_dump(mode="json", exclude_none=True) for turn in turns]}
+        taken = yield from fetch(self._call("POST", "/turns", body=body, wait_s=20.0), Taken)
         return taken.taken
 
     def search(
@@ -46,12 +47,12 @@ class MemoryFlows:
         conversation_id: str | None = None,
         limit: int = 20,
     ) -> Flow[Matches]:
-        """Return what answers *question*, best first."""
+        """Return the matches for *question*, best first."""
         bounds = {"at": at, "since": since, "until": until, "speaker": speaker, "conversation_id": conversation_id}
         return fetch(self._call("GET", "/search", {"q": question, "limit": limit, **bounds}), Matches)
 
     def block(self, question: str = "", *, tokens: int | None = None) -> Flow[str]:
-        """Return what a prompt is to quote."""
+        """Return the text that a prompt is to quote."""
         found = yield from fetch(self._call("GET", "/block", {"q": question, "tokens": tokens}), Block)
         return found.text
 
@@ -70,7 +71,7 @@ class MemoryFlows:
         until: date | None = None,
         key: str | None = None,
     ) -> Flow[Changed]:
-        """Add an item."""
+        """Add an item; a *key* makes a repeat change nothing."""
         body = _body(category=category, value=value, subject=subject, since=since, until=until)
         return self._change("POST", "/items", body, key)
 
@@ -84,7 +85,7 @@ class MemoryFlows:
         until: date | None = None,
         key: str | None = None,
     ) -> Flow[Changed]:
-        """Change an item in its place; what is left out stays."""
+        """Give an item another `value`, `subject`, `since` or `until`; those left out stay."""
         body = _body(value=value, subject=subject, since=since, until=until)
         return self._change("PATCH", f"/items/{quote(reference, safe='')}", body, key)
 
@@ -97,7 +98,7 @@ class MemoryFlows:
         return self._change("POST", "/undo", {"plan_id": plan_id}, key)
 
     def waiting(self) -> Flow[tuple[WaitingRow, ...]]:
-        """Return what is not learned yet, or could not be."""
+        """Return the turns and facts that are not learned yet, or could not be."""
         found = yield from fetch(self._call("GET", "/waiting"), WaitingRows)
         return found.rows
 
@@ -127,8 +128,8 @@ class MemoryFlows:
         key: str | None = None,
         wait_s: float = 0.0,
     ) -> Call:
-        told = {name: str(value) for name, value in (params or {}).items() if value is not None}
-        return Call(method, f"{self._path}{path}", {**self._scope, **told}, body, key, wait_s)
+        given = {name: str(value) for name, value in (params or {}).items() if value is not None}
+        return Call(method, f"{self._path}{path}", {**self._scope, **given}, body, key, wait_s)
 
 
 def _body(**fields: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the server answers, as far as programs need it; a field that this version does not know is passed over."""
+"""The answers of the server, as far as programs need them; an unknown field is ignored."""
 
 from datetime import date, datetime
 from typing import Any, ClassVar, Literal
@@ -26,7 +26,7 @@ class Reply(Result):
 
     @property
     def result(self) -> Any:
-        """What the task returned, None for what was none."""
+        """The result of the task, None for what was none."""
         return (self.report or {}).get("result")
 
 
@@ -47,7 +47,7 @@ class Task(Result):
 
     @property
     def result(self) -> Any:
-        """What the task returned, None unless it completed."""
+        """The result of the task, None unless it completed."""
         return (self.report or {}).get("result")
 
 
@@ -84,7 +84,7 @@ class Match(Result):
 
 
 class Matches(Result):
-    """What answers a question, best first."""
+    """The matches for a question, best first."""
 
     is_nothing_said: bool
     is_complete: bool = True
@@ -92,7 +92,7 @@ class Matches(Result):
 
 
 class Block(Result):
-    """What is remembered, as a prompt quotes it."""
+    """The memory as a prompt quotes it."""
 
     text: str
     tokens: int
@@ -119,7 +119,7 @@ class Items(Result):
 
 
 class Changed(Result):
-    """What came of a change: the plan by which it can be undone, and the revision of each document."""
+    """A change: the plan by which it can be undone, and the revision of each document."""
 
     task_id: str
     state: str
@@ -139,7 +139,7 @@ class WaitingRow(Result):
 
 
 class WaitingRows(Result):
-    """What of one memory waits."""
+    """The turns and facts of one memory that wait."""
 
     rows: tuple[WaitingRow, ...] = ()
 
@@ -152,7 +152,7 @@ class Keeping(Result):
 
 
 class Forgotten(Result):
-    """What was removed and what is left, by kind; `elsewhere` says where more may lie."""
+    """Counts by kind of what was removed and is left; `elsewhere` says where more may lie."""
 
     task_id: str
     state: str

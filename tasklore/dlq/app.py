@@ -1,10 +1,11 @@
-"""`tasklore dlq`: what was given up, why, and another try."""
+"""`tasklore dlq`: dead letters, their reasons, and another try."""
 
 from typing import Annotated
 
 from typer import Argument, Context, Option, Typer
 
 from tasklore.options import SETTLED, AgentId, Command, Json, example, show_help_alone
+from tasklore.running import run
 
 app = Typer(epilog=example("tasklore dlq list"), **SETTLED)
 
@@ -44,12 +45,11 @@ def list_letters(
     as_json: Json = False,
 ) -> None:
     """List what was given up, the newest first."""
-    from tasklore.dlq.stores import Wish
+    from tasklore.dlq.selection import Filter
     from tasklore.dlq.views import print_letters
-    from tasklore.running import run
 
-    wish = Wish(agent=agent, task=task, reason=reason, since=since)
-    run(print_letters(wish, limit, before=before, oldest_first=oldest, as_json=as_json))
+    wanted = Filter(agent=agent, task=task, reason=reason, since=since)
+    run(print_letters(wanted, limit, before=before, oldest_first=oldest, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore dlq show 7"))
@@ -59,7 +59,6 @@ def show(
 ) -> None:
     """Show why one was given up, what it cost, and what it was about."""
     from tasklore.dlq.views import print_letter
-    from tasklore.running import run
 
     run(print_letter(which, as_json=as_json))
 
@@ -90,13 +89,12 @@ def redrive(
     written. Ends with 1 when any stays.
     """
     from tasklore.dlq.redrive import redrive_letters
-    from tasklore.dlq.stores import Wish
-    from tasklore.running import run
+    from tasklore.dlq.selection import Filter
 
-    wish = Wish(tuple(sequences or ()), agent, task, reason, since, everything)
+    wanted = Filter(tuple(sequences or ()), agent, task, reason, since, everything)
     return run(
         redrive_letters(
-            wish,
+            wanted,
             new_deadline=new_deadline,
             no_deadline=no_deadline,
             is_trial=dry_run,
@@ -123,8 +121,7 @@ def purge(
     Overwriting takes about 5 ms for each; --all drops the files at once.
     """
     from tasklore.dlq.redrive import purge_letters
-    from tasklore.dlq.stores import Wish
-    from tasklore.running import run
+    from tasklore.dlq.selection import Filter
 
-    wish = Wish(tuple(sequences or ()), agent, task, reason, since, everything)
-    run(purge_letters(wish, is_sure=yes, as_json=as_json))
+    wanted = Filter(tuple(sequences or ()), agent, task, reason, since, everything)
+    run(purge_letters(wanted, is_sure=yes, as_json=as_json))

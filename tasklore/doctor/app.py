@@ -1,10 +1,11 @@
-"""`tasklore doctor`: what is unsafe about the servers of a system, and the cure."""
+"""`tasklore doctor`: the unsafe things about the servers of a system, each with its cure."""
 
 from typing import Annotated
 
 from typer import Option
 
 from tasklore.options import Json
+from tasklore.running import run
 
 
 def doctor(
@@ -25,7 +26,6 @@ def doctor(
 
     Ends with 0 when there is no problem, with 1 when there is, with 3 when a server cannot be reached.
     """
-    from tasklore.doctor.command import examine_aloud
-    from tasklore.running import run
+    from tasklore.doctor.examination import print_examination
 
-    return run(examine_aloud(monitor, strict=strict, as_json=as_json))
+    return run(print_examination(monitor, strict=strict, as_json=as_json))

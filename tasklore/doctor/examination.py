@@ -1,33 +1,50 @@
-"""One examination: find out where everything is, gather the facts side by side, and judge them."""
+"""`tasklore doctor`: find the system, gather its facts side by side, check them, print the findings."""
 
 import asyncio
 import os
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from runtime import logs
 from runtime.servers.endpoints import FILE_NAME, Endpoints, read_endpoints
 from runtime.settings import Settings, unknown_variables
-from tasklore.doctor.durability import check_durability, found_durability
 from tasklore.doctor.facts import Facts, MonitorFacts, NatsFacts, RedisFacts, Unanswered
-from tasklore.doctor.findings import Finding
-from tasklore.doctor.nats_checks import check_nats
 from tasklore.doctor.nats_facts import examine_nats
 from tasklore.doctor.pages import examine_monitor, examine_processes
-from tasklore.doctor.process_checks import check_processes
-from tasklore.doctor.redis_checks import check_redis
 from tasklore.doctor.redis_facts import examine_redis
 from tasklore.doctor.report import Report
+from tasklore.doctor.rules import Finding
+from tasklore.doctor.server_checks import check_nats, check_redis, find_durability
 from tasklore.doctor.settings_checks import check_settings
-from tasklore.doctor.stream_checks import check_streams, wanted_streams
-from tasklore.doctor.work_checks import check_work
+from tasklore.doctor.stream_checks import check_streams, declare_streams
+from tasklore.doctor.work_checks import check_processes, check_work
 from tasklore.places import current_endpoints, endpoints_dir
+from tasklore.render.screen import patience, print_json
 from tasklore.stores import count_left_behind
 
 #: Processes whose pages are asked for at once; the others are counted.
 MOST_PROCESSES = 64
+
+
+async def print_examination(monitor: str | None, *, strict: bool, as_json: bool) -> int:
+    """Examine the system of this environment, print the findings, and return the exit code."""
+    # Complaints of the libraries arrive as findings.
+    logs.configure("error")
+    settings = Settings.load(nats_monitor_url=monitor)
+    endpoints, monitor_source = find_system(settings)
+    async with patience("examining the servers"):
+        report = await examine(endpoints, settings, monitor_source)
+    if as_json:
+        print_json(report.document(strict=strict))
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print("\n".join(report.lines(width)), flush=True)
+    return report.exit_code(strict=strict)
 
 
 async def examine(
@@ -37,34 +54,26 @@ async def examine(
 
     *monitor_source* says where the address of the monitoring comes from, *clock* our time in seconds since 1970.
     """
-    facts = await _gather(endpoints, settings, monitor_source, clock)
+    facts = await _gather_facts(endpoints, settings, monitor_source, clock)
     addresses = {"nats": facts.nats.url}
     if facts.redis is not None:
         addresses["redis"] = facts.redis.url
-    strangers = unknown_variables(os.environ)
-    return Report(tuple(judge(facts, settings, strangers)), found_durability(facts), addresses)
+    findings = tuple(check(facts, settings, unknown_variables(os.environ)))
+    return Report(findings, find_durability(facts), addresses)
 
 
-def judge(facts: Facts, settings: Settings, strangers: dict[str, str | None]) -> Iterator[Finding]:
-    """Yield every finding about *facts*."""
-    durability = list(check_durability(facts))
+def check(facts: Facts, settings: Settings, unknown: dict[str, str | None]) -> Iterator[Finding]:
+    """Yield every finding about *facts*; *unknown* are variables that name no setting, with the nearest that does."""
     yield from check_nats(facts.nats, facts.monitor)
-    yield from (finding for finding in durability if finding.group == "nats")
     yield from check_streams(facts, settings)
     yield from check_work(facts.nats, settings)
     yield from check_redis(facts.redis)
-    yield from (finding for finding in durability if finding.group == "redis")
     yield from check_processes(facts)
-    yield from check_settings(settings, strangers, found_durability(facts))
+    yield from check_settings(settings, unknown, find_durability(facts))
 
 
 def find_system(settings: Settings) -> tuple[Endpoints, str]:
-    """Return where everything is, and where the address of the monitoring comes from.
-
-    Raises:
-        Unreachable: nobody says where NATS is.
-        ConfigurationError: endpoints.json is there and cannot be read.
-    """
+    """Return where everything is, and where the address of the monitoring comes from."""
     found, written = current_endpoints(), read_endpoints(endpoints_dir())
     if written is not None and (written.nats, written.redis) == (found.nats, found.redis):
         # With both variables set the file is not needed to find the servers; it still knows the rest.
@@ -75,8 +84,10 @@ def find_system(settings: Settings) -> tuple[Endpoints, str]:
     return Endpoints(found.nats, found.redis, found.http, found.workers, settings.nats_monitor_url), source
 
 
-async def _gather(endpoints: Endpoints, settings: Settings, monitor_source: str, clock: Callable[[], float]) -> Facts:
-    names = [stream["name"] for stream in wanted_streams(settings)]
+async def _gather_facts(
+    endpoints: Endpoints, settings: Settings, monitor_source: str, clock: Callable[[], float]
+) -> Facts:
+    names = [stream["name"] for stream in declare_streams(settings)]
     nats, redis, monitor = await asyncio.gather(
         examine_nats(endpoints.nats, names, clock),
         _redis(endpoints, settings, clock),

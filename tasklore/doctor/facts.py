@@ -1,4 +1,4 @@
-"""What was found out about a running system, before anybody judges it."""
+"""The facts about a running system that the checks look at."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -40,11 +40,11 @@ class Skew:
 
 @dataclass(frozen=True, slots=True)
 class NatsFacts:
-    """What NATS said.
+    """The answers of NATS.
 
     *refusal* is why nothing else is known, None when it answered. *server* is the `server` object of
     `$SYS.REQ.USER.INFO`, *account* the answer of `$JS.API.INFO`. *streams* holds `STREAM.INFO` by name, None for one
-    that does not exist; *consumers* what `CONSUMER.LIST` said of a stream. *others* counts the further servers of the
+    that does not exist; *consumers* the answer of `CONSUMER.LIST` by stream. *others* counts the further servers of the
     cluster that clients are told of. *waiting* counts the tasks in the stream by agent, *schedules* those that are set
     for later. *skew* is None when no answer carried a time.
     """
@@ -70,14 +70,14 @@ class NatsFacts:
         return () if isinstance(found, Unanswered) else found
 
     def stream(self, name: str) -> Answer | None:
-        """Return what is known of the stream *name*; None when it does not exist or did not answer."""
+        """Return the `STREAM.INFO` of *name*; None when it does not exist or did not answer."""
         found = self.streams.get(name)
         return None if isinstance(found, Unanswered) else found
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorFacts:
-    """What `/varz` of a nats-server said; *source* is where its address comes from."""
+    """The `/varz` of a nats-server; *source* is where its address comes from."""
 
     url: str
     source: str
@@ -86,10 +86,11 @@ class MonitorFacts:
 
 @dataclass(frozen=True, slots=True)
 class RedisFacts:
-    """What Redis or Valkey said.
+    """The answers of Redis or Valkey.
 
-    *refusal* is why nothing else is known, None when it answered. *settings* is what CONFIG GET said, which managed
-    servers forbid. *set_aside* are the sessions of pipelines that nobody drives any more.
+    *refusal* is why nothing else is known, None when it answered. *settings* is the answer of CONFIG GET, which
+    managed servers forbid. *set_aside* are the sessions of pipelines that no supervisor drives any more. *left_behind*
+    counts by agent the answers of other code or another version, which no worker serves any more.
     """
 
     url: str
@@ -97,7 +98,6 @@ class RedisFacts:
     info: Answer | Unanswered = Unanswered("not asked")
     settings: Mapping[str, str] | Unanswered = Unanswered("not asked")
     skew: Skew | None = None
-    #: Answers that no worker serves any more, by agent: other code or another version computed them.
     left_behind: Mapping[str, int] = field(default_factory=dict)
     set_aside: Sequence[str] = ()
 
@@ -112,7 +112,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
-    """What a supervisor or worker said of itself; *is_named* when endpoints.json names it, so that it must be here."""
+    """The health pages of a supervisor or worker; *is_named* when endpoints.json names it, so that it must be here."""
 
     name: str
     url: str
@@ -123,7 +123,7 @@ class ProcessFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that was found out, at *now*; None for servers whose address nobody named."""
+    """All facts, gathered at *now*; None for servers whose address is not known."""
 
     now: datetime
     nats: NatsFacts

@@ -1,9 +1,10 @@
-"""What NATS says about itself and about our streams: read-only questions side by side, each with a deadline."""
+"""Gathering the facts about NATS and our streams: read-only questions side by side, each with a deadline."""
 
 import asyncio
 import contextlib
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -25,7 +26,7 @@ from workers.presence import live_workers
 
 #: Seconds for a connection: a server that is well needs milliseconds, one behind a tunnel half a second.
 CONNECT_S = 2.5
-#: Seconds for one answer; a leader election in a cluster, the slowest thing to wait for, is told as what it is.
+#: Seconds for one answer; a leader election in a cluster, the slowest thing to wait for, is reported as such.
 ANSWER_S = 2.0
 
 #: Answered by the server of the connection itself, with its clock; every user may ask unless it is forbidden.
@@ -51,8 +52,8 @@ class _Asker:
         """The most precise comparison of clocks so far."""
         return min(self._skews, key=lambda skew: skew.error_s, default=None)
 
-    async def api(self, call: str, body: Any = None) -> Answer | Unanswered | None:
-        """Return the answer of `$JS.API.{call}`, or None for what does not exist."""
+    async def ask(self, call: str, body: Any = None) -> Answer | Unanswered | None:
+        """Return the answer of `$JS.API.{call}`; None when its subject does not exist."""
         asked = self._clock()
         try:
             answer = await ask_jetstream(self.client, call, body, within_s=ANSWER_S)
@@ -63,8 +64,8 @@ class _Asker:
         self._compare(asked, answer.get("ts"))
         return answer
 
-    async def who(self) -> Answer | Unanswered:
-        """Return what the server of this connection says of itself."""
+    async def ask_server(self) -> Answer | Unanswered:
+        """Return the `server` object of the server of this connection."""
         asked = self._clock()
         try:
             async with asyncio.timeout(ANSWER_S):
@@ -75,11 +76,11 @@ class _Asker:
         self._compare(asked, server.get("time"))
         return server
 
-    async def consumers(self, stream: str) -> list[Answer] | Unanswered:
+    async def list_consumers(self, stream: str) -> list[Answer] | Unanswered:
         """Return every consumer of *stream*; none when there is no such stream."""
         found: list[Answer] = []
         while len(found) < _MOST_CONSUMERS:
-            answer = await self.api(f"CONSUMER.LIST.{stream}", {"offset": len(found)})
+            answer = await self.ask(f"CONSUMER.LIST.{stream}", {"offset": len(found)})
             if isinstance(answer, Unanswered):
                 return answer
             page = (answer or {}).get("consumers") or []
@@ -96,7 +97,7 @@ class _Asker:
 
 
 async def examine_nats(url: str, streams: Sequence[str], clock: Callable[[], float] = time.time) -> NatsFacts:
-    """Ask the NATS at *url* about itself, about *streams* and about who works there.
+    """Ask the NATS at *url* about itself, about *streams*, and about agents and workers.
 
     *clock* tells our time in seconds since 1970. A server that cannot be reached is a fact, not an error.
     """
@@ -106,72 +107,55 @@ async def examine_nats(url: str, streams: Sequence[str], clock: Callable[[], flo
     except Unreachable as error:
         return replace(facts, refusal=f"nobody listens at {facts.url} ({reason_of(error.__cause__ or error)})")
     try:
-        async with _connected(url) as client:
+        async with _connect(url) as client:
             return await _ask_all(_Asker(client, clock), facts, streams)
     except Unreachable as error:
         return replace(facts, refusal=str(error))
 
 
 async def _ask_all(asker: _Asker, facts: NatsFacts, streams: Sequence[str]) -> NatsFacts:
+    # Beyond the state: the tasks by subject, and the number of schedules, without those that fell due and stay.
+    details: dict[str, Answer] = {
+        subjects.TASKS: {"subjects_filter": subjects.TASKS_ALL},
+        subjects.LATER: {"subjects_filter": subjects.SCHEDULES_ALL, "offset": _PAST_ALL},
+    }
     reading = (subjects.TASKS, subjects.REPORTS, subjects.TURNS, subjects.FACTS, subjects.MESSAGES)
     async with asyncio.TaskGroup() as group:
-        server = group.create_task(asker.who())
-        account = group.create_task(asker.api("INFO"))
-        infos = {name: group.create_task(asker.api(f"STREAM.INFO.{name}", _details(name))) for name in streams}
-        consumers = {name: group.create_task(asker.consumers(name)) for name in reading}
-        cards = group.create_task(_in_time(read_cards(asker.client)))
-        workers = group.create_task(_in_time(live_workers(asker.client)))
-    told = {name: info.result() for name, info in infos.items()}
+        server = group.create_task(asker.ask_server())
+        account = group.create_task(asker.ask("INFO"))
+        infos = {name: group.create_task(asker.ask(f"STREAM.INFO.{name}", details.get(name))) for name in streams}
+        consumers = {name: group.create_task(asker.list_consumers(name)) for name in reading}
+        cards = group.create_task(_within_deadline(read_cards(asker.client)))
+        workers = group.create_task(_within_deadline(live_workers(asker.client)))
+    found = {name: info.result() for name, info in infos.items()}
+    tasks, later = found.get(subjects.TASKS), found.get(subjects.LATER)
+    waiting: Counter[str] = Counter()
+    for subject, number in ((tasks["state"].get("subjects") or {}) if isinstance(tasks, dict) else {}).items():
+        waiting[subject.split(".")[1]] += number
+    version = asker.client.connected_server_version
+    try:
+        numbers = f"{version.major}.{version.minor}.{version.patch}"
+    except ValueError:
+        # A build without a version.
+        numbers = ""
     return replace(
         facts,
-        version=_version(asker.client),
+        version=numbers,
         max_payload=asker.client.max_payload,
         others=len(asker.client.discovered_servers),
         server=server.result(),
         account=account.result() or Unanswered("no such account"),
-        streams=told,
-        consumers={name: found.result() for name, found in consumers.items()},
-        waiting=_by_agent(told.get(subjects.TASKS)),
-        schedules=_schedules(told.get(subjects.LATER)),
+        streams=found,
+        consumers={name: consumer.result() for name, consumer in consumers.items()},
+        waiting=waiting,
+        schedules=int(later.get("total") or 0) if isinstance(later, dict) else 0,
         cards=cards.result(),
         workers=workers.result(),
         skew=asker.skew,
     )
 
 
-def _version(client: Client) -> str:
-    """Return the version of the server as `2.15.1`; "" for a build that has none."""
-    version = client.connected_server_version
-    try:
-        return f"{version.major}.{version.minor}.{version.patch}"
-    except ValueError:
-        return ""
-
-
-def _details(stream: str) -> Answer | None:
-    """Return what to ask of *stream* beyond its state: the tasks by subject, and how many schedules there are."""
-    if stream == subjects.TASKS:
-        return {"subjects_filter": subjects.TASKS_ALL}
-    if stream == subjects.LATER:
-        # What fell due stays in the stream: only the schedules themselves are yet to come.
-        return {"subjects_filter": subjects.SCHEDULES_ALL, "offset": _PAST_ALL}
-    return None
-
-
-def _by_agent(tasks: Answer | Unanswered | None) -> dict[str, int]:
-    found: dict[str, int] = {}
-    if isinstance(tasks, dict):
-        for subject, number in (tasks["state"].get("subjects") or {}).items():
-            agent_id = subject.split(".")[1]
-            found[agent_id] = found.get(agent_id, 0) + number
-    return found
-
-
-def _schedules(later: Answer | Unanswered | None) -> int:
-    return int(later.get("total") or 0) if isinstance(later, dict) else 0
-
-
-async def _in_time(reading: Coroutine[Any, Any, T]) -> T | Unanswered:
+async def _within_deadline(reading: Coroutine[Any, Any, T]) -> T | Unanswered:
     try:
         async with asyncio.timeout(ANSWER_S):
             return await reading
@@ -182,11 +166,11 @@ async def _in_time(reading: Coroutine[Any, Any, T]) -> T | Unanswered:
 
 
 @contextlib.asynccontextmanager
-async def _connected(url: str) -> AsyncIterator[Client]:
-    """Connect once, with the reason when that fails: the connections of the house would try for ever.
+async def _connect(url: str) -> AsyncIterator[Client]:
+    """Connect once; `runtime.messaging.connection` would try for ever and drop the reason of a failure.
 
     Raises:
-        Unreachable: nobody answers in time, or we are refused.
+        Unreachable: the server does not answer in time, or refuses us.
     """
     errors: list[str] = []
 
@@ -204,23 +188,21 @@ async def _connected(url: str) -> AsyncIterator[Client]:
                 error_cb=on_error,
                 **access_of().nats_options(),
             )
-    except TimeoutError as error:
-        raise Unreachable(_why(url, errors)) from error
-    except (OSError, nats.errors.Error) as error:
-        raise Unreachable(_why(url, errors or [str(error)])) from error
+    except (TimeoutError, OSError, nats.errors.Error) as error:
+        if not isinstance(error, TimeoutError):
+            errors = errors or [str(error)]
+        words = " ".join(errors).lower()
+        last = next((one for one in reversed(errors) if one != "TimeoutError"), None)
+        if "authorization" in words or "authentication" in words:
+            why = f"refuses the user or password in {NATS_VARIABLE}"
+        elif last is None:
+            why = f"accepts connections and says nothing within {CONNECT_S:g} s"
+        else:
+            why = f"cannot be connected: {last}"
+        raise Unreachable(f"{masked_url(url)} {why}") from error
     try:
         yield client
     finally:
         with contextlib.suppress(TimeoutError, OSError, nats.errors.Error):
             async with asyncio.timeout(ANSWER_S):
                 await client.close()
-
-
-def _why(url: str, errors: list[str]) -> str:
-    told = " ".join(errors).lower()
-    if "authorization" in told or "authentication" in told:
-        return f"{masked_url(url)} refuses the user or password in {NATS_VARIABLE}"
-    last = next((error for error in reversed(errors) if error != "TimeoutError"), None)
-    if last is None:
-        return f"{masked_url(url)} accepts connections and says nothing within {CONNECT_S:g} s"
-    return f"{masked_url(url)} cannot be connected: {last}"

@@ -1,4 +1,4 @@
-"""One page over HTTP within a deadline, and what processes and a nats-server say of themselves there."""
+"""Gathering facts over HTTP: health pages of processes, the monitoring of a nats-server; each within a deadline."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ async def fetch(url: str, within_s: float = PAGE_S) -> Page | Unanswered:
     """Return the page at *url*, whatever its status, or why there is none after at most *within_s* seconds."""
     try:
         async with asyncio.timeout(within_s):
-            return _page(await _exchange(url))
+            return _parse_page(await _download(url))
     except TimeoutError:
         return Unanswered(f"no answer within {within_s:g} s")
     except OSError as error:
@@ -46,7 +46,7 @@ async def examine_processes(places: Sequence[tuple[str, str, bool]]) -> list[Pro
     return list(await asyncio.gather(*(examine(*place) for place in places)))
 
 
-async def _exchange(url: str) -> bytes:
+async def _download(url: str) -> bytes:
     parts = urlsplit(url)
     if parts.hostname is None:
         raise ValueError("the address names no host")
@@ -66,7 +66,7 @@ async def _exchange(url: str) -> bytes:
         writer.close()
 
 
-def _page(answer: bytes) -> Page:
+def _parse_page(answer: bytes) -> Page:
     head, _, body = answer.partition(b"\r\n\r\n")
     words = head.split(None, 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/"):

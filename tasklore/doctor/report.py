@@ -3,13 +3,14 @@
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from tasklore.doctor.durability import MEANINGS, Durability
-from tasklore.doctor.findings import MARKS, Finding, Mark, counted
+from tasklore.doctor.rules import MARKS, Finding, Mark
+from tasklore.doctor.server_checks import MEANINGS, Durability
 from tasklore.exits import FAILED, OK, UNREACHABLE
 from tasklore.render.screen import printable, styled
+from tasklore.render.words import count_of
 
 #: Columns that the marks take, and the fewest that are left for a sentence.
 _MARGIN = 11
@@ -22,7 +23,7 @@ _GROUPS = {"nats": "NATS", "redis": "Redis or Valkey", "processes": "Supervisor 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything that was found; *addresses* names the servers by group, without passwords."""
+    """All findings; *addresses* names the servers by group, without passwords."""
 
     findings: Sequence[Finding]
     durability: Durability
@@ -43,16 +44,7 @@ class Report:
             "durability_means": MEANINGS[self.durability],
             "counts": self._counts(),
             "addresses": self.addresses,
-            "findings": [
-                {
-                    "check": finding.check,
-                    "mark": finding.mark,
-                    "found": finding.found,
-                    "cure": finding.cure,
-                    "is_unreachable": finding.is_unreachable,
-                }
-                for finding in self.findings
-            ],
+            "findings": [asdict(finding) for finding in self.findings],
         }
 
     def lines(self, width: int | None) -> Iterator[str]:
@@ -62,34 +54,26 @@ class Report:
             if not found:
                 continue
             address = self.addresses.get(group)
-            yield from _folded(f"{title} {address}" if address else title, width, "", "bold")
+            yield from _fold(f"{title} {address}" if address else title, width, "", "bold")
             for finding in found:
-                yield from _finding(finding, width)
+                first, *rest = _fold(printable(finding.found), width, " " * _MARGIN)
+                # Coloured after folding, which counts letters.
+                yield f"  {styled(finding.mark, _STYLES[finding.mark])}{first[2 + len(finding.mark) :]}"
+                yield from rest
+                if finding.cure:
+                    yield from _fold(f"cure: {printable(finding.cure)}", width, " " * _MARGIN, "dim")
             yield ""
-        yield from _folded(f"Durability: {self.durability} - {MEANINGS[self.durability]}.", width)
-        yield from _folded(self._summary(), width)
-
-    def _summary(self) -> str:
-        counts = self._counts()
-        many = {"ok": "ok", "unknown": "unknown"}
-        said = [counted(counts[mark], mark, many.get(mark)) for mark in MARKS if counts[mark]]
-        return ", ".join(said) + "."
+        yield from _fold(f"Durability: {self.durability} - {MEANINGS[self.durability]}.", width)
+        counts, many = self._counts(), {"ok": "ok", "unknown": "unknown"}
+        said = [count_of(counts[mark], mark, many.get(mark)) for mark in MARKS if counts[mark]]
+        yield from _fold(f"{', '.join(said)}.", width)
 
     def _counts(self) -> dict[str, int]:
         counts = Counter(finding.mark for finding in self.findings)
         return {mark: counts[mark] for mark in MARKS}
 
 
-def _finding(finding: Finding, width: int | None) -> Iterator[str]:
-    first, *rest = _folded(printable(finding.found), width, " " * _MARGIN)
-    # Coloured after folding, which counts letters.
-    yield f"  {styled(finding.mark, _STYLES[finding.mark])}{first[2 + len(finding.mark) :]}"
-    yield from rest
-    if finding.cure:
-        yield from _folded(f"cure: {printable(finding.cure)}", width, " " * _MARGIN, "dim")
-
-
-def _folded(text: str, width: int | None, indent: str = "", style: str | None = None) -> list[str]:
+def _fold(text: str, width: int | None, indent: str = "", style: str | None = None) -> list[str]:
     text = " ".join(text.split())
     if width is None:
         lines = [indent + text]

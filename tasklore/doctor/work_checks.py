@@ -1,80 +1,108 @@
-"""Judgement of who works: consumers as they must be, tasks that nobody takes, workers that contradict each other."""
+"""Checks of who works: consumers, tasks that nobody takes, workers that contradict each other, health pages."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from contracts import subjects
 from contracts.messages import AgentCard, WorkerPresence
 from runtime.messaging.streams import Source, differences
 from runtime.settings import Settings
 from supervisor.delivery import inbox_sources
-from tasklore.doctor.facts import Answer, NatsFacts, Unanswered
-from tasklore.doctor.findings import Finding, counted, listed, note, ok, problem, unknown, warning
+from tasklore.doctor.facts import Answer, Facts, NatsFacts, Page, ProcessFacts, Unanswered
+from tasklore.doctor.rules import Finding, Rule, apply_rules, ok, unreachable
+from tasklore.render.words import count_of, join_names
 
 #: Seconds of `ack_wait` below which a worker loses its lease for a pause of its interpreter or its machine.
 SHORT_ACK_WAIT_S = 1.0
 
+_CONSUMER_RULES: tuple[Rule[Answer], ...] = (
+    Rule(
+        "nats.consumer",
+        "problem",
+        lambda consumer: consumer["config"].get("ack_wait", 0) / 1e9 < SHORT_ACK_WAIT_S,
+        "{where} has an ack_wait of {ack_wait_s:g} s: what takes longer to renew its lease runs twice",
+        "`nats consumer edit {stream} {name} --wait=30s`",
+    ),
+    Rule(
+        "nats.consumer",
+        "problem",
+        lambda consumer: consumer["config"].get("max_deliver", -1) != -1,
+        "{where} gives up after {max_deliver} deliveries: such a message waits for ever, unseen",
+        "`nats consumer edit {stream} {name} --max-deliver=-1`",
+    ),
+    Rule(
+        "nats.consumer",
+        "warning",
+        lambda consumer: consumer.get("paused"),
+        "{where} is paused",
+        "`nats consumer resume {stream} {name}`",
+    ),
+)
+
 
 def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
-    """Yield what was found about consumers, agents and workers; nothing when NATS or JetStream does not serve us."""
+    """Yield the findings about consumers, agents and workers; none when NATS or JetStream does not serve us."""
     if nats.refusal is not None or isinstance(nats.account, Unanswered):
         return
-    yield from _check_consumers(nats)
-    yield from _check_reports(nats, settings)
-    if isinstance(nats.workers, Unanswered) or isinstance(nats.cards, Unanswered):
-        if nats.stream(subjects.bucket_stream(subjects.WORKERS_BUCKET)) is not None:
-            yield unknown("nats.workers", "the buckets of agents and workers do not answer", "try again")
-        return
-    yield from _check_agents(nats, nats.workers, nats.cards)
-    yield from _check_conflicts(nats.workers)
-
-
-def _check_consumers(nats: NatsFacts) -> Iterator[Finding]:
-    check, durable = "nats.consumers", 0
+    durable = 0
     streams = [subjects.TASKS, subjects.TURNS, subjects.FACTS, subjects.MESSAGES]
     for stream in streams:
         unread = nats.consumers.get(stream)
         if isinstance(unread, Unanswered):
-            yield unknown(check, f"the consumers of {stream} are not known: {unread.reason}", "allow CONSUMER.LIST")
+            found = f"the consumers of {stream} are not known: {unread.reason}"
+            yield Finding("nats.consumers", "unknown", found, "allow CONSUMER.LIST")
         for consumer in nats.consumers_of(stream):
             if consumer["config"].get("durable_name"):
                 durable += 1
                 yield from _check_consumer(stream, consumer)
     if durable:
-        said = counted(durable, "durable consumer")
-        yield ok(check, f"{said} of {listed(streams)}")
+        yield ok("nats.consumers", f"{count_of(durable, 'durable consumer')} of {join_names(streams)}")
+    yield from _check_reports(nats, settings)
+    if isinstance(nats.workers, Unanswered) or isinstance(nats.cards, Unanswered):
+        if nats.stream(subjects.bucket_stream(subjects.WORKERS_BUCKET)) is not None:
+            yield Finding("nats.workers", "unknown", "the buckets of agents and workers do not answer", "try again")
+        return
+    yield from _check_agents(nats, nats.workers, nats.cards)
+    yield from _check_conflicts(nats.workers)
+
+
+def check_processes(facts: Facts) -> Iterator[Finding]:
+    """Yield the findings about the supervisor and the workers whose health pages have a known address."""
+    healthy, away = [], []
+    for process in facts.processes:
+        findings = [*_check_process(process), *_check_models(process)]
+        yield from findings
+        if isinstance(process.alive, Unanswered):
+            away += [] if process.is_named else [f"{process.name} at {process.url} ({process.alive.reason})"]
+        elif not findings:
+            healthy.append(process.name)
+    if away:
+        found = f"alive on NATS, with a health page that cannot be seen from here: {join_names(away)}"
+        cure = "run the doctor where they run; TASKLORE_HTTP_HOST opens their pages"
+        yield Finding("processes.reachable", "warning", found, cure)
+    if healthy:
+        yield ok("processes.health", f"alive and ready: {join_names(healthy)}")
+    if facts.unexamined:
+        found = f"{count_of(facts.unexamined, 'further worker was', 'further workers were')} not asked"
+        yield Finding("processes.health", "note", found)
 
 
 def _check_consumer(stream: str, consumer: Answer) -> Iterator[Finding]:
-    check, name, config = "nats.consumer", consumer["name"], consumer["config"]
-    where = f"consumer {name} of {stream}"
-    ack_wait_s = config.get("ack_wait", 0) / 1e9
-    if ack_wait_s < SHORT_ACK_WAIT_S:
-        said = f"{where} has an ack_wait of {ack_wait_s:g} s: what takes longer to renew its lease runs twice"
-        yield problem(check, said, f"`nats consumer edit {stream} {name} --wait=30s`")
-    if config.get("max_deliver", -1) != -1:
-        said = f"{where} gives up after {config['max_deliver']} deliveries: such a message waits for ever, unseen"
-        yield problem(check, said, f"`nats consumer edit {stream} {name} --max-deliver=-1`")
-    if consumer.get("paused"):
-        yield warning(check, f"{where} is paused", f"`nats consumer resume {stream} {name}`")
-    yield from _check_drift(stream, consumer)
-
-
-def _check_drift(stream: str, consumer: Answer) -> Iterator[Finding]:
-    """Compare with what a worker or a supervisor declares; who reads turns and facts, and how, is its own affair."""
     name, config = consumer["name"], consumer["config"]
+    where = f"consumer {name} of {stream}"
+    words = {"ack_wait_s": config.get("ack_wait", 0) / 1e9, "max_deliver": config.get("max_deliver")}
+    yield from apply_rules(_CONSUMER_RULES, consumer, where=where, stream=stream, name=name, **words)
+    # Compared with what a worker or a supervisor declares; who reads turns and facts, and how, is its own affair.
     sources = {source.durable: source for source in inbox_sources()} if stream == subjects.MESSAGES else {}
     if stream == subjects.TASKS:
         sources[name] = Source(stream, name, _tasks_of(name), 30.0)
     if name not in sources:
         return
     whose = "workers" if stream == subjects.TASKS else "supervisors"
-    wanted: dict[str, Any] = sources[name].configuration()
-    judged_apart = {"ack_wait", "max_deliver", "max_waiting"}
-    expected = {key: value for key, value in wanted.items() if key not in judged_apart}
-    for line in differences({"name": f"consumer {name} of {stream}"} | expected, config):
+    apart = {"ack_wait", "max_deliver", "max_waiting"}
+    expected = {key: value for key, value in sources[name].configuration().items() if key not in apart}
+    for line in differences({"name": where} | expected, config):
         cure = f"`nats consumer rm {stream} {name}`: declared anew, nothing is lost, a task that runs may run twice"
-        yield problem("nats.drift", f"{line}; its {whose} do not start", cure)
+        yield Finding("nats.drift", "problem", f"{line}; its {whose} do not start", cure)
 
 
 def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
@@ -82,45 +110,49 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
     if nats.stream(subjects.REPORTS) is None:
         return
     cure = "start one with `tasklore supervisor`, or set TASKLORE_SUPERVISOR_ID to the one that is meant"
-    found = next((one for one in nats.consumers_of(subjects.REPORTS) if one["name"] == name), None)
-    if found is None:
-        yield warning(check, f"no supervisor {name!r} has ever read its reports: nobody answers `tasklore ask`", cure)
+    consumer = next((one for one in nats.consumers_of(subjects.REPORTS) if one["name"] == name), None)
+    if consumer is None:
+        found = f"no supervisor {name!r} has ever read its reports: nobody answers `tasklore ask`"
+        yield Finding(check, "warning", found, cure)
         return
-    yield from _check_consumer(subjects.REPORTS, found)
-    waiting = found.get("num_pending", 0) + found.get("num_ack_pending", 0)
-    if found.get("num_waiting"):
+    yield from _check_consumer(subjects.REPORTS, consumer)
+    waiting = consumer.get("num_pending", 0) + consumer.get("num_ack_pending", 0)
+    if consumer.get("num_waiting"):
         yield ok(check, f"supervisor {name} reads its reports")
     elif waiting:
-        yield warning(check, f"{counted(waiting, 'report waits', 'reports wait')} for supervisor {name}", cure)
+        found = f"{count_of(waiting, 'report waits', 'reports wait')} for supervisor {name}"
+        yield Finding(check, "warning", found, cure)
     else:
-        yield note(check, f"supervisor {name} reads no reports at the moment", cure)
+        yield Finding(check, "note", f"supervisor {name} reads no reports at the moment", cure)
 
 
-def _check_agents(nats: NatsFacts, workers: Sequence[WorkerPresence], known: Sequence[AgentCard]) -> Iterator[Finding]:
+def _check_agents(nats: NatsFacts, workers: Sequence[WorkerPresence], cards: Sequence[AgentCard]) -> Iterator[Finding]:
     alive = {worker.agent_id for worker in workers}
-    cards = [card.agent_id for card in known]
-    # They take no tasks, so that they have no consumer of any.
-    listening = {card.agent_id for card in known if not card.tasks}
+    known = {card.agent_id for card in cards}
     consumers = {one["name"]: one for one in nats.consumers_of(subjects.TASKS)}
     # A worker in another language may show itself to the server alone, by asking for tasks.
     served = alive | {name for name, one in consumers.items() if one.get("num_waiting")}
-    yield from _check_waiting(nats, consumers, served, cards)
+    yield from _check_waiting(nats, consumers, served, known)
     if not isinstance(nats.consumers.get(subjects.TASKS), Unanswered):
+        # Agents that only listen take no tasks and have no consumer of any.
+        listening = {card.agent_id for card in cards if not card.tasks}
         for name in sorted(alive - consumers.keys() - listening):
             cure = "restart its workers, or make it where TASKLORE_PROVISION=never leaves that to a bootstrap job"
-            yield problem("nats.consumer", f"{name} has workers and no consumer: they take nothing", cure)
-    idle = sorted(set(cards) - served)
+            found = f"{name} has workers and no consumer: they take nothing"
+            yield Finding("nats.consumer", "problem", found, cure)
+    idle = sorted(known - served)
     if idle:
-        yield note("nats.idle", f"without a worker: {listed(idle)}; what is asked of them waits")
+        found = f"without a worker: {join_names(idle)}; what is asked of them waits"
+        yield Finding("nats.idle", "note", found)
     if workers:
-        here = len({worker.worker_id for worker in workers})
-        yield ok("nats.workers", f"{counted(here, 'live worker')} for {listed(sorted(alive))}")
+        number = len({worker.worker_id for worker in workers})
+        yield ok("nats.workers", f"{count_of(number, 'live worker')} for {join_names(sorted(alive))}")
     elif not idle:
-        yield note("nats.workers", "no worker was started yet", "`tasklore worker` starts one")
+        yield Finding("nats.workers", "note", "no worker was started yet", "`tasklore worker` starts one")
 
 
 def _check_waiting(
-    nats: NatsFacts, consumers: dict[str, Answer], served: set[str], cards: Sequence[str]
+    nats: NatsFacts, consumers: Mapping[str, Answer], served: set[str], known: set[str]
 ) -> Iterator[Finding]:
     for name in sorted((nats.waiting.keys() | consumers.keys()) - served):
         state = consumers.get(name, {})
@@ -128,11 +160,11 @@ def _check_waiting(
         waiting = max(queued, nats.waiting.get(name, 0))
         if not waiting:
             continue
-        said = f"{counted(waiting, 'task waits', 'tasks wait')} for {name}, of which no worker is alive"
-        drop = f"`nats stream purge {subjects.TASKS} --subject='{_tasks_of(name)}'` drops them"
-        is_known = name in cards or name in consumers
+        found = f"{count_of(waiting, 'task waits', 'tasks wait')} for {name}, of which no worker is alive"
+        is_known = name in known or name in consumers
         start = "start a worker that serves it" if is_known else "start its first worker, if the name is right"
-        yield warning("nats.waiting", said, f"{start}; {drop}")
+        drop = f"`nats stream purge {subjects.TASKS} --subject='{_tasks_of(name)}'` drops them"
+        yield Finding("nats.waiting", "warning", found, f"{start}; {drop}")
 
 
 def _check_conflicts(workers: Sequence[WorkerPresence]) -> Iterator[Finding]:
@@ -141,16 +173,57 @@ def _check_conflicts(workers: Sequence[WorkerPresence]) -> Iterator[Finding]:
     for worker in workers:
         digests.setdefault((worker.agent_id, worker.version), {}).setdefault(worker.digest, worker.worker_id)
         versions.setdefault(worker.agent_id, set()).add(worker.version)
-    for (agent_id, version), found in sorted(digests.items()):
-        if len(found) > 1:
-            said = f"workers {listed(sorted(found.values()))} serve {agent_id} v{version} with different tasks"
-            yield problem("nats.conflict", said, "raise the version of one of them, or rename its agent")
+    for (agent_id, version), ids in sorted(digests.items()):
+        if len(ids) > 1:
+            found = f"workers {join_names(sorted(ids.values()))} serve {agent_id} v{version} with different tasks"
+            yield Finding("nats.conflict", "problem", found, "raise the version of one of them, or rename its agent")
     for agent_id, numbers in sorted(versions.items()):
         if len(numbers) > 1:
-            said = f"workers of {agent_id} in versions {', '.join(map(str, sorted(numbers)))} run side by side"
-            yield note("nats.versions", said)
+            found = f"workers of {agent_id} in versions {', '.join(map(str, sorted(numbers)))} run side by side"
+            yield Finding("nats.versions", "note", found)
+
+
+def _check_process(process: ProcessFacts) -> Iterator[Finding]:
+    alive, ready = process.alive, process.ready
+    where = f"{process.name} at {process.url}"
+    if isinstance(alive, Unanswered):
+        if process.is_named:
+            cure = "look at what `tasklore up` says, which starts it again when it died; a frozen one has to be killed"
+            yield unreachable("processes.reachable", f"{where} does not answer: {alive.reason}", cure)
+    elif alive.status == 503:
+        cure = "restart it; a task that blocks the interpreter belongs into a process"
+        yield Finding("processes.health", "problem", f"{where} is stuck: {_failing_checks(alive)}", cure)
+    elif alive.status != 200:
+        found = f"something else answers at {process.url}, where {process.name} should (status {alive.status})"
+        yield Finding("processes.health", "warning", found, "run the doctor where that process runs")
+    elif isinstance(ready, Unanswered):
+        found = f"{where} does not say whether it is ready: {ready.reason}"
+        yield Finding("processes.ready", "warning", found, "ask it again")
+    elif ready.status != 200:
+        cure = "mend what its checks name; it starts or leaves when nothing else is wrong"
+        found = f"{where} is alive and takes no work: {_failing_checks(ready)}"
+        yield Finding("processes.ready", "warning", found, cure)
+
+
+def _check_models(process: ProcessFacts) -> Iterator[Finding]:
+    checks = process.alive.body.get("checks") if isinstance(process.alive, Page) else None
+    about = checks.get("models") if isinstance(checks, dict) else None
+    if isinstance(about, dict) and about.get("detail"):
+        cure = "tasks wait until their deadline; look at the provider's page of its state and at the limits of the key"
+        found = f"{process.name} at {process.url}: {about['detail']}"
+        yield Finding("processes.models", "warning", found, cure)
+
+
+def _failing_checks(page: Page) -> str:
+    checks = page.body.get("checks")
+    failing = [
+        f"{name}: {about.get('detail', '')}"
+        for name, about in (checks.items() if isinstance(checks, dict) else ())
+        if isinstance(about, dict) and not about.get("ok")
+    ]
+    return "; ".join(failing) or f"status {page.status}"
 
 
 def _tasks_of(name: str) -> str:
-    """Return the filter for the tasks of *name*, which may be no name of an agent: anybody can publish."""
+    """Return the filter for the tasks of *name*, which may be no name of an agent: any program can publish."""
     return f"{subjects.TASKS_ALL.removesuffix('>')}{name}.>"

@@ -19,20 +19,12 @@ def as_yaml(manifests: Sequence[Manifest]) -> str:
 
 
 def print_agent(wanted: Wanted) -> None:
-    """Print everything that a worker for `wanted.references` needs in a cluster where the rest already runs.
-
-    Raises:
-        ConfigurationError: an agent cannot be loaded, or what is wished cannot be had; says what to do.
-    """
+    """Print everything that a worker for `wanted.references` needs in a cluster where the rest already runs."""
     print(agent_text(wanted), end="")
 
 
 def agent_text(wanted: Wanted) -> str:
-    """Return what `print_agent` prints.
-
-    Raises:
-        ConfigurationError: as there.
-    """
+    """Return what `print_agent` prints."""
     _demand_image(wanted.image)
     _demand_namespace(wanted.namespace)
     agents = _distinct(wanted.references)

@@ -44,22 +44,14 @@ class Wanted:
 
 
 def worker_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifest]:
-    """Return the Deployment of a worker that serves *agents*, with its scaler and all that it needs.
-
-    Raises:
-        ConfigurationError: a name or a reference cannot be used in a cluster; says which, and what to do.
-    """
+    """Return the Deployment of a worker that serves *agents*, with its scaler and all that it needs."""
     role = _role(wanted, agents)
     counted = _consumers(agents, wanted.slots), _series(agents, role), _windows(agents)
     return [*deployment(role), scaled_object(role, Scale(most=wanted.most), *counted)]
 
 
 def bootstrap_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifest]:
-    """Return the Job that makes the consumers which *agents* read; workers may not make any.
-
-    Raises:
-        ConfigurationError: as for `worker_manifests`.
-    """
+    """Return the Job that makes the consumers which *agents* read; workers may not make any."""
     name = f"bootstrap-{worker_name(wanted, agents)}"
     arguments = ("bootstrap", *_portable(wanted.references))
     role = Role(

@@ -1,4 +1,4 @@
-"""`tasklore ltm`: what is remembered, how much it saves, and forgetting it."""
+"""`tasklore ltm`: the long-term memory, how much it saves, and forgetting."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 from typer import Argument, Context, Option, Typer
 
 from tasklore.options import SETTLED, AgentId, Command, Json, example, show_help_alone
+from tasklore.running import run
 
 app = Typer(epilog=example("tasklore ltm stats"), **SETTLED)
 
@@ -32,7 +33,6 @@ def list_entries(
 ) -> None:
     """List what is remembered, the newest first."""
     from tasklore.ltm.views import print_entries
-    from tasklore.running import run
 
     run(print_entries(since=since, agent=agent, task=task, as_json=as_json))
 
@@ -41,7 +41,6 @@ def list_entries(
 def show(key: Key, as_json: Json = False) -> None:
     """Show one remembered answer."""
     from tasklore.ltm.views import print_entry
-    from tasklore.running import run
 
     run(print_entry(key, as_json=as_json))
 
@@ -50,7 +49,6 @@ def show(key: Key, as_json: Json = False) -> None:
 def stats(agent: AgentId = None, as_json: Json = False) -> None:
     """Tell how much is remembered, and how much time that saved."""
     from tasklore.ltm.views import print_stats
-    from tasklore.running import run
 
     run(print_stats(agent=agent, as_json=as_json))
 
@@ -62,7 +60,6 @@ def set_entry(
 ) -> None:
     """Replace a remembered answer, or remember one under a whole key."""
     from tasklore.ltm.edits import set_answer
-    from tasklore.running import run
 
     run(set_answer(key, file))
 
@@ -84,11 +81,10 @@ def forget(
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Forget what fits every given condition."""
-    from tasklore.ltm.edits import Wish, forget_answers
-    from tasklore.running import run
+    from tasklore.ltm.edits import Filter, forget_answers
 
-    wish = Wish(question, key, task, agent, older_than, user, stale, everything)
-    run(forget_answers(wish, is_sure=yes))
+    wanted = Filter(question, key, task, agent, older_than, user, stale, everything)
+    run(forget_answers(wanted, is_sure=yes))
 
 
 @app.command(
@@ -109,7 +105,6 @@ def import_entries(
     another program and would answer another question: it is put in quarantine, listed here, and never served.
     """
     from tasklore.ltm.edits import import_answers
-    from tasklore.running import run
 
     run(import_answers(file, agent, as_json=as_json))
 
@@ -121,6 +116,5 @@ def export_entries(
 ) -> None:
     """Write an agent's shared memory as a file that `ltm import` reads."""
     from tasklore.ltm.edits import export_answers
-    from tasklore.running import run
 
     run(export_answers(agent, file))

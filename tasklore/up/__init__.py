@@ -2,3 +2,8 @@
 
 Here belongs starting and ending them; what each does is its own room's business.
 """
+
+from tasklore.extras import without
+
+with without("rich"):
+    import structlog  # noqa: F401  # before any other module of ours imports it

@@ -32,7 +32,7 @@ _REAP_S = 5.0
 
 
 class Role:
-    """One process of *name* that runs `tasklore` with *arguments*; `start` again after it ended.
+    """One process of *name* that runs `tasklore.up` with *arguments*; `start` again after it ended.
 
     *log* takes what it writes to stderr, None shares ours. *grace_s* is what it may take to finish after SIGTERM.
     """
@@ -133,7 +133,7 @@ class Role:
                 "-c",
                 GUARDED,
                 "sh",
-                *(sys.executable, "-P", "-m", "tasklore", *self._arguments),
+                *(sys.executable, "-P", "-m", "tasklore.up", *self._arguments),
                 stdin=guarded,
                 stdout=output,
                 stderr=self._log,

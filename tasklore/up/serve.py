@@ -15,7 +15,8 @@ from runtime.servers.endpoints import Endpoints, masked_url, remove_endpoints, w
 from runtime.settings import Settings
 from runtime.watchdog import LEAVE_S, Watchdog
 from tasklore.exits import OK
-from tasklore.places import current_endpoints
+from tasklore.extras import without
+from tasklore.places import current_endpoints, starting_in
 from tasklore.render.screen import patience, say
 from tasklore.up.roles import API, READY
 from tasklore.up.startup import wait_for_servers
@@ -27,11 +28,7 @@ _GROUP = "tasklore.agents"
 
 
 async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) -> int:
-    """Run a whole system until cancelled, and say where it is; returns 0 after Ctrl-C: that is how it ends.
-
-    Raises:
-        TaskloreError: it cannot start here.
-    """
+    """Run a whole system until cancelled, and say where it is; returns 0 after Ctrl-C: that is how it ends."""
     settings = Settings.load(data_dir=data_dir)
     plan = Plan(
         agents=agents or installed_agents(),
@@ -46,8 +43,10 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
     async with contextlib.AsyncExitStack() as stack:
         place = await stack.enter_async_context(_claimed(settings.data_dir, is_kept=plan.data_dir is not None))
         async with patience("starting servers, supervisor and workers"):
-            system = await stack.enter_async_context(running(plan))
-        _announce(place, system)
+            with starting_in(place):
+                system = await stack.enter_async_context(running(plan))
+                write_endpoints(place, system.endpoints)
+        _announce(system)
         with contextlib.suppress(asyncio.CancelledError):
             await system.supervise(say, lambda: _note(place, system.endpoints))
         if sys.stderr.isatty():
@@ -56,11 +55,8 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
 
 
 def serve_worker(references: Sequence[str], config: Path | None, slots: int | None) -> None:
-    """Serve agents in the foreground until SIGTERM or SIGINT.
-
-    Raises:
-        TaskloreError: an agent, file or setting is unusable, or a server refuses us; one that is away is waited for.
-    """
+    """Serve agents in the foreground until SIGTERM or SIGINT."""
+    load_worker()
     from tasklore.agents.check import warn_of_unread
     from tasklore.up.worker_setup import prepare
     from workers.wiring import run_worker
@@ -78,12 +74,14 @@ def serve_worker(references: Sequence[str], config: Path | None, slots: int | No
     _run(serve())
 
 
-def serve_supervisor() -> None:
-    """Serve requests in the foreground until SIGTERM or SIGINT.
+def load_worker() -> None:
+    """Import what a worker runs on, without the packages of other roles that its libraries use where they find them."""
+    with without("uvicorn"):
+        import workers.wiring  # noqa: F401  # imported for whoever uses it next
 
-    Raises:
-        TaskloreError: a setting is unusable, or a server refuses us; one that is away is waited for.
-    """
+
+def serve_supervisor() -> None:
+    """Serve requests in the foreground until SIGTERM or SIGINT."""
     from supervisor.wiring import run_supervisor
 
     settings = _settings()
@@ -142,6 +140,8 @@ async def _claimed(directory: Path, *, is_kept: bool) -> AsyncIterator[Path]:
     existed = _exists(directory)
     lock = DirectoryLock(directory, "`tasklore up`")
     await lock.acquire()
+    # Of a system that was killed here; its addresses are no longer served.
+    remove_endpoints(directory)
     try:
         yield directory
     finally:
@@ -168,9 +168,8 @@ def _remove_empty(directory: Path) -> None:
         directory.rmdir()
 
 
-def _announce(place: Path, system: System) -> None:
+def _announce(system: System) -> None:
     found = system.endpoints
-    write_endpoints(place, found)
     redis = masked_url(found.redis_url)
     api = f" api={found.api}" if found.api is not None else ""
     print(f"ready nats={masked_url(found.nats)} redis={redis} http={found.http}{api}", flush=True)

@@ -31,12 +31,7 @@ class Prepared:
     old_memory: Path | None = None
 
     async def import_memory(self, settings: Settings) -> None:
-        """Import the old memory, unless this very file was imported before.
-
-        Raises:
-            ConfigurationError: the file is no memory file.
-            Unreachable: Redis does not answer.
-        """
+        """Import the old memory, unless this very file was imported before."""
         if self.configured is None or self.old_memory is None or not self.remembers or settings.redis_url is None:
             return
         text = _read(self.old_memory)

@@ -10,8 +10,9 @@ import pytest
 from redis.asyncio import Redis
 
 from memory.documents.storage.store import DocumentStore
+from memory.queues.queue import PersonalQueue
 from runtime.servers.embedded import EmbeddedServers
-from tests.integration.documents import KINDS, USER, store_of
+from tests.integration.documents import KINDS, USER, store_on
 from tests.random_plans import back_and_forth
 from tests.strangers import Strangers
 
@@ -52,7 +53,7 @@ async def test_five_hundred_who_are_killed_leave_no_half_of_an_edit(redis: Redis
 @pytest.mark.long
 async def test_a_hundred_thousand_accesses_of_strangers_reach_nothing(redis: Redis) -> None:
     """Every user tries every call on everybody else."""
-    strangers = Strangers(*store_of("store", redis), Random(1))
+    strangers = Strangers(store_on(redis), PersonalQueue(redis, "facts", deadline_s=60.0), Random(1))
     await strangers.settle()
     await strangers.intrude(100_000)
     await strangers.check()

@@ -19,17 +19,18 @@ from pydantic import BaseModel
 from contracts import subjects
 from contracts.messages import MESSAGES
 from memory import keys
-from memory.sessions.fake import FakeSessions
 from runtime.documents import CHANNELS
 from runtime.messaging.streams import Sizes, stream_configurations
 from runtime.servers.embedded import EmbeddedServers
-from supervisor.pipelines.declaration.checks import problems_of, problems_with
+from supervisor.pipelines.declaration.cards import problems_with
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import described, read_pipeline
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House
 from tests.architecture.tree import ROOT
 from workers.card import card_of
 from workers.config import load_config
+from workers.testing.sessions import FakeSessions
 
 PAGES = sorted(
     [

@@ -20,19 +20,25 @@ BUDGETS = [
     ("workers.agents.budget", set(), 385),
     ("workers.testing", {"nats"}, 410),
     ("supervisor.understanding", set(), 385),
-    ("tasklore.__main__", set(), 260),
-    ("tasklore.ask.ask", {"nats"}, 405),
+    ("tasklore.__main__", set(), 165),
+    ("tasklore.app", set(), 240),
+    ("tasklore.ask.ask", {"nats"}, 390),
     ("workers.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 890),
     ("supervisor.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 850),
 ]
 
 
+def _run(code: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], env=environ, capture_output=True, text=True, check=False
+    )
+
+
 @pytest.mark.parametrize(("module", "allowed", "most"), BUDGETS)
 def test_a_door_loads_no_more_than_it_needs(module: str, allowed: set[str], most: int) -> None:
     """Counted in a fresh interpreter: modules, not seconds, so that a slow machine changes nothing."""
-    code = f"import {module}, sys; print(*sys.modules)"
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    done = _run(f"import {module}, sys; print(*sys.modules)")
     # redis-py loads OpenTelemetry wherever it is installed; the extra `tracing` is what it is paid for.
     paid = {"opentelemetry"}
     loaded = [name for name in done.stdout.split() if name.partition(".")[0] not in OUR_OWN | paid]
@@ -43,8 +49,38 @@ def test_a_door_loads_no_more_than_it_needs(module: str, allowed: set[str], most
 
 def test_the_command_says_what_it_can_without_loading_the_house() -> None:
     """`tasklore --help` needs neither pydantic nor another room than its own and the errors."""
-    code = "import tasklore.app, sys; print(*sys.modules)"
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    done = _run("import tasklore.app, sys; print(*sys.modules)")
 
     assert not {"pydantic", "supervisor", "workers", "memory", "structlog"} & set(done.stdout.split())
+
+
+#: Packages of the extras `cli` and `api`, and the one that only prompts need.
+_EXTRA = ("typer", "rich", "fastapi", "starlette", "uvicorn", "jinja2")
+_MISSING = f"import sys; sys.modules.update(dict.fromkeys({_EXTRA})); "
+
+
+def test_a_worker_needs_no_package_of_a_command_line_or_an_api() -> None:
+    """All that `python -m tasklore.up worker` imports is there without the extras."""
+    modules = "tasklore.up.__main__, tasklore.up.serve, tasklore.up.worker_setup, workers.wiring, workers.testing"
+    done = _run(f"{_MISSING}import tasklore.agents.check, {modules}, workers.agents.budget")
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_worker_loads_none_of_them_where_they_are_installed() -> None:
+    """Libraries that would use rich or uvicorn where they find it do not find it."""
+    code = "import sys; from tasklore.up.serve import load_worker; load_worker(); print(*sys.modules)"
+    done = _run(code)
+
+    assert not {name for name in done.stdout.split() if name.partition(".")[0] in _EXTRA}, done.stderr
+
+
+@pytest.mark.parametrize(("arguments", "package"), [(("ask", "hi"), "typer"), (("--help",), "typer")])
+def test_a_missing_extra_is_one_line_with_the_command_that_installs_it(
+    arguments: tuple[str, ...], package: str
+) -> None:
+    """No traceback, and the exit code of unusable input."""
+    done = _run(f"{_MISSING}from tasklore.__main__ import main; main()", *arguments)
+
+    line = f'tasklore: this needs {package}, which is not installed: pip install "tasklore[cli]"\n'
+    assert (done.returncode, done.stderr) == (2, line)

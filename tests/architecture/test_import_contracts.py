@@ -45,7 +45,7 @@ BREACHES = [
     ("stories-are-changed-by-supervisors", "workers/host.py", "from memory.stories.analyses import AnalysisStore"),
     ("stories-are-changed-by-supervisors", "runtime/health.py", "from memory.stories.analyses import AnalysisStore"),
     ("stories-are-pure", "memory/stories/settlement.py", "from memory.stories.store import StoryStore"),
-    ("stories-are-pure", "supervisor/analyses/folding.py", "import asyncio"),
+    ("stories-are-pure", "supervisor/pipelines/analysis/reducer.py", "import asyncio"),
     ("agents-use-only-context", "workers/agents/budget.py", "from memory.stories.store import StoryStore"),
     ("agents-are-independent", "workers/agents/second.py", "from workers.agents.budget import Budget"),
     ("hosting-knows-no-agent", "workers/host.py", "import workers.agents.budget"),

@@ -9,8 +9,8 @@ from pydantic import JsonValue
 
 from contracts.analysis.document import AnalysisDocument, read_document
 from contracts.analysis.stories import StoryChange, StoryResponse
-from memory.stories.fake import FakeStories
 from memory.stories.view import demand_changing
+from workers.testing.stories import FakeStories
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,6 @@ class FakeAnalyses:
             return False
         listed[story_id, number] = self._clock_ms() + lease_ms
         return True
-
-    async def rest(self, supervisor_id: str, story_id: str, number: int, for_ms: int) -> None:
-        """Let an analysis that is under way be due in *for_ms*."""
-        await self.renew(supervisor_id, story_id, number, for_ms)
 
     async def end(self, supervisor_id: str, story_id: str, number: int) -> None:
         """Note that nobody has to look after an analysis any more."""

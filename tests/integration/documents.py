@@ -12,11 +12,8 @@ from memory.documents.draft import Draft, Origin, Plan
 from memory.documents.guard import LIMITS
 from memory.documents.items import METADATA, Body, make_item
 from memory.documents.kinds import Kinds
-from memory.documents.storage.fake import FakeDocumentStore
 from memory.documents.storage.history import json_bytes
 from memory.documents.storage.store import Committed, DocumentStore
-from memory.queues.fake import FakeQueue
-from memory.queues.queue import PersonalQueue
 
 USER = "user-1"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -24,15 +21,10 @@ FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
 HEALTH, GENERAL = "resource_user_health", "resource_user_general_prefs"
 KINDS = Kinds.load()
 
-Queue = PersonalQueue | FakeQueue
 
-
-def store_of(kind: str, client: Redis, **options: Any) -> tuple[DocumentStore, Queue]:
-    """Return a store of *kind*, `store` or `fake`, and a queue whose rows it closes."""
-    if kind == "store":
-        return DocumentStore(client, KINDS, deadline_s=60.0, **options), PersonalQueue(client, "facts", deadline_s=60.0)
-    queue = FakeQueue("facts")
-    return FakeDocumentStore(KINDS, queues={"facts": queue}, **options), queue
+def store_on(client: Redis, **options: Any) -> DocumentStore:
+    """Return a store that waits for a busy machine."""
+    return DocumentStore(client, KINDS, deadline_s=60.0, **options)
 
 
 def item(display: str, **fields: JsonValue) -> Body:

@@ -2,10 +2,8 @@
 
 from contracts.conversations import Utterance
 from contracts.observations import Action, Observation, Position, SensoryData
-from memory.conversations.fake import FakeInbox
 from memory.conversations.inbox import Inbox
-
-Store = Inbox | FakeInbox
+from workers.testing.inbox import FakeInbox
 
 
 def said(message_id: str, speaker: str = "Bob", time: float = 1.0, message: str = "") -> Utterance:
@@ -23,7 +21,7 @@ def ids(messages: tuple[Utterance, ...]) -> list[str]:
     return [message.message_id for message in messages]
 
 
-async def whole(store: Store, owner: str, count: int = 100) -> list[str]:
+async def whole(store: Inbox | FakeInbox, owner: str, count: int = 100) -> list[str]:
     """Return the ids of a whole conversation, page by page."""
     page = await store.page(owner, None, count)
     found = ids(page.messages)

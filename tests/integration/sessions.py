@@ -9,9 +9,9 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.sessions.entries import State
-from memory.sessions.fake import FakeSessions
 from memory.sessions.pipeline_records import PhaseState
 from memory.sessions.session import SessionCache
+from workers.testing.sessions import FakeSessions
 
 SESSION = "s1"
 KEY = "analysis:map"

@@ -21,9 +21,9 @@ from contracts.analysis.stories import (
     pair_of,
 )
 from memory.stories.analyses import AnalysisStore
-from memory.stories.fake import FakeStories
 from memory.stories.store import StoryStore
 from tests.fakes.analyses import FakeAnalyses
+from workers.testing.stories import FakeStories
 
 STORY = "lighthouse"
 KEEP = 100

@@ -11,9 +11,9 @@ from contracts.analysis.stories import StoryBase, StorySettings
 from contracts.messages import TaskAssignment
 from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
-from supervisor.analyses.parts import Parts
+from supervisor.pipelines.analysis.run import AnalysisParts
 from tests.servers import PATIENCE_S
-from tests.unit.supervisor.analyses.house import STORY, TEXT, House
+from tests.unit.supervisor.pipelines.analysis.house import STORY, TEXT, House
 
 RESPONSES = range(1, 9)
 
@@ -26,7 +26,7 @@ class RealHouse(House):
         self.story_store = StoryStore(redis, deadline_s=PATIENCE_S)
         self.analysis_store = AnalysisStore(redis, deadline_s=PATIENCE_S)
 
-    def parts(self) -> Parts:
+    def parts(self) -> AnalysisParts:
         """Return what a supervisor works with."""
         return replace(super().parts(), stories=self.story_store, analyses=self.analysis_store)
 

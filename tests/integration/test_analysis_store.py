@@ -259,8 +259,8 @@ async def test_what_is_under_way_is_looked_after_by_one(shelf: Shelf) -> None:
     assert await shelf.analyses.due(SUPERVISOR, LEASE_MS, 10) == []
     assert await shelf.analyses.renew(SUPERVISOR, STORY, 2, 0)
     assert await shelf.analyses.due(SUPERVISOR, LEASE_MS) == [(STORY, 2)]
-    await shelf.analyses.rest(SUPERVISOR, STORY, 1, 0)
-    await shelf.analyses.rest(SUPERVISOR, STORY, 9, 0)
+    await shelf.analyses.renew(SUPERVISOR, STORY, 1, 0)
+    await shelf.analyses.renew(SUPERVISOR, STORY, 9, 0)
     await shelf.analyses.end(SUPERVISOR, STORY, 2)
     assert not await shelf.analyses.renew(SUPERVISOR, STORY, 2, 0)
     assert await shelf.analyses.due(SUPERVISOR, 0) == [(STORY, 1)]

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from memory.documents.storage.store import DocumentStore
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.memory.review import print_audit
-from tests.integration.documents import FOOD, NOW, item, store_of
+from tests.integration.documents import FOOD, NOW, item, store_on
 
 USER = "ana"
 HEADING = "perhaps the same (proposed by embeddings; nothing is merged)"
@@ -40,7 +40,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
 @pytest.fixture
 async def store(redis: Redis) -> DocumentStore:
     """Return a store with what may be the same, what may not, and what says the contrary in the same words."""
-    store = store_of("store", redis)[0]
+    store = store_on(redis)
     likes = [item("photography"), item("taking photos"), item("taking 3 photos"), item("Photography")]
     food: dict[str, Any] = {"likes": likes, "dislikes": [item("photos")], "pets": 2}
     content = json.dumps({"_metadata": {"resource_id": FOOD}, "food": food})

@@ -1,4 +1,4 @@
-"""Conversations' contract, for the store on real servers and for the fake that stands for it."""
+"""Conversations' contract."""
 
 import asyncio
 from datetime import timedelta
@@ -10,25 +10,17 @@ from contracts.errors import InvalidInput
 from memory import keys
 from memory.conversations.conversation import Conversations
 from memory.conversations.inbox import Inbox
-from tests.fakes.stores import FakeConversations
 from tests.integration.inboxes import ids, said, seen
 from tests.servers import PATIENCE_S
 
-Store = Conversations | FakeConversations
+
+@pytest.fixture
+def conversations(valkey_or_redis: Redis) -> Conversations:
+    """Return a store that keeps five turns."""
+    return Conversations(valkey_or_redis, keep_turns=5, deadline_s=PATIENCE_S)
 
 
-@pytest.fixture(params=["store", "fake"])
-def conversations(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
-    """Return each kind, keeping five turns."""
-    store = request.param == "store"
-    return (
-        Conversations(valkey_or_redis, keep_turns=5, deadline_s=PATIENCE_S)
-        if store
-        else FakeConversations(keep_turns=5)
-    )
-
-
-async def test_turns_come_back_oldest_first(conversations: Store) -> None:
+async def test_turns_come_back_oldest_first(conversations: Conversations) -> None:
     """Byte for byte."""
     for number in range(3):
         assert await conversations.append("c", b'{"n":%d}' % number, f"t{number}")
@@ -37,27 +29,27 @@ async def test_turns_come_back_oldest_first(conversations: Store) -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1])
-async def test_no_turns_asked_are_none_given(conversations: Store, count: int) -> None:
+async def test_no_turns_asked_are_none_given(conversations: Conversations, count: int) -> None:
     """Not all of them."""
     await conversations.append("c", b"1", "t1")
     assert await conversations.recent("c", count) == []
 
 
-async def test_a_turn_is_added_once(conversations: Store) -> None:
+async def test_a_turn_is_added_once(conversations: Conversations) -> None:
     """A retry changes nothing, not even when its text differs."""
     assert await conversations.append("c", b"1", "t1")
     assert not await conversations.append("c", b"2", "t1")
     assert await conversations.recent("c") == [b"1"]
 
 
-async def test_a_turn_is_added_once_by_many_at_the_same_time(conversations: Store) -> None:
+async def test_a_turn_is_added_once_by_many_at_the_same_time(conversations: Conversations) -> None:
     """Checking and adding are one step."""
     added = await asyncio.gather(*(conversations.append("c", b"1", "t1") for _ in range(20)))
     assert added.count(True) == 1
     assert await conversations.recent("c") == [b"1"]
 
 
-async def test_a_turn_is_replaced_where_it_stands_and_by_one_only(conversations: Store) -> None:
+async def test_a_turn_is_replaced_where_it_stands_and_by_one_only(conversations: Conversations) -> None:
     """Of many at once one does it; its id stays known, and what is not there as it was is left alone."""
     for number in range(3):
         await conversations.append("c", b"%d" % number, f"t{number}")
@@ -68,7 +60,7 @@ async def test_a_turn_is_replaced_where_it_stands_and_by_one_only(conversations:
     assert not await conversations.replace("nobody's", b"1", b"2")
 
 
-async def test_a_conversation_is_bounded(conversations: Store) -> None:
+async def test_a_conversation_is_bounded(conversations: Conversations) -> None:
     """The oldest turns fall off; the newest id is still known."""
     for number in range(12):
         await conversations.append("c", b"%d" % number, f"t{number}")
@@ -76,7 +68,7 @@ async def test_a_conversation_is_bounded(conversations: Store) -> None:
     assert not await conversations.append("c", b"again", "t11")
 
 
-async def test_conversations_do_not_mix(conversations: Store) -> None:
+async def test_conversations_do_not_mix(conversations: Conversations) -> None:
     """Whatever their free text ids contain."""
     ids = ["a", "a:ids", "a}", "{a}", "a%7D", "ä: 1"]
     for one in ids:
@@ -84,18 +76,18 @@ async def test_conversations_do_not_mix(conversations: Store) -> None:
     assert [await conversations.recent(one) for one in ids] == [[one.encode()] for one in ids]
 
 
-async def test_an_unknown_conversation_is_empty(conversations: Store) -> None:
+async def test_an_unknown_conversation_is_empty(conversations: Conversations) -> None:
     """Not an error."""
     assert await conversations.recent("never") == []
 
 
-async def test_an_empty_id_is_refused(conversations: Store) -> None:
+async def test_an_empty_id_is_refused(conversations: Conversations) -> None:
     """It would be nobody's conversation."""
     with pytest.raises(InvalidInput):
         await conversations.append("", b"1", "t")
 
 
-async def test_a_forgotten_conversation_starts_anew(conversations: Store) -> None:
+async def test_a_forgotten_conversation_starts_anew(conversations: Conversations) -> None:
     """Its turn ids are forgotten with it."""
     await conversations.append("c", b"1", "t1")
     assert await conversations.forget("c")
@@ -119,7 +111,7 @@ async def test_the_ids_kept_are_as_many_as_the_turns(valkey_or_redis: Redis) -> 
     assert await valkey_or_redis.zcard(keys.conversation("c").ids) == 5
 
 
-async def test_the_conversations_of_a_user_are_known(conversations: Store) -> None:
+async def test_the_conversations_of_a_user_are_known(conversations: Conversations) -> None:
     """Whatever their ids contain, each once; those of others, and of nobody, are not among them."""
     for name in ("b}{", "a", "a", "\u00e4: 1"):
         await conversations.append(name, b"1", f"t-{name}", user_id="ann")

@@ -24,8 +24,8 @@ from runtime.servers.embedded import EmbeddedServers, NatsServer
 from runtime.servers.endpoints import Endpoints
 from runtime.settings import Settings
 from tasklore.doctor.examination import examine
-from tasklore.doctor.findings import Finding
 from tasklore.doctor.report import Report
+from tasklore.doctor.rules import Finding
 
 SETTINGS = Settings()
 

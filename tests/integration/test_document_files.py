@@ -6,15 +6,15 @@ from redis.asyncio import Redis
 from contracts.edits import Insert
 from contracts.errors import InvalidInput
 from memory.documents.storage.store import DocumentStore
-from tests.integration.documents import FOOD, NOW, ROUTINE, USER, body_of, commit, like, liked, plan, store_of
+from tests.integration.documents import FOOD, NOW, ROUTINE, USER, body_of, commit, like, liked, plan, store_on
 
 FILE = b'{\n  "_metadata": {"resource_id": "resource_user_food_prefs", "tags": ["food"]},\n  "food": {"likes": []}\n}\n'
 
 
-@pytest.fixture(params=["store", "fake"])
-def store(request: pytest.FixtureRequest, redis: Redis) -> DocumentStore:
-    """Return each kind of store."""
-    return store_of(request.param, redis)[0]
+@pytest.fixture
+def store(redis: Redis) -> DocumentStore:
+    """Return a store on a server."""
+    return store_on(redis)
 
 
 async def test_a_file_comes_back_byte_for_byte(store: DocumentStore) -> None:

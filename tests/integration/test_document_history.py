@@ -28,14 +28,14 @@ from tests.integration.documents import (
     item,
     like,
     plan,
-    store_of,
+    store_on,
 )
 
 
-@pytest.fixture(params=["store", "fake"])
-def store(request: pytest.FixtureRequest, redis: Redis) -> DocumentStore:
-    """Return each kind of store."""
-    return store_of(request.param, redis)[0]
+@pytest.fixture
+def store(redis: Redis) -> DocumentStore:
+    """Return a store on a server."""
+    return store_on(redis)
 
 
 async def test_the_history_is_told_newest_first(store: DocumentStore) -> None:
@@ -181,10 +181,9 @@ async def test_nothing_can_be_explained_where_nothing_is(store: DocumentStore) -
         await store.explain(USER, FOOD, "food.likes[4]")
 
 
-@pytest.mark.parametrize("kind", ["store", "fake"])
-async def test_the_history_is_bounded(redis: Redis, kind: str) -> None:
+async def test_the_history_is_bounded(redis: Redis) -> None:
     """Old log entries are dropped, and their plans with the last of them."""
-    store, _ = store_of(kind, redis, keep_revisions=3)
+    store = store_on(redis, keep_revisions=3)
     await commit(store, plan("p0", like("Both"), Insert(path="general.about", new_value=item("Both"), file=GENERAL)))
     for number in range(1, 6):
         await commit(store, plan(f"p{number}", like(f"{number}")))
@@ -203,7 +202,7 @@ async def test_the_history_is_bounded(redis: Redis, kind: str) -> None:
 
 async def test_what_is_dropped_leaves_nothing_behind(redis: Redis) -> None:
     """Neither records nor marks of who took them back."""
-    store, _ = store_of("store", redis, keep_revisions=2)
+    store = store_on(redis, keep_revisions=2)
     await commit(store, plan("p0", like("Both"), Insert(path="general.about", new_value=item("Both"), file=GENERAL)))
     await store.undo(USER, at=NOW)
     for number in range(2):

@@ -21,14 +21,14 @@ from tests.integration.documents import (
     like,
     liked,
     plan,
-    store_of,
+    store_on,
 )
 
 
-@pytest.fixture(params=["store", "fake"])
-def store(request: pytest.FixtureRequest, redis: Redis) -> DocumentStore:
-    """Return each kind of store."""
-    return store_of(request.param, redis)[0]
+@pytest.fixture
+def store(redis: Redis) -> DocumentStore:
+    """Return a store on a server."""
+    return store_on(redis)
 
 
 def about(display: str) -> Insert:
@@ -189,7 +189,7 @@ async def test_a_plan_that_nobody_knows_cannot_be_taken_back(store: DocumentStor
 
 async def test_plans_older_than_the_history_cannot_be_taken_back(redis: Redis) -> None:
     """Not in the documents that still remember them either."""
-    store, _ = store_of("store", redis, keep_revisions=3)
+    store = store_on(redis, keep_revisions=3)
     await commit(store, plan("p1", like("Tofu"), about("Vegan")))
     for number in range(3):
         await commit(store, plan(f"q{number}", like(f"{number}")))

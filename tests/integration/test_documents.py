@@ -1,4 +1,4 @@
-"""The contract of the documents' store, for the one on real servers and for the fake that stands for it."""
+"""The contract of the documents' store."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from memory.documents.draft import Document, Draft, Snapshot
 from memory.documents.guard import LIMITS
 from memory.documents.storage.store import Committed, DocumentStore, Forgotten, Stale
 from memory.queues.claims import Claim, Closing
+from memory.queues.queue import PersonalQueue
 from tests.integration.documents import (
     FOOD,
     GENERAL,
@@ -21,7 +22,6 @@ from tests.integration.documents import (
     KINDS,
     NOW,
     USER,
-    Queue,
     body_of,
     commit,
     drafted,
@@ -29,7 +29,7 @@ from tests.integration.documents import (
     like,
     liked,
     plan,
-    store_of,
+    store_on,
 )
 from tests.servers import PATIENCE_S
 
@@ -37,16 +37,16 @@ FILE = b'{\n  "_metadata": {"resource_id": "resource_user_food_prefs", "tags": [
 NOBODY: list[Any] = [None, "", " ", "\t\n", "x" * 257, 7, b"user-1", "\ud800"]
 
 
-@pytest.fixture(params=["store", "fake"])
-def both(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> tuple[DocumentStore, Queue]:
-    """Return each kind of store with the queue whose rows it closes."""
-    return store_of(request.param, valkey_or_redis)
+@pytest.fixture
+def store(valkey_or_redis: Redis) -> DocumentStore:
+    """Return a store on a server."""
+    return store_on(valkey_or_redis)
 
 
 @pytest.fixture
-def store(both: tuple[DocumentStore, Queue]) -> DocumentStore:
-    """Return each kind of store."""
-    return both[0]
+def queue(valkey_or_redis: Redis) -> PersonalQueue:
+    """Return the queue whose rows the store closes."""
+    return PersonalQueue(valkey_or_redis, "facts", deadline_s=60.0)
 
 
 async def test_a_document_that_was_never_edited_is_its_template(store: DocumentStore) -> None:
@@ -120,9 +120,8 @@ async def test_what_was_decided_by_a_document_is_stale_with_it(store: DocumentSt
     assert await store.commit(careless) == Committed({FOOD: 1}, ("p1",))
 
 
-async def test_a_draft_that_only_read_can_be_stale(both: tuple[DocumentStore, Queue]) -> None:
+async def test_a_draft_that_only_read_can_be_stale(store: DocumentStore, queue: PersonalQueue) -> None:
     """A fact that was known already is not closed as such when what made it known is gone."""
-    store, queue = both
     claim = await claimed(queue, "f1")
     draft = await drafted(store)
     draft.body(FOOD)
@@ -181,7 +180,7 @@ async def test_many_who_edit_one_document_lose_nothing(store: DocumentStore) -> 
     assert (await store.snapshot(USER, [FOOD])).documents[FOOD].revision == 25
 
 
-async def claimed(queue: Queue, *row_ids: str, owner: str = USER) -> Claim:
+async def claimed(queue: PersonalQueue, *row_ids: str, owner: str = USER) -> Claim:
     """Return a claim of new rows."""
     await queue.append(owner, [(row_id, b"{}") for row_id in row_ids])
     claim = await queue.claim(owner, holder="w1", limit=10, lease_ms=60_000, now_ms=0)
@@ -189,9 +188,8 @@ async def claimed(queue: Queue, *row_ids: str, owner: str = USER) -> Claim:
     return claim
 
 
-async def test_rows_are_closed_in_the_same_step(both: tuple[DocumentStore, Queue]) -> None:
+async def test_rows_are_closed_in_the_same_step(store: DocumentStore, queue: PersonalQueue) -> None:
     """With the plan that came of them; a repeat of the commit changes nothing."""
-    store, queue = both
     claim = await claimed(queue, "f1", "f2")
     draft = await drafted(store, plan("p1", like("Eggs")))
     closings = [Closing("f1", "done", "liked", "p1"), Closing("f2", "rejected", "known")]
@@ -203,17 +201,15 @@ async def test_rows_are_closed_in_the_same_step(both: tuple[DocumentStore, Queue
     assert (await queue.counts(USER)).waiting == 0
 
 
-async def test_rows_are_closed_without_a_plan(both: tuple[DocumentStore, Queue]) -> None:
+async def test_rows_are_closed_without_a_plan(store: DocumentStore, queue: PersonalQueue) -> None:
     """Of a draft that changed nothing."""
-    store, queue = both
     claim = await claimed(queue, "f1")
     assert await store.commit(await drafted(store), claim=claim, closings=[Closing("f1", "done")]) == Committed({})
     assert (await queue.counts(USER)).waiting == 0
 
 
-async def test_who_lost_the_lease_stores_nothing(both: tuple[DocumentStore, Queue]) -> None:
+async def test_who_lost_the_lease_stores_nothing(store: DocumentStore, queue: PersonalQueue) -> None:
     """Neither documents nor rows: they are somebody else's by now."""
-    store, queue = both
     claim = await claimed(queue, "f1")
     await queue.release(claim)
     assert await queue.claim(USER, holder="w1", limit=10, lease_ms=60_000, now_ms=0) is not None
@@ -223,9 +219,8 @@ async def test_who_lost_the_lease_stores_nothing(both: tuple[DocumentStore, Queu
     assert (await queue.counts(USER)).waiting == 1
 
 
-async def test_a_stale_draft_closes_no_row(both: tuple[DocumentStore, Queue]) -> None:
+async def test_a_stale_draft_closes_no_row(store: DocumentStore, queue: PersonalQueue) -> None:
     """Its facts wait for the next attempt."""
-    store, queue = both
     claim = await claimed(queue, "f1")
     late = await drafted(store, plan("p1", like("Late")))
     await commit(store, plan("p2", like("Early")))
@@ -233,9 +228,10 @@ async def test_a_stale_draft_closes_no_row(both: tuple[DocumentStore, Queue]) ->
     assert (await queue.counts(USER)).waiting == 1
 
 
-async def test_a_draft_of_one_user_is_not_stored_under_the_claim_of_another(both: tuple[DocumentStore, Queue]) -> None:
+async def test_a_draft_of_one_user_is_not_stored_under_the_claim_of_another(
+    store: DocumentStore, queue: PersonalQueue
+) -> None:
     """Nor rows closed without a claim."""
-    store, queue = both
     claim = await claimed(queue, "f1", owner="somebody else")
     draft = await drafted(store, plan("p1", like("Eggs")))
     with pytest.raises(InvalidInput, match="somebody else"):

@@ -1,4 +1,4 @@
-"""The contract of inboxes, for the store on real servers and for the fake that stands for it."""
+"""The contract of inboxes."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -11,22 +11,17 @@ from contracts.errors import InvalidInput
 from contracts.messages import ChatTurn
 from memory import keys
 from memory.conversations.conversation import Conversations
-from memory.conversations.fake import FakeInbox
 from memory.conversations.inbox import LONGEST_SUMMARY, Inbox
-from tests.integration.inboxes import Store, ids, said, seen, whole
+from tests.integration.inboxes import ids, said, seen, whole
 from tests.servers import PATIENCE_S
 
 AT = datetime(2026, 11, 21, 12, 0, 0, 250_000, tzinfo=UTC)
 
 
-@pytest.fixture(params=["store", "fake"])
-def inbox(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
-    """Return each kind, showing four messages and keeping ten."""
-    return (
-        Inbox(valkey_or_redis, window=4, keep=10, deadline_s=PATIENCE_S)
-        if request.param == "store"
-        else FakeInbox(window=4, keep=10)
-    )
+@pytest.fixture
+def inbox(valkey_or_redis: Redis) -> Inbox:
+    """Return an inbox that shows four messages and keeps ten."""
+    return Inbox(valkey_or_redis, window=4, keep=10, deadline_s=PATIENCE_S)
 
 
 def shown(history: History) -> tuple[list[str], list[str]]:
@@ -34,19 +29,16 @@ def shown(history: History) -> tuple[list[str], list[str]]:
     return ids(history.past), ids(history.current)
 
 
-async def turn(inbox: Store, redis: Redis, number: int, text: str = "hello", **more: str) -> None:
+async def turn(redis: Redis, number: int, text: str = "hello", **more: str) -> None:
     """Add a turn as the supervisor does."""
     one = ChatTurn.model_validate(
         {"turn_id": f"p{number}", "conversation_id": "c", "speaker": "person", "text": text, "at": AT, **more}
     )
-    if isinstance(inbox, FakeInbox):
-        inbox.turn(one)
-    else:
-        body = one.model_dump_json(exclude_none=True).encode()
-        await Conversations(redis, keep_turns=10, deadline_s=PATIENCE_S).append("c", body, one.turn_id)
+    body = one.model_dump_json(exclude_none=True).encode()
+    await Conversations(redis, keep_turns=10, deadline_s=PATIENCE_S).append("c", body, one.turn_id)
 
 
-async def test_what_was_posted_is_taken_in_order(inbox: Store) -> None:
+async def test_what_was_posted_is_taken_in_order(inbox: Inbox) -> None:
     """All of it is new, every field as it was said."""
     messages = [said(f"m{number}", "Ann" if number % 2 else "Bob", number / 4, "a 'b' \\ \n ü") for number in range(3)]
     for one in messages:
@@ -55,7 +47,7 @@ async def test_what_was_posted_is_taken_in_order(inbox: Store) -> None:
     assert (history.past, history.current) == ((), tuple(messages))
 
 
-async def test_nothing_new_still_gives_the_past(inbox: Store) -> None:
+async def test_nothing_new_still_gives_the_past(inbox: Inbox) -> None:
     """The seed's mistake was to need a new message to see any."""
     await inbox.post("c", said("m1"))
     await inbox.take("c", "t1")
@@ -63,7 +55,7 @@ async def test_nothing_new_still_gives_the_past(inbox: Store) -> None:
     assert shown((await inbox.take("c", "t2")).history) == (["m1"], [])
 
 
-async def test_what_arrives_stands_before_what_waits(inbox: Store) -> None:
+async def test_what_arrives_stands_before_what_waits(inbox: Inbox) -> None:
     """Each is stored, once."""
     await inbox.post("c", said("w1"))
     history = (await inbox.take("c", "t1", [said("a1"), said("a2"), said("a1")])).history
@@ -71,7 +63,7 @@ async def test_what_arrives_stands_before_what_waits(inbox: Store) -> None:
     assert await whole(inbox, "c") == ["a1", "a2", "w1"]
 
 
-async def test_a_message_is_delivered_once(inbox: Store) -> None:
+async def test_a_message_is_delivered_once(inbox: Inbox) -> None:
     """However often it is posted, arrives, or both, before and after it was taken."""
     assert await inbox.post("c", said("m1"))
     assert not await inbox.post("c", said("m1"))
@@ -81,14 +73,14 @@ async def test_a_message_is_delivered_once(inbox: Store) -> None:
     assert shown((await inbox.take("c", "t2", [said("m1"), said("m2")])).history) == (["m2", "m1"], [])
 
 
-async def test_a_message_is_delivered_once_by_many_at_the_same_time(inbox: Store) -> None:
+async def test_a_message_is_delivered_once_by_many_at_the_same_time(inbox: Inbox) -> None:
     """Looking and adding are one step."""
     posted = await asyncio.gather(*(inbox.post("c", said("m1")) for _ in range(20)))
     assert posted.count(True) == 1
     assert shown((await inbox.take("c", "t1")).history) == ([], ["m1"])
 
 
-async def test_the_same_task_sees_the_same_again(inbox: Store) -> None:
+async def test_the_same_task_sees_the_same_again(inbox: Inbox) -> None:
     """What came meanwhile is for the next one."""
     await inbox.post("c", said("m1"))
     first = await inbox.take("c", "t1", [said("a1")])
@@ -99,7 +91,7 @@ async def test_the_same_task_sees_the_same_again(inbox: Store) -> None:
     assert shown((await inbox.take("c", "t2")).history) == (["a1", "m1"], ["m2"])
 
 
-async def test_the_next_task_sees_what_a_failed_one_did_not_settle(inbox: Store) -> None:
+async def test_the_next_task_sees_what_a_failed_one_did_not_settle(inbox: Inbox) -> None:
     """With what came meanwhile."""
     await inbox.post("c", said("m1"))
     await inbox.take("c", "t1")
@@ -107,7 +99,7 @@ async def test_the_next_task_sees_what_a_failed_one_did_not_settle(inbox: Store)
     assert shown((await inbox.take("c", "t2")).history) == ([], ["m1", "m2"])
 
 
-async def test_a_settled_task_is_shown_the_same_once_more(inbox: Store) -> None:
+async def test_a_settled_task_is_shown_the_same_once_more(inbox: Inbox) -> None:
     """Its report may have been lost; it learns that it has settled, and what it did."""
     await inbox.post("c", said("m1"))
     first = await inbox.take("c", "t1", observations=5)
@@ -121,7 +113,7 @@ async def test_a_settled_task_is_shown_the_same_once_more(inbox: Store) -> None:
     assert (after.done, after.observations) == (None, (seen(7, "text"),))
 
 
-async def test_what_was_sensed_can_be_left_out(inbox: Store) -> None:
+async def test_what_was_sensed_can_be_left_out(inbox: Inbox) -> None:
     """What was done is there, with its time."""
     await inbox.take("c", "t1")
     await inbox.settle("c", "t1", observation=seen(7, "text"))
@@ -132,7 +124,7 @@ async def test_what_was_sensed_can_be_left_out(inbox: Store) -> None:
     assert deeds == (seen(7, "text").model_copy(update={"sensed": None}),)
 
 
-async def test_settling_twice_changes_nothing(inbox: Store) -> None:
+async def test_settling_twice_changes_nothing(inbox: Inbox) -> None:
     """What was said first stays, even when the second run says something else."""
     await inbox.take("c", "t1", [said("m1")])
     await inbox.settle("c", "t1", said("x", "Me", message="first"), observation=seen(1))
@@ -143,7 +135,7 @@ async def test_settling_twice_changes_nothing(inbox: Store) -> None:
     assert await inbox.recent_observations("c", 9) == (seen(1),)
 
 
-async def test_a_late_settlement_takes_nothing_back(inbox: Store) -> None:
+async def test_a_late_settlement_takes_nothing_back(inbox: Inbox) -> None:
     """What a later task has settled stays settled."""
     await inbox.take("c", "t1", [said("m1")])
     await inbox.take("c", "t2", [said("m2")])
@@ -152,7 +144,7 @@ async def test_a_late_settlement_takes_nothing_back(inbox: Store) -> None:
     assert shown((await inbox.take("c", "t3")).history) == (["m1", "m2"], [])
 
 
-async def test_a_retry_is_not_shown_as_new_what_another_task_has_settled(inbox: Store) -> None:
+async def test_a_retry_is_not_shown_as_new_what_another_task_has_settled(inbox: Inbox) -> None:
     """It takes anew, with what came meanwhile."""
     await inbox.take("c", "t1", [said("m1")])
     await inbox.take("c", "t2")
@@ -161,20 +153,20 @@ async def test_a_retry_is_not_shown_as_new_what_another_task_has_settled(inbox: 
     assert shown((await inbox.take("c", "t1")).history) == (["m1"], ["m2"])
 
 
-async def test_a_settlement_hides_nothing_that_came_while_the_task_ran(inbox: Store, valkey_or_redis: Redis) -> None:
+async def test_a_settlement_hides_nothing_that_came_while_the_task_ran(inbox: Inbox, valkey_or_redis: Redis) -> None:
     """A person spoke before the agent had: that is new to the next task, and what the agent said is not."""
-    await turn(inbox, valkey_or_redis, 1)
+    await turn(valkey_or_redis, 1)
     await inbox.take("c", "t1")
-    await turn(inbox, valkey_or_redis, 2)
+    await turn(valkey_or_redis, 2)
     await inbox.settle("c", "t1", said("x", "Me"))
-    await turn(inbox, valkey_or_redis, 3)
+    await turn(valkey_or_redis, 3)
     assert await whole(inbox, "c") == ["p1", "p2", "t1:said", "p3"]
     assert shown((await inbox.take("c", "t2")).history) == (["p1", "t1:said"], ["p2", "p3"])
     await inbox.settle("c", "t2")
     assert shown((await inbox.take("c", "t3")).history) == (["p1", "p2", "t1:said", "p3"], [])
 
 
-async def test_own_words_are_never_new(inbox: Store) -> None:
+async def test_own_words_are_never_new(inbox: Inbox) -> None:
     """Task after task, heard or not."""
     for number in range(6):
         assert (await inbox.take("c", f"t{number}")).history.num_new == 0
@@ -183,18 +175,18 @@ async def test_own_words_are_never_new(inbox: Store) -> None:
     assert (await inbox.take("c", "t6")).history.earlier.count == 2
 
 
-async def test_settling_without_having_taken_makes_nothing_old(inbox: Store) -> None:
+async def test_settling_without_having_taken_makes_nothing_old(inbox: Inbox) -> None:
     """It was shown nothing."""
     await inbox.take("c", "t1", [said("m1")])
     await inbox.settle("c", "stranger", said("x", "Me"))
     assert shown((await inbox.take("c", "t2")).history) == (["stranger:said"], ["m1"])
 
 
-async def test_turns_and_messages_are_one_conversation(inbox: Store, valkey_or_redis: Redis) -> None:
+async def test_turns_and_messages_are_one_conversation(inbox: Inbox, valkey_or_redis: Redis) -> None:
     """A person's words come as theirs, an answer as that of its agent, both cut to a message."""
-    await turn(inbox, valkey_or_redis, 1, "x" * 3000)
-    await turn(inbox, valkey_or_redis, 2, "bell\x07", speaker="assistant", agent_id="Budget")
-    await turn(inbox, valkey_or_redis, 3, "", speaker="assistant")
+    await turn(valkey_or_redis, 1, "x" * 3000)
+    await turn(valkey_or_redis, 2, "bell\x07", speaker="assistant", agent_id="Budget")
+    await turn(valkey_or_redis, 3, "", speaker="assistant")
     history = (await inbox.take("c", "t1", [said("m1")])).history
     assert [one.speaker for one in history.past] == ["Budget", "assistant"]
     assert [one.speaker for one in history.current] == ["person", "Bob"]
@@ -202,25 +194,25 @@ async def test_turns_and_messages_are_one_conversation(inbox: Store, valkey_or_r
     assert history.current[0].time == AT.timestamp()
 
 
-async def test_an_answer_of_the_assistant_is_never_new(inbox: Store, valkey_or_redis: Redis) -> None:
+async def test_an_answer_of_the_assistant_is_never_new(inbox: Inbox, valkey_or_redis: Redis) -> None:
     """Heard or not, before a question that is: nor for the retry of a task, nor for one that takes after a failure."""
     answer = {"speaker": "assistant", "agent_id": "Budget"}
-    await turn(inbox, valkey_or_redis, 1)
+    await turn(valkey_or_redis, 1)
     await inbox.take("c", "t1")
-    await turn(inbox, valkey_or_redis, 2, **answer)
-    await turn(inbox, valkey_or_redis, 3)
+    await turn(valkey_or_redis, 2, **answer)
+    await turn(valkey_or_redis, 3)
     for task in ("t2", "t2", "t3"):
         assert shown((await inbox.take("c", task)).history) == (["p2"], ["p1", "p3"])
     await inbox.settle("c", "t3")
-    await turn(inbox, valkey_or_redis, 4, **answer)
+    await turn(valkey_or_redis, 4, **answer)
     assert shown((await inbox.take("c", "t4")).history) == (["p1", "p2", "p3", "p4"], [])
-    await turn(inbox, valkey_or_redis, 5)
+    await turn(valkey_or_redis, 5)
     assert shown((await inbox.take("c", "t5")).history) == (["p2", "p3", "p4"], ["p5"])
 
 
-async def test_what_falls_out_of_the_window_is_counted(inbox: Store, valkey_or_redis: Redis) -> None:
+async def test_what_falls_out_of_the_window_is_counted(inbox: Inbox, valkey_or_redis: Redis) -> None:
     """Once, by who said it and from when to when; what is new is shown however much it is."""
-    await turn(inbox, valkey_or_redis, 1)
+    await turn(valkey_or_redis, 1)
     await inbox.take("c", "t1", [said(f"m{number}", "Ann", number) for number in range(7)])
     history = (await inbox.take("c", "t1")).history
     assert (history.num_new, history.earlier) == (8, Digest())
@@ -259,7 +251,7 @@ async def test_a_digest_names_no_more_than_two_hundred_speakers(valkey_or_redis:
     assert earlier.speakers["others"] >= 290
 
 
-async def test_a_summary_is_kept_beside_the_digest(inbox: Store) -> None:
+async def test_a_summary_is_kept_beside_the_digest(inbox: Inbox) -> None:
     """Of messages that have left the window, and no older one in the place of a newer."""
     await inbox.take("c", "t1", [said(f"m{number}") for number in range(8)])
     assert not await inbox.summarise("c", 1, "nothing has left yet")
@@ -276,13 +268,13 @@ async def test_a_summary_is_kept_beside_the_digest(inbox: Store) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x" * (LONGEST_SUMMARY + 1), "\ud800"])
-async def test_what_is_no_summary_is_refused(inbox: Store, text: str) -> None:
+async def test_what_is_no_summary_is_refused(inbox: Inbox, text: str) -> None:
     """Nothing, far too much, and what is no text."""
     with pytest.raises(InvalidInput, match="summary"):
         await inbox.summarise("c", 1, text)
 
 
-async def test_a_conversation_is_read_page_by_page(inbox: Store) -> None:
+async def test_a_conversation_is_read_page_by_page(inbox: Inbox) -> None:
     """The last page first; each message once, though more is added meanwhile."""
     await inbox.take("c", "t1", [said(f"m{number}") for number in range(7)])
     last = await inbox.page("c", count=3)
@@ -296,7 +288,7 @@ async def test_a_conversation_is_read_page_by_page(inbox: Store) -> None:
     assert await whole(inbox, "c", 2) == [*(f"m{number}" for number in range(7)), "late", "later"]
 
 
-async def test_a_page_tells_how_many_messages_are_gone(inbox: Store) -> None:
+async def test_a_page_tells_how_many_messages_are_gone(inbox: Inbox) -> None:
     """Also one that is empty because of that."""
     await inbox.take("c", "t1", [said(f"m{number}") for number in range(13)])
     assert [(await inbox.page("c", before, 2)).gone for before in (None, 5, 3)] == [3, 3, 3]
@@ -304,7 +296,7 @@ async def test_a_page_tells_how_many_messages_are_gone(inbox: Store) -> None:
     assert (await inbox.page("never")).gone == 0
 
 
-async def test_an_unknown_conversation_has_no_page(inbox: Store) -> None:
+async def test_an_unknown_conversation_has_no_page(inbox: Inbox) -> None:
     """Nor does one in which something only waits."""
     await inbox.post("c", said("m1"))
     for owner in ("never", "c"):
@@ -313,14 +305,14 @@ async def test_an_unknown_conversation_has_no_page(inbox: Store) -> None:
 
 
 @pytest.mark.parametrize(("before", "count"), [(0, 1), (-1, 1), (None, 0), (None, -1), (None, 1001)])
-async def test_a_page_that_cannot_be_is_refused(inbox: Store, before: int | None, count: int) -> None:
+async def test_a_page_that_cannot_be_is_refused(inbox: Inbox, before: int | None, count: int) -> None:
     """By the name of what is out of its range."""
     with pytest.raises(InvalidInput, match=r"before|count"):
         await inbox.page("c", before, count)
 
 
 @pytest.mark.parametrize("task_id", ["", "two words", "a\nb", "x" * 65])
-async def test_a_task_id_that_is_none_is_refused(inbox: Store, task_id: str) -> None:
+async def test_a_task_id_that_is_none_is_refused(inbox: Inbox, task_id: str) -> None:
     """It could pass for two."""
     with pytest.raises(InvalidInput, match="task id"):
         await inbox.take("c", task_id)
@@ -328,7 +320,7 @@ async def test_a_task_id_that_is_none_is_refused(inbox: Store, task_id: str) -> 
         await inbox.settle("c", task_id)
 
 
-async def test_conversations_do_not_mix(inbox: Store) -> None:
+async def test_conversations_do_not_mix(inbox: Inbox) -> None:
     """Whatever their free text ids contain."""
     owners = ["a", "a:state", "a}", "{a}", "a%7D", "ä: 1"]
     for owner in owners:
@@ -337,7 +329,7 @@ async def test_conversations_do_not_mix(inbox: Store) -> None:
     assert [one.history.current[0].message for one in taken] == [f"to {owner}" for owner in owners]
 
 
-async def test_a_conversation_is_bounded(inbox: Store) -> None:
+async def test_a_conversation_is_bounded(inbox: Inbox) -> None:
     """Of what nobody takes the oldest falls off, and is counted; the last as many as are kept wait besides."""
     for number in range(35):
         await inbox.post("c", said(f"m{number}"))
@@ -397,15 +389,15 @@ async def test_a_conversation_is_kept_from_its_last_use_on(valkey_or_redis: Redi
     assert len({await valkey_or_redis.pexpiretime(key) for key in of[:5]}) == 1
 
 
-async def test_only_what_an_agent_said_itself_is_its_own(inbox: Store, valkey_or_redis: Redis) -> None:
+async def test_only_what_an_agent_said_itself_is_its_own(inbox: Inbox, valkey_or_redis: Redis) -> None:
     """Whatever a message says of itself on its way in; and so is what an assistant answered."""
     claimed = [said(f"m{number}", "Ana").model_copy(update={"own": True}) for number in range(3)]
     await inbox.post("c", claimed[0])
     await inbox.post("c", claimed[1], known_as="another id")
     await inbox.take("c", "t1", [claimed[2]])
     await inbox.settle("c", "t1", said("x", "Ana"))
-    await turn(inbox, valkey_or_redis, 1, speaker="assistant", agent_id="Ana")
-    await turn(inbox, valkey_or_redis, 2)
+    await turn(valkey_or_redis, 1, speaker="assistant", agent_id="Ana")
+    await turn(valkey_or_redis, 2)
     messages = (await inbox.page("c")).messages
     assert {one.message_id: one.own for one in messages} == {
         "m0": False, "m1": False, "m2": False, "t1:said": True, "p1": True, "p2": False,
@@ -414,7 +406,7 @@ async def test_only_what_an_agent_said_itself_is_its_own(inbox: Store, valkey_or
     assert set(messages[-4:]) <= set(shown) <= set(messages)
 
 
-async def test_a_message_may_be_known_by_more_than_its_id(inbox: Store) -> None:
+async def test_a_message_may_be_known_by_more_than_its_id(inbox: Inbox) -> None:
     """Two of one id are two then, each is added once, and neither is in the way of the id itself."""
     for text in ("first", "again"):
         for who in ("Bob", "Mallory"):
@@ -429,7 +421,7 @@ async def test_a_message_may_be_known_by_more_than_its_id(inbox: Store) -> None:
     assert not await inbox.post("c", said("m1", "Carol"))
 
 
-async def test_of_many_tasks_the_last_are_known(inbox: Store) -> None:
+async def test_of_many_tasks_the_last_are_known(inbox: Inbox) -> None:
     """One that comes again after 32 others is shown what nobody settled, as if it had never come."""
     await inbox.take("c", "t0", [said("m1")])
     for number in range(1, 33):
@@ -439,7 +431,7 @@ async def test_of_many_tasks_the_last_are_known(inbox: Store) -> None:
     assert shown((await inbox.take("c", "t0")).history) == ([], ["m1", "m2"])
 
 
-async def test_a_message_says_whose_words_it_is(inbox: Store) -> None:
+async def test_a_message_says_whose_words_it_is(inbox: Inbox) -> None:
     """Those of the user for whom it was said, unless it names another."""
     await inbox.post("c", said("m1"), user_id="ann")
     await inbox.post("c", said("m2").model_copy(update={"user_id": "ben"}), user_id="ann")

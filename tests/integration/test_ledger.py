@@ -1,4 +1,4 @@
-"""The ledger's contract, for the store on real servers and for the fake that stands for it."""
+"""The ledger's contract."""
 
 import asyncio
 from datetime import timedelta
@@ -13,20 +13,19 @@ from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
 from memory.ledger.tally import Tally
 from runtime.servers.embedded import ValkeyServer
-from tests.fakes.ledger import FakeLedger
 from tests.servers import PATIENCE_S
 
 TASK = "0199-aaaa"
 LEASE_MS = 30_000
 
 
-@pytest.fixture(params=["store", "fake"])
-def ledger(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Ledger | FakeLedger:
-    """Return each kind of ledger."""
-    return Ledger(valkey_or_redis, deadline_s=PATIENCE_S) if request.param == "store" else FakeLedger()
+@pytest.fixture
+def ledger(valkey_or_redis: Redis) -> Ledger:
+    """Return a ledger on a server."""
+    return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
-async def test_a_first_attempt_may_run_and_is_recorded(ledger: Ledger | FakeLedger) -> None:
+async def test_a_first_attempt_may_run_and_is_recorded(ledger: Ledger) -> None:
     """With its worker, number and start."""
     assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == Run(1)
     entry = await ledger.read(TASK)
@@ -36,7 +35,7 @@ async def test_a_first_attempt_may_run_and_is_recorded(ledger: Ledger | FakeLedg
     assert running.report is None
 
 
-async def test_the_first_report_is_the_one(ledger: Ledger | FakeLedger) -> None:
+async def test_the_first_report_is_the_one(ledger: Ledger) -> None:
     """A later one gets the first back, to publish it instead, and is counted."""
     assert await ledger.finish(TASK, 1, "completed", b"first") is None
     assert await ledger.finish(TASK, 1, "failed", b"second") == b"first"
@@ -49,13 +48,13 @@ async def test_the_first_report_is_the_one(ledger: Ledger | FakeLedger) -> None:
     )
 
 
-async def test_the_same_report_again_is_still_the_one(ledger: Ledger | FakeLedger) -> None:
+async def test_the_same_report_again_is_still_the_one(ledger: Ledger) -> None:
     """A repeat after a lost reply must not read as a rival."""
     assert await ledger.finish(TASK, 1, "completed", b"first") is None
     assert await ledger.finish(TASK, 1, "completed", b"first") is None
 
 
-async def test_a_finished_task_does_not_run_again(ledger: Ledger | FakeLedger) -> None:
+async def test_a_finished_task_does_not_run_again(ledger: Ledger) -> None:
     """Its redelivery is told the report."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     await ledger.finish(TASK, 1, "completed", b"done")
@@ -65,7 +64,7 @@ async def test_a_finished_task_does_not_run_again(ledger: Ledger | FakeLedger) -
     assert (entry.generations[1].state, entry.generations[1].report) == ("completed", b"done")
 
 
-async def test_runs_are_counted_whoever_runs_them(ledger: Ledger | FakeLedger) -> None:
+async def test_runs_are_counted_whoever_runs_them(ledger: Ledger) -> None:
     """One after the other, each let go before the next; what is handed back unstarted is none."""
     for number in (1, 2, 3):
         assert await ledger.begin(TASK, 1, f"w{number}", 1000 + number, LEASE_MS, token=f"t{number}") == Run(number)
@@ -75,21 +74,21 @@ async def test_runs_are_counted_whoever_runs_them(ledger: Ledger | FakeLedger) -
     assert (entry.generations[1].attempts, entry.generations[1].worker_id) == (3, "w3")
 
 
-async def test_runs_that_others_counted_are_counted_on(ledger: Ledger | FakeLedger) -> None:
+async def test_runs_that_others_counted_are_counted_on(ledger: Ledger) -> None:
     """A copy out of another stream says how many there were; what is known here is never forgotten for it."""
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2, token="a") == Run(3)
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2, token="b") == Run(4)
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(5)
 
 
-async def test_a_run_that_asks_again_is_the_same_run(ledger: Ledger | FakeLedger) -> None:
+async def test_a_run_that_asks_again_is_the_same_run(ledger: Ledger) -> None:
     """The first answer was lost on its way; a run that was not begun must not count."""
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(2)
 
 
-async def test_a_run_that_is_excused_is_told_apart(ledger: Ledger | FakeLedger) -> None:
+async def test_a_run_that_is_excused_is_told_apart(ledger: Ledger) -> None:
     """Once, however often it is released; a stranger's token releases nothing."""
     await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a")
     await ledger.release([Ended(TASK, 1, "stranger", excused=True)])
@@ -101,7 +100,7 @@ async def test_a_run_that_is_excused_is_told_apart(ledger: Ledger | FakeLedger) 
     assert await ledger.read("unknown") is None
 
 
-async def test_a_run_that_is_uncounted_is_no_attempt(ledger: Ledger | FakeLedger) -> None:
+async def test_a_run_that_is_uncounted_is_no_attempt(ledger: Ledger) -> None:
     """Once, however often that is told, and whether it is parked or released."""
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
     for _ in range(2):
@@ -112,7 +111,7 @@ async def test_a_run_that_is_uncounted_is_no_attempt(ledger: Ledger | FakeLedger
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(1)
 
 
-async def test_what_runs_elsewhere_is_held_until_its_lease_ends(ledger: Ledger | FakeLedger) -> None:
+async def test_what_runs_elsewhere_is_held_until_its_lease_ends(ledger: Ledger) -> None:
     """A copy at another worker waits; the same worker, and another generation, do not."""
     assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == Run(1)
     held = await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS)
@@ -122,7 +121,7 @@ async def test_what_runs_elsewhere_is_held_until_its_lease_ends(ledger: Ledger |
     assert await ledger.begin(TASK, 2, "w2", 1000, LEASE_MS) == Run(1)
 
 
-async def crash(ledger: Ledger | FakeLedger, *, alone: bool = False) -> Suspect:
+async def crash(ledger: Ledger, *, alone: bool = False) -> Suspect:
     """Let a run begin and end without a word; return what the ledger says of it."""
     assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, 1, alone=alone, token=f"crash {alone}"), Run)
     async with asyncio.timeout(60):
@@ -132,7 +131,7 @@ async def crash(ledger: Ledger | FakeLedger, *, alone: bool = False) -> Suspect:
     return found
 
 
-async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(ledger: Ledger | FakeLedger) -> None:
+async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(ledger: Ledger) -> None:
     """A worker that died holds nothing for long, and nobody prolongs a stranger's run but is told that it is one."""
     await crash(ledger)
     assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, alone=True) == Run(2, crashes=1)
@@ -141,7 +140,7 @@ async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(ledger: Ledg
     assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), Held)
 
 
-async def test_a_run_that_ended_without_a_word_makes_its_task_suspect(ledger: Ledger | FakeLedger) -> None:
+async def test_a_run_that_ended_without_a_word_makes_its_task_suspect(ledger: Ledger) -> None:
     """Counted once, and apart from those beside which nothing ran; no run begins until it is alone."""
     assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
     assert await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS) == Suspect(1, 0, 1)
@@ -152,7 +151,7 @@ async def test_a_run_that_ended_without_a_word_makes_its_task_suspect(ledger: Le
     assert (entry.generations[1].attempts, entry.generations[1].crashes) == (3, 3)
 
 
-async def test_as_many_crashes_as_are_tolerated_let_a_run_begin_beside_others(ledger: Ledger | FakeLedger) -> None:
+async def test_as_many_crashes_as_are_tolerated_let_a_run_begin_beside_others(ledger: Ledger) -> None:
     """The one after them finds a suspect; a crash is news once."""
     assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
     assert await ledger.begin(TASK, 1, "w1", 1000, 1, most_crashes=1, token="b") == Run(2, crashes=1)
@@ -164,7 +163,7 @@ async def test_as_many_crashes_as_are_tolerated_let_a_run_begin_beside_others(le
     assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=1, token="c") == Suspect(2, 0, 3)
 
 
-async def test_a_run_that_ended_with_a_word_is_no_crash(ledger: Ledger | FakeLedger) -> None:
+async def test_a_run_that_ended_with_a_word_is_no_crash(ledger: Ledger) -> None:
     """Whether it was let go, or parked for another run."""
     assert await ledger.begin(TASK, 1, "w1", 1000, 1, token="a") == Run(1)
     await ledger.park(Ended(TASK, 1, "a"), 0)
@@ -174,7 +173,7 @@ async def test_a_run_that_ended_with_a_word_is_no_crash(ledger: Ledger | FakeLed
     assert await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS, token="c") == Run(3)
 
 
-async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger | FakeLedger) -> None:
+async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger) -> None:
     """Also by the worker that parked it; its assignment is known from then on, and a stranger parks nothing."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS, token="a")
     await ledger.park(Ended(TASK, 1, "stranger"), 60_000, b"{}")
@@ -192,7 +191,7 @@ async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger | Fake
             await asyncio.sleep(0.001)
 
 
-async def test_a_task_to_be_cancelled_takes_no_run_and_no_other_report(ledger: Ledger | FakeLedger) -> None:
+async def test_a_task_to_be_cancelled_takes_no_run_and_no_other_report(ledger: Ledger) -> None:
     """Not even the success of the run that had begun before."""
     await ledger.accept(TASK, 1, b"{}")
     assert await ledger.cancel(TASK, None, "no need") == Cancelled(1, "accepted", b"{}")
@@ -204,14 +203,14 @@ async def test_a_task_to_be_cancelled_takes_no_run_and_no_other_report(ledger: L
     assert await ledger.finish(TASK, 1, "completed", b"done") == b"stopped"
 
 
-async def test_cancelling_comes_too_late_for_a_finished_task(ledger: Ledger | FakeLedger) -> None:
+async def test_cancelling_comes_too_late_for_a_finished_task(ledger: Ledger) -> None:
     """Its report is returned instead, and nothing is noted."""
     await ledger.finish(TASK, 1, "completed", b"done")
     assert await ledger.cancel(TASK, None, "no need") == b"done"
     assert await ledger.wish(TASK) is None
 
 
-async def test_the_newest_generation_is_cancelled_unless_one_is_named(ledger: Ledger | FakeLedger) -> None:
+async def test_the_newest_generation_is_cancelled_unless_one_is_named(ledger: Ledger) -> None:
     """A task nobody heard of yet is cancelled before it arrives."""
     await ledger.finish(TASK, 1, "failed", b"one")
     await ledger.accept(TASK, 2, b"{}")
@@ -224,7 +223,7 @@ async def test_the_newest_generation_is_cancelled_unless_one_is_named(ledger: Le
     assert await ledger.wish("child") == Wish("it was cancelled")
 
 
-async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger | FakeLedger) -> None:
+async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger) -> None:
     """Whatever its name, over all generations; a call whose answer was lost is told the same when it asks again."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     assert await ledger.once(TASK, 1, "w1", "mail:1", "call-1") is True
@@ -237,7 +236,7 @@ async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger | FakeLed
     assert list(entry.generations) == [1]
 
 
-async def test_a_run_that_was_replaced_makes_no_effect(ledger: Ledger | FakeLedger) -> None:
+async def test_a_run_that_was_replaced_makes_no_effect(ledger: Ledger) -> None:
     """Another worker runs the task, or it has ended, or it is to be cancelled."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     assert await ledger.once(TASK, 1, "w2", "mail", "call-1") is None
@@ -247,7 +246,7 @@ async def test_a_run_that_was_replaced_makes_no_effect(ledger: Ledger | FakeLedg
     assert await ledger.once("done", 1, "w1", "mail", "call-3") is None
 
 
-async def test_a_higher_generation_reopens_the_task(ledger: Ledger | FakeLedger) -> None:
+async def test_a_higher_generation_reopens_the_task(ledger: Ledger) -> None:
     """A redrive runs although the generation before failed."""
     await ledger.finish(TASK, 1, "failed", b"one")
     assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == Run(1)
@@ -258,7 +257,7 @@ async def test_a_higher_generation_reopens_the_task(ledger: Ledger | FakeLedger)
     assert entry.newest == 2
 
 
-async def test_a_generation_left_behind_still_gets_exactly_one_report(ledger: Ledger | FakeLedger) -> None:
+async def test_a_generation_left_behind_still_gets_exactly_one_report(ledger: Ledger) -> None:
     """Its own, whether it was reported before the redrive or not."""
     await ledger.finish(TASK, 1, "failed", b"one")
     await ledger.finish(TASK, 3, "completed", b"three")
@@ -268,7 +267,7 @@ async def test_a_generation_left_behind_still_gets_exactly_one_report(ledger: Le
     assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == b"two"
 
 
-async def test_accepting_notes_the_assignment_and_undoes_nothing(ledger: Ledger | FakeLedger) -> None:
+async def test_accepting_notes_the_assignment_and_undoes_nothing(ledger: Ledger) -> None:
     """The worker may be quicker than the supervisor's note."""
     await ledger.accept(TASK, 1, b"{}")
     await ledger.begin("quick", 1, "w", 1, LEASE_MS)
@@ -280,12 +279,12 @@ async def test_accepting_notes_the_assignment_and_undoes_nothing(ledger: Ledger 
     assert (quick.generations[1].state, quick.generations[1].attempts) == ("running", 1)
 
 
-async def test_an_unknown_task_is_none(ledger: Ledger | FakeLedger) -> None:
+async def test_an_unknown_task_is_none(ledger: Ledger) -> None:
     """Not an empty entry."""
     assert await ledger.read("never") is None
 
 
-async def test_a_hundred_finishes_at_once_have_one_winner(ledger: Ledger | FakeLedger) -> None:
+async def test_a_hundred_finishes_at_once_have_one_winner(ledger: Ledger) -> None:
     """The ninety-nine others all get the winner's report."""
     reports = [b"report %d" % number for number in range(100)]
     outcomes = await asyncio.gather(*(ledger.finish(TASK, 1, "completed", report) for report in reports))
@@ -296,7 +295,7 @@ async def test_a_hundred_finishes_at_once_have_one_winner(ledger: Ledger | FakeL
     assert (entry.generations[1].report, entry.generations[1].refused) == (winner, 99)
 
 
-async def test_a_batch_keeps_its_order(ledger: Ledger | FakeLedger) -> None:
+async def test_a_batch_keeps_its_order(ledger: Ledger) -> None:
     """Each answer belongs to its item, also when one task comes twice."""
     await ledger.finish("b", 1, "completed", b"earlier")
     finished = [Finish("a", 1, "completed", b"A"), ("b", 1, "failed", b"B"), Finish("a", 1, "failed", b"C")]

@@ -1,4 +1,4 @@
-"""The long-term memory's contract, for the store on real servers and for the fake that stands for it."""
+"""The long-term memory's contract."""
 
 import asyncio
 from collections import Counter
@@ -15,9 +15,6 @@ from memory.breaker import Breaker
 from memory.long_term.entries import Remembered
 from memory.long_term.store import LongTermMemory
 from runtime.servers.embedded import ValkeyServer
-from tests.fakes.stores import FakeLongTermMemory
-
-Store = LongTermMemory | FakeLongTermMemory
 
 HOUR = timedelta(hours=1)
 ANNA, BEN = "YW5uYQ", "YmVu"
@@ -33,10 +30,10 @@ def patient(client: Redis) -> LongTermMemory:
     return LongTermMemory(client, budget_s=60.0)
 
 
-@pytest.fixture(params=["store", "fake"])
-def memory(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
-    """Return each kind of memory."""
-    return patient(valkey_or_redis) if request.param == "store" else FakeLongTermMemory()
+@pytest.fixture
+def memory(valkey_or_redis: Redis) -> LongTermMemory:
+    """Return a memory on a server."""
+    return patient(valkey_or_redis)
 
 
 @pytest.fixture
@@ -49,7 +46,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ValkeyServer]:
     await server.stop()
 
 
-async def fill(memory: Store) -> None:
+async def fill(memory: LongTermMemory) -> None:
     """Remember two tasks of one agent, one of another, and one of a user."""
     for number, name in enumerate(("analyze:1", "analyze:2", "advise:1")):
         await memory.remember(key(name), b"%d" % number, computed_ms=100, ttl=HOUR, now_ms=1000 + number)
@@ -57,25 +54,25 @@ async def fill(memory: Store) -> None:
     await memory.remember(key("mine:1", user_token=ANNA), b"8", computed_ms=10, ttl=HOUR, now_ms=3000)
 
 
-async def names(memory: Store, **selection: object) -> list[str]:
+async def names(memory: LongTermMemory, **selection: object) -> list[str]:
     """Return the questions that are listed, sorted."""
     return sorted([entry.parts.question async for entry in memory.entries(**selection)])  # type: ignore[arg-type]
 
 
-async def test_what_was_remembered_is_recalled(memory: Store) -> None:
+async def test_what_was_remembered_is_recalled(memory: LongTermMemory) -> None:
     """Byte for byte, with its age and cost."""
     await memory.remember(key("q:1"), b'{"each": 1.50}', computed_ms=103, ttl=HOUR, now_ms=1000)
     assert await memory.recall(key("q:1")) == Remembered(1000, 103, b'{"each": 1.50}')
 
 
-async def test_what_was_not_remembered_is_none(memory: Store) -> None:
+async def test_what_was_not_remembered_is_none(memory: LongTermMemory) -> None:
     """Other versions, users and agents are other questions."""
     await memory.remember(key("q:1"), b"1", computed_ms=1, ttl=HOUR, now_ms=1)
     others = [key("q:2"), key("q:1", "Other"), key("q:1", user_token=ANNA), keys.ltm("Budget", "1.2", "q:1")]
     assert [await memory.recall(other) for other in others] == [None] * 4
 
 
-async def test_a_falsy_result_is_a_hit(memory: Store) -> None:
+async def test_a_falsy_result_is_a_hit(memory: LongTermMemory) -> None:
     """Nothing found is an answer as well."""
     for result in (b"null", b"false", b"0", b'""', b"[]"):
         await memory.remember(key("q:1"), result, computed_ms=1, ttl=HOUR, now_ms=1)
@@ -84,7 +81,7 @@ async def test_a_falsy_result_is_a_hit(memory: Store) -> None:
         assert answer.result_json == result
 
 
-async def test_a_batch_is_recalled_in_order(memory: Store) -> None:
+async def test_a_batch_is_recalled_in_order(memory: LongTermMemory) -> None:
     """Hits and misses at their places; an empty batch asks nobody."""
     await memory.remember(key("q:2"), b"2", computed_ms=1, ttl=HOUR, now_ms=1)
     recalled = await memory.recall_many([key("q:1"), key("q:2"), key("q:1"), key("q:2")])
@@ -92,14 +89,14 @@ async def test_a_batch_is_recalled_in_order(memory: Store) -> None:
     assert await memory.recall_many([]) == []
 
 
-async def test_a_new_answer_takes_the_place_of_the_old(memory: Store) -> None:
+async def test_a_new_answer_takes_the_place_of_the_old(memory: LongTermMemory) -> None:
     """A refresh overwrites."""
     for number in (1, 2):
         await memory.remember(key("q:1"), b"%d" % number, computed_ms=number, ttl=HOUR, now_ms=number)
     assert await memory.recall(key("q:1")) == Remembered(2, 2, b"2")
 
 
-async def test_an_answer_is_gone_when_its_time_is_over(memory: Store) -> None:
+async def test_an_answer_is_gone_when_its_time_is_over(memory: LongTermMemory) -> None:
     """Being served does not prolong it."""
     await memory.remember(key("q:1"), b"1", computed_ms=1, ttl=timedelta(milliseconds=20), now_ms=1)
     async with asyncio.timeout(60):
@@ -110,7 +107,7 @@ async def test_an_answer_is_gone_when_its_time_is_over(memory: Store) -> None:
     assert await names(memory) == []
 
 
-async def test_an_expired_answer_is_not_brought_back_by_its_hits(memory: Store) -> None:
+async def test_an_expired_answer_is_not_brought_back_by_its_hits(memory: LongTermMemory) -> None:
     """Hits are flushed up to a second late."""
     await memory.remember(key("q:1"), b"1", computed_ms=1, ttl=HOUR, now_ms=1)
     await memory.forget(key("q:1"))
@@ -120,7 +117,7 @@ async def test_an_expired_answer_is_not_brought_back_by_its_hits(memory: Store) 
     assert (await memory.stats()).hits == 0
 
 
-async def test_hits_are_added_up_over_flushes_and_agents(memory: Store) -> None:
+async def test_hits_are_added_up_over_flushes_and_agents(memory: LongTermMemory) -> None:
     """Saved time is hits times what the answer took."""
     await fill(memory)
     served = Counter({key("analyze:1"): 3, key("advise:1"): 1, key("analyze:1", "Other"): 2, key("gone:1"): 5})
@@ -134,7 +131,7 @@ async def test_hits_are_added_up_over_flushes_and_agents(memory: Store) -> None:
     assert (budget.entries, budget.hits) == (4, 5)
 
 
-async def test_a_refreshed_answer_keeps_its_hits(memory: Store) -> None:
+async def test_a_refreshed_answer_keeps_its_hits(memory: LongTermMemory) -> None:
     """They belong to the question."""
     await memory.remember(key("q:1"), b"1", computed_ms=10, ttl=HOUR, now_ms=1)
     await memory.count_hits({key("q:1"): 2})
@@ -144,7 +141,7 @@ async def test_a_refreshed_answer_keeps_its_hits(memory: Store) -> None:
     assert (entry.hits, entry.expires_in_ms) == (2, None)
 
 
-async def test_entries_are_listed_by_agent_task_and_age(memory: Store) -> None:
+async def test_entries_are_listed_by_agent_task_and_age(memory: LongTermMemory) -> None:
     """Each condition narrows."""
     await fill(memory)
     assert await names(memory) == ["advise:1", "analyze:1", "analyze:1", "analyze:2", "mine:1"]
@@ -154,7 +151,7 @@ async def test_entries_are_listed_by_agent_task_and_age(memory: Store) -> None:
     assert await names(memory, agent_id="Nobody") == []
 
 
-async def test_more_entries_than_a_page_are_listed_each_once(memory: Store) -> None:
+async def test_more_entries_than_a_page_are_listed_each_once(memory: LongTermMemory) -> None:
     """A scan comes in pages."""
     await asyncio.gather(
         *(memory.remember(key(f"q:{n}"), b"1", computed_ms=1, ttl=HOUR, now_ms=1) for n in range(1200))
@@ -165,7 +162,7 @@ async def test_more_entries_than_a_page_are_listed_each_once(memory: Store) -> N
     assert await memory.forget(everything=True) == 1200
 
 
-async def test_an_entry_is_shown_with_all_that_is_known(memory: Store) -> None:
+async def test_an_entry_is_shown_with_all_that_is_known(memory: LongTermMemory) -> None:
     """Its parameters too, which the export needs."""
     await memory.remember(
         key("q:1"), b'{"a":1}', computed_ms=5, ttl=HOUR, now_ms=7, parameters_json=b'{"limit": 50000}'
@@ -179,7 +176,7 @@ async def test_an_entry_is_shown_with_all_that_is_known(memory: Store) -> None:
     assert 3_500_000 < entry.expires_in_ms <= 3_600_000
 
 
-async def test_a_result_put_by_hand_keeps_what_is_known(memory: Store) -> None:
+async def test_a_result_put_by_hand_keeps_what_is_known(memory: LongTermMemory) -> None:
     """Parameters and cost are those of the question."""
     await memory.remember(key("q:1"), b"1", computed_ms=5, ttl=HOUR, now_ms=7, parameters_json=b'{"limit":1}')
     await memory.put(key("q:1"), b"2", ttl=None, now_ms=9)
@@ -205,7 +202,7 @@ async def test_a_result_put_by_hand_keeps_what_is_known(memory: Store) -> None:
     ],
 )
 async def test_forgetting_takes_what_fits_every_condition(
-    memory: Store, selection: dict[str, object], left: list[str]
+    memory: LongTermMemory, selection: dict[str, object], left: list[str]
 ) -> None:
     """And says how many they were."""
     await fill(memory)
@@ -225,7 +222,7 @@ async def test_what_other_code_left_behind_is_counted_by_agent(valkey_or_redis: 
     assert await memory.left_behind({("Other", "q"): "v1.1-bbbbbbbb"}) == {}
 
 
-async def test_forgetting_one_key_leaves_its_neighbours(memory: Store) -> None:
+async def test_forgetting_one_key_leaves_its_neighbours(memory: LongTermMemory) -> None:
     """Twice is no error."""
     await fill(memory)
     assert await memory.forget(key("analyze:1")) == 1
@@ -233,7 +230,7 @@ async def test_forgetting_one_key_leaves_its_neighbours(memory: Store) -> None:
     assert await names(memory, agent_id="Budget") == ["advise:1", "analyze:2", "mine:1"]
 
 
-async def test_forgetting_a_user_finds_the_shared_answers_that_their_tasks_stored(memory: Store) -> None:
+async def test_forgetting_a_user_finds_the_shared_answers_that_their_tasks_stored(memory: LongTermMemory) -> None:
     """They hold what the user said; another user's answers stay."""
     await memory.remember(key("q:1"), b"1", computed_ms=1, ttl=HOUR, now_ms=1, user_token=ANNA)
     await memory.remember(key("q:2"), b"2", computed_ms=1, ttl=None, now_ms=1, user_token=ANNA)
@@ -243,7 +240,7 @@ async def test_forgetting_a_user_finds_the_shared_answers_that_their_tasks_store
     assert await names(memory) == ["q:3"]
 
 
-async def test_forgetting_part_of_a_user_leaves_the_rest_to_be_found(memory: Store) -> None:
+async def test_forgetting_part_of_a_user_leaves_the_rest_to_be_found(memory: LongTermMemory) -> None:
     """The list of a user's entries keeps what is still there."""
     for question in ("q:1", "p:1"):
         await memory.remember(key(question), b"1", computed_ms=1, ttl=HOUR, now_ms=1, user_token=ANNA)
@@ -251,13 +248,13 @@ async def test_forgetting_part_of_a_user_leaves_the_rest_to_be_found(memory: Sto
     assert await memory.forget(user_token=ANNA) == 1
 
 
-async def test_forgetting_without_saying_what_is_refused(memory: Store) -> None:
+async def test_forgetting_without_saying_what_is_refused(memory: LongTermMemory) -> None:
     """A slip must not cost everything."""
     with pytest.raises(InvalidInput, match="everything"):
         await memory.forget()
 
 
-async def test_a_key_or_lifetime_that_makes_no_sense_is_refused(memory: Store) -> None:
+async def test_a_key_or_lifetime_that_makes_no_sense_is_refused(memory: LongTermMemory) -> None:
     """Before anything is stored."""
     with pytest.raises(InvalidInput, match="long-term memory key"):
         await memory.remember("tl:task:{1}", b"1", computed_ms=1, ttl=HOUR, now_ms=1)
@@ -266,7 +263,7 @@ async def test_a_key_or_lifetime_that_makes_no_sense_is_refused(memory: Store) -
             await memory.remember(key("q:1"), b"1", computed_ms=1, ttl=ttl, now_ms=1)
 
 
-async def test_quarantined_entries_are_listed_and_never_served(memory: Store) -> None:
+async def test_quarantined_entries_are_listed_and_never_served(memory: LongTermMemory) -> None:
     """Forgetting an agent, or everything, takes them along."""
     await memory.quarantine("Budget", {"analyze:1,2,3,4,5": b'{"mean":9}', "analyze:1": b"1"})
     await memory.quarantine("Other", {"x:1,2,3,4,5": b"2"})

@@ -1,4 +1,4 @@
-"""Near matches in the memory: one contract for the store on real servers and its fake, and what is left behind."""
+"""Near matches in the memory, and what is left behind."""
 
 import asyncio
 from datetime import timedelta
@@ -17,11 +17,8 @@ from memory.long_term.owners import Askers
 from memory.long_term.store import LongTermMemory
 from quantities.amounts import Amount
 from runtime.servers.embedded import ValkeyServer
-from tests.fakes.stores import FakeLongTermMemory
 from tests.servers import PATIENCE_S
 from tests.unit.quantities.test_near_matches import a_plan, a_worker
-
-Store = LongTermMemory | FakeLongTermMemory
 
 HOUR = timedelta(hours=1)
 ANNA = user_token("anna")
@@ -44,7 +41,7 @@ def asking(limit: object, token: str | None = None, **options: str) -> tuple[str
 
 
 async def remember(
-    memory: Store, limit: object, token: str | None = None, ttl: timedelta | None = HOUR, **options: str
+    memory: LongTermMemory, limit: object, token: str | None = None, ttl: timedelta | None = HOUR, **options: str
 ) -> str:
     """Remember the limit itself as the answer, and return its key."""
     key, near = asking(limit, token, **options)
@@ -53,7 +50,7 @@ async def remember(
     return key
 
 
-async def nearest(memory: Store, limit: object, token: str | None = None, **options: str) -> bytes | None:
+async def nearest(memory: LongTermMemory, limit: object, token: str | None = None, **options: str) -> bytes | None:
     """Return the answer of the nearest neighbour."""
     [found] = await memory.nearest([asking(limit, token, **options)])
     return None if found is None else found.answer.result_json
@@ -65,10 +62,10 @@ async def places(redis: Redis) -> list[str]:
     return sorted([place.decode() for key in found for place in await redis.zrange(key, 0, -1)])
 
 
-@pytest.fixture(params=["store", "fake"])
-def memory(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
-    """Return each kind of memory."""
-    return LongTermMemory(valkey_or_redis, budget_s=60.0) if request.param == "store" else FakeLongTermMemory()
+@pytest.fixture
+def memory(valkey_or_redis: Redis) -> LongTermMemory:
+    """Return a memory on a server."""
+    return LongTermMemory(valkey_or_redis, budget_s=60.0)
 
 
 @pytest.fixture
@@ -77,7 +74,7 @@ def store(valkey_or_redis: Redis) -> LongTermMemory:
     return LongTermMemory(valkey_or_redis, budget_s=60.0)
 
 
-async def test_the_nearest_within_the_tolerance_is_found(memory: Store) -> None:
+async def test_the_nearest_within_the_tolerance_is_found(memory: LongTermMemory) -> None:
     """With its key, its place and its answer as it was stored; of equally near ones the lesser."""
     for limit in (100, 104, 111, -100, "100.5"):
         await remember(memory, limit)
@@ -93,13 +90,13 @@ async def test_the_nearest_within_the_tolerance_is_found(memory: Store) -> None:
     assert await nearest(memory, 1) is None
 
 
-async def test_the_own_answer_is_no_neighbour(memory: Store) -> None:
+async def test_the_own_answer_is_no_neighbour(memory: LongTermMemory) -> None:
     """An exact answer is asked for elsewhere, and first."""
     await remember(memory, 100)
     assert await nearest(memory, 100) is None
 
 
-async def test_neighbours_are_of_one_agent_version_user_and_frame(memory: Store) -> None:
+async def test_neighbours_are_of_one_agent_version_user_and_frame(memory: LongTermMemory) -> None:
     """What differs in anything else is no neighbour."""
     await remember(memory, 100)
     await remember(memory, 100, ANNA)
@@ -110,7 +107,7 @@ async def test_neighbours_are_of_one_agent_version_user_and_frame(memory: Store)
     assert await nearest(memory, 101, ANNA) == b"100"
 
 
-async def test_many_are_asked_for_at_once(memory: Store) -> None:
+async def test_many_are_asked_for_at_once(memory: LongTermMemory) -> None:
     """Each gets its own, in order."""
     await remember(memory, 100)
     await remember(memory, 200)
@@ -119,14 +116,14 @@ async def test_many_are_asked_for_at_once(memory: Store) -> None:
     assert await memory.nearest([]) == []
 
 
-async def test_what_was_stored_without_a_place_is_no_neighbour(memory: Store) -> None:
+async def test_what_was_stored_without_a_place_is_no_neighbour(memory: LongTermMemory) -> None:
     """An entry from before a tolerance was declared is served to its own question alone."""
     key, _ = asking(100)
     await memory.remember(key, b"1", computed_ms=1, ttl=HOUR, now_ms=1)
     assert await nearest(memory, 101) is None
 
 
-async def test_an_answer_put_by_hand_keeps_its_place(memory: Store) -> None:
+async def test_an_answer_put_by_hand_keeps_its_place(memory: LongTermMemory) -> None:
     """As it keeps what else is known of it."""
     key = await remember(memory, 100)
     await memory.put(key, b'"mended"', ttl=HOUR, now_ms=2)
@@ -134,7 +131,7 @@ async def test_an_answer_put_by_hand_keeps_its_place(memory: Store) -> None:
 
 
 @pytest.mark.parametrize("how", ["key", "agent", "task", "age", "everything"])
-async def test_what_is_forgotten_is_no_neighbour_any_more(memory: Store, how: str) -> None:
+async def test_what_is_forgotten_is_no_neighbour_any_more(memory: LongTermMemory, how: str) -> None:
     """However it was forgotten."""
     key = await remember(memory, 100)
     assert await nearest(memory, 101) == b"100"
@@ -175,7 +172,7 @@ async def test_forgetting_a_user_leaves_no_place_behind(store: LongTermMemory, v
     assert await places(valkey_or_redis) == []
 
 
-async def test_an_answer_whose_time_is_over_is_no_neighbour(memory: Store) -> None:
+async def test_an_answer_whose_time_is_over_is_no_neighbour(memory: LongTermMemory) -> None:
     """And a place outlives it only until somebody looks there, or stores another."""
     await remember(memory, 100, ttl=timedelta(milliseconds=20))
     await remember(memory, 110, ttl=HOUR)

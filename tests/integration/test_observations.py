@@ -1,4 +1,4 @@
-"""The contract of observations, for the store on real servers and for the fake that stands for it."""
+"""The contract of observations."""
 
 import asyncio
 from datetime import timedelta
@@ -10,25 +10,18 @@ from redis.asyncio import Redis
 from contracts.errors import InvalidInput
 from contracts.observations import Action, AgentTarget, Observation, Position, SensoryData
 from memory import keys
-from memory.conversations.fake import FakeInbox
 from memory.conversations.observations import Observations
 from tests.integration.inboxes import seen
 from tests.servers import PATIENCE_S
 
-Store = Observations | FakeInbox
+
+@pytest.fixture
+def observations(valkey_or_redis: Redis) -> Observations:
+    """Return a store that keeps five."""
+    return Observations(valkey_or_redis, keep=5, deadline_s=PATIENCE_S)
 
 
-@pytest.fixture(params=["store", "fake"])
-def observations(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
-    """Return each kind, keeping five."""
-    return (
-        Observations(valkey_or_redis, keep=5, deadline_s=PATIENCE_S)
-        if request.param == "store"
-        else FakeInbox(keep_observations=5)
-    )
-
-
-async def test_observations_come_back_oldest_first(observations: Store) -> None:
+async def test_observations_come_back_oldest_first(observations: Observations) -> None:
     """As many as are asked for."""
     for number in range(4):
         assert await observations.note("c", f"t{number}", seen(number))
@@ -37,20 +30,20 @@ async def test_observations_come_back_oldest_first(observations: Store) -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1])
-async def test_none_asked_are_none_given(observations: Store, count: int) -> None:
+async def test_none_asked_are_none_given(observations: Observations, count: int) -> None:
     """Not all of them."""
     await observations.note("c", "t1", seen())
     assert await observations.recent("c", count) == ()
 
 
-async def test_a_task_observes_once(observations: Store) -> None:
+async def test_a_task_observes_once(observations: Observations) -> None:
     """Its retry adds nothing, not even by many at the same time."""
     noted = await asyncio.gather(*(observations.note("c", "t1", seen(number)) for number in range(10)))
     assert noted.count(True) == 1
     assert len(await observations.recent("c", 9)) == 1
 
 
-async def test_observations_are_bounded(observations: Store) -> None:
+async def test_observations_are_bounded(observations: Observations) -> None:
     """The oldest fall off; of the last ones it is still known in which task."""
     for number in range(12):
         await observations.note("c", f"t{number}", seen(number))
@@ -58,7 +51,7 @@ async def test_observations_are_bounded(observations: Store) -> None:
     assert not await observations.note("c", "t11", seen(11))
 
 
-async def test_what_was_sensed_and_done_comes_back_whole(observations: Store) -> None:
+async def test_what_was_sensed_and_done_comes_back_whole(observations: Observations) -> None:
     """Senses that nobody declared, too, and what is None."""
     sensed = SensoryData.model_validate(
         {
@@ -87,7 +80,7 @@ def test_an_observation_with_a_message_is_none(key: str) -> None:
         Observation.model_validate({"time": 1, "sensed": {"position": {"x": 1, "z": 1}, "inner": [{key: "hello"}]}})
 
 
-async def test_observations_of_agents_do_not_mix(observations: Store) -> None:
+async def test_observations_of_agents_do_not_mix(observations: Observations) -> None:
     """Whatever their conversations are called."""
     owners = ["a", "a:ids", "a}", "{a}", "ä"]
     for number, owner in enumerate(owners):
@@ -96,7 +89,7 @@ async def test_observations_of_agents_do_not_mix(observations: Store) -> None:
     assert await observations.recent("never", 9) == ()
 
 
-async def test_an_observation_of_nobody_is_refused(observations: Store) -> None:
+async def test_an_observation_of_nobody_is_refused(observations: Observations) -> None:
     """A conversation id is never empty."""
     with pytest.raises(InvalidInput, match="conversation id"):
         await observations.note("", "t1", seen())

@@ -1,4 +1,4 @@
-"""The contract of project memory, for the store on real servers and for the fake that stands for it."""
+"""The contract of project memory."""
 
 import asyncio
 import itertools
@@ -9,38 +9,31 @@ from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
 from memory import keys
-from memory.projects.fake import FakeProject
 from memory.projects.project import ProjectMemory, Record
 from memory.projects.records import MAX_DATA_BYTES, MAX_TEXT, Kind
 from runtime.servers.embedded import ValkeyServer
 from tests.architecture.tree import ROOT
 
-Store = ProjectMemory | FakeProject
 SHOP = "shop"
 
 
-@pytest.fixture(params=["store", "fake"])
-def memory(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Store:
-    """Return each kind."""
-    return another(request.param, valkey_or_redis)
+@pytest.fixture
+def memory(valkey_or_redis: Redis) -> ProjectMemory:
+    """Return a project memory on a server, patient on a busy machine."""
+    return ProjectMemory(valkey_or_redis, deadline_s=30.0)
 
 
-def another(kind: str, client: Redis) -> Store:
-    """Return a project memory of *kind*, patient on a busy machine."""
-    return ProjectMemory(client, deadline_s=30.0) if kind == "store" else FakeProject()
-
-
-async def found(memory: Store, **wanted: object) -> list[str]:
+async def found(memory: ProjectMemory, **wanted: object) -> list[str]:
     """Return the ids of what is found, newest first."""
     return [record.record_id for record in await memory.search(SHOP, **wanted)]  # type: ignore[arg-type] # any of them
 
 
-async def exported(memory: Store, project: str = SHOP) -> list[Record]:
+async def exported(memory: ProjectMemory, project: str = SHOP) -> list[Record]:
     """Return every record."""
     return [record async for record in memory.export(project)]
 
 
-async def test_a_record_is_read_as_it_was_appended(memory: Store) -> None:
+async def test_a_record_is_read_as_it_was_appended(memory: ProjectMemory) -> None:
     """With everything that was said of it, and the time of the server."""
     appended = await memory.append(
         SHOP,
@@ -59,7 +52,7 @@ async def test_a_record_is_read_as_it_was_appended(memory: Store) -> None:
     assert appended.at_ms > 1_500_000_000_000
 
 
-async def test_what_is_not_there_is_none(memory: Store) -> None:
+async def test_what_is_not_there_is_none(memory: ProjectMemory) -> None:
     """Neither a record of a known project nor a project."""
     await memory.append(SHOP, "decision", "one")
     assert await memory.read(SHOP, "d2") is None
@@ -68,14 +61,14 @@ async def test_what_is_not_there_is_none(memory: Store) -> None:
     assert await memory.chain("nowhere", "d1") == []
 
 
-async def test_ids_grow_by_kind_and_project(memory: Store) -> None:
+async def test_ids_grow_by_kind_and_project(memory: ProjectMemory) -> None:
     """Each kind counts by itself."""
     kinds: list[Kind] = ["decision", "standard", "decision", "history", "standard"]
     assert [(await memory.append(SHOP, kind, "x")).record_id for kind in kinds] == ["d1", "s1", "d2", "h1", "s2"]
     assert (await memory.append("other", "decision", "x")).record_id == "d1"
 
 
-async def test_many_at_once_get_ids_of_their_own(memory: Store) -> None:
+async def test_many_at_once_get_ids_of_their_own(memory: ProjectMemory) -> None:
     """In the order of time, with none left out."""
     records = await asyncio.gather(*(memory.append(SHOP, "history", f"run {n}") for n in range(50)))
     assert sorted(int(record.record_id[1:]) for record in records) == list(range(1, 51))
@@ -84,7 +77,7 @@ async def test_many_at_once_get_ids_of_their_own(memory: Store) -> None:
     assert all(one.at_ms <= other.at_ms for one, other in itertools.pairwise(in_order))
 
 
-async def test_a_token_appends_once(memory: Store) -> None:
+async def test_a_token_appends_once(memory: ProjectMemory) -> None:
     """A repeat, also of many at once, gets the record of the first time, whatever it says."""
     first = await memory.append(SHOP, "decision", "one", token="run-1")
     again = await asyncio.gather(*(memory.append(SHOP, "decision", f"{n}", token="run-1") for n in range(10)))
@@ -92,20 +85,20 @@ async def test_a_token_appends_once(memory: Store) -> None:
     assert await found(memory) == ["d1"]
 
 
-async def test_a_repeated_superseding_is_no_second_one(memory: Store) -> None:
+async def test_a_repeated_superseding_is_no_second_one(memory: ProjectMemory) -> None:
     """Its own first time is not held against it."""
     await memory.append(SHOP, "standard", "tabs")
     first = await memory.append(SHOP, "standard", "spaces", supersedes="s1", token="t")
     assert await memory.append(SHOP, "standard", "spaces", supersedes="s1", token="t") == first
 
 
-async def test_the_same_words_without_a_token_are_two_records(memory: Store) -> None:
+async def test_the_same_words_without_a_token_are_two_records(memory: ProjectMemory) -> None:
     """Somebody may decide the same twice."""
     await memory.append(SHOP, "decision", "one")
     assert (await memory.append(SHOP, "decision", "one")).record_id == "d2"
 
 
-async def test_a_superseded_record_stays_readable(memory: Store) -> None:
+async def test_a_superseded_record_stays_readable(memory: ProjectMemory) -> None:
     """It tells what superseded it, is found, and is no longer in force."""
     await memory.append(SHOP, "decision", "Use tabs everywhere")
     await memory.append(SHOP, "decision", "Use spaces everywhere", supersedes="d1")
@@ -119,7 +112,7 @@ async def test_a_superseded_record_stays_readable(memory: Store) -> None:
 
 
 @pytest.mark.parametrize("asked", ["d1", "d3", "d5"])
-async def test_a_chain_is_read_from_any_of_its_records(memory: Store, asked: str) -> None:
+async def test_a_chain_is_read_from_any_of_its_records(memory: ProjectMemory, asked: str) -> None:
     """Both ways, oldest first."""
     await memory.append(SHOP, "decision", "version 1")
     await memory.append(SHOP, "decision", "of something else")
@@ -129,7 +122,7 @@ async def test_a_chain_is_read_from_any_of_its_records(memory: Store, asked: str
     assert [record.record_id for record in await memory.chain(SHOP, "d2")] == ["d2"]
 
 
-async def test_a_long_chain_is_read_whole(memory: Store) -> None:
+async def test_a_long_chain_is_read_whole(memory: ProjectMemory) -> None:
     """However often somebody changed their mind."""
     await memory.append(SHOP, "decision", "1")
     for number in range(2, 603):
@@ -139,7 +132,7 @@ async def test_a_long_chain_is_read_whole(memory: Store) -> None:
     assert await found(memory, in_force=True) == ["d602"]
 
 
-async def test_what_cannot_be_superseded_is_refused(memory: Store) -> None:
+async def test_what_cannot_be_superseded_is_refused(memory: ProjectMemory) -> None:
     """The message names the field, and what to do; nothing is written."""
     await memory.append(SHOP, "decision", "one")
     await memory.append(SHOP, "decision", "two", supersedes="d1")
@@ -152,7 +145,7 @@ async def test_what_cannot_be_superseded_is_refused(memory: Store) -> None:
     assert await found(memory) == ["d2", "d1"]
 
 
-async def test_one_of_many_supersedes(memory: Store) -> None:
+async def test_one_of_many_supersedes(memory: ProjectMemory) -> None:
     """The others are told which one did."""
     await memory.append(SHOP, "standard", "one")
     outcomes = await asyncio.gather(
@@ -162,7 +155,7 @@ async def test_one_of_many_supersedes(memory: Store) -> None:
     assert sum(isinstance(outcome, InvalidInput) for outcome in outcomes) == 9
 
 
-async def test_words_find_what_has_them_all(memory: Store) -> None:
+async def test_words_find_what_has_them_all(memory: ProjectMemory) -> None:
     """Beginnings of words suffice, in any order and capitals; the newest comes first."""
     await memory.append(SHOP, "decision", "Cache the results of the analysis")
     await memory.append(SHOP, "decision", "Results are cached for an hour")
@@ -197,7 +190,7 @@ async def test_words_find_what_has_them_all(memory: Store) -> None:
         ("\N{ZERO WIDTH JOINER}\N{COMBINING ACUTE ACCENT} odd", "odd"),
     ],
 )
-async def test_words_of_any_script_are_found(memory: Store, text: str, query: str) -> None:
+async def test_words_of_any_script_are_found(memory: ProjectMemory, text: str, query: str) -> None:
     """Case-folded, however their accents are spelled; what is hostile is a text like any other."""
     record = await memory.append(SHOP, "decision", text)
     await memory.append(SHOP, "decision", "something else")
@@ -205,13 +198,13 @@ async def test_words_of_any_script_are_found(memory: Store, text: str, query: st
     assert await memory.search(SHOP, text=query) == [record]
 
 
-async def test_accents_tell_words_apart(memory: Store) -> None:
+async def test_accents_tell_words_apart(memory: ProjectMemory) -> None:
     """Whoever writes one means it."""
     await memory.append(SHOP, "decision", "résumé")
     assert await found(memory, text="resume") == []
 
 
-async def test_a_beginning_of_very_many_words_finds_them(memory: Store) -> None:
+async def test_a_beginning_of_very_many_words_finds_them(memory: ProjectMemory) -> None:
     """Also when it is too common to be looked up word by word."""
     await memory.append(SHOP, "decision", "quartz old")
     for number in range(600):
@@ -223,7 +216,7 @@ async def test_a_beginning_of_very_many_words_finds_them(memory: Store) -> None:
     assert await found(memory, text="new", limit=3) == ["h600", "h599", "h598"]
 
 
-async def test_a_beginning_finds_every_word_in_the_order_of_time(memory: Store) -> None:
+async def test_a_beginning_finds_every_word_in_the_order_of_time(memory: ProjectMemory) -> None:
     """Words of very different frequency side by side, over several pages."""
     ids: list[str] = []
     for number in range(300):
@@ -235,7 +228,7 @@ async def test_a_beginning_finds_every_word_in_the_order_of_time(memory: Store) 
     assert await found(memory, text="th", limit=7) == ids[:7]
 
 
-async def test_a_beginning_finds_words_of_different_times_in_their_order(memory: Store) -> None:
+async def test_a_beginning_finds_words_of_different_times_in_their_order(memory: ProjectMemory) -> None:
     """Also when one was said only lately and another only before."""
     texts = ["thick", "other"] * 150 + ["thin"] * 200 + ["thin", "thick"] * 25
     await memory.load(SHOP, [Record(f"h{n}", "history", text, at_ms=n) for n, text in enumerate(texts, 1)])
@@ -244,7 +237,7 @@ async def test_a_beginning_finds_words_of_different_times_in_their_order(memory:
     assert await found(memory, text="thi", limit=90) == expected[:90]
 
 
-async def test_tags_find_what_has_them_all(memory: Store) -> None:
+async def test_tags_find_what_has_them_all(memory: ProjectMemory) -> None:
     """However they are capitalised; any printable text can be one."""
     await memory.append(SHOP, "decision", "one", tags=["Money", "a b:c#d/é{}"])
     await memory.append(SHOP, "decision", "two", tags=["money", "MONEY"])
@@ -261,7 +254,7 @@ async def test_tags_find_what_has_them_all(memory: Store) -> None:
     assert two.tags == ("money",)
 
 
-async def test_times_and_kinds_narrow_a_search(memory: Store) -> None:
+async def test_times_and_kinds_narrow_a_search(memory: ProjectMemory) -> None:
     """From one moment on, before another."""
     at = [1_000_000, 2_000_000, 2_000_000, 3_000_000]
     records = [Record(f"h{n + 1}", "history", f"run {n + 1}", at_ms=time) for n, time in enumerate(at)]
@@ -276,7 +269,7 @@ async def test_times_and_kinds_narrow_a_search(memory: Store) -> None:
     assert await found(memory, since_ms=-5, until_ms=10**20, text="run 4") == ["h4"]
 
 
-async def test_a_search_goes_on_where_another_ended(memory: Store) -> None:
+async def test_a_search_goes_on_where_another_ended(memory: ProjectMemory) -> None:
     """Page by page, whatever is appended meanwhile."""
     for number in range(10):
         await memory.append(SHOP, "decision" if number % 2 else "history", f"number {number}")
@@ -289,7 +282,7 @@ async def test_a_search_goes_on_where_another_ended(memory: Store) -> None:
         await memory.search(SHOP, before="d77")
 
 
-async def test_standards_are_those_in_force_with_any_of_the_tags(memory: Store) -> None:
+async def test_standards_are_those_in_force_with_any_of_the_tags(memory: ProjectMemory) -> None:
     """Newest first; without tags all of them."""
     await memory.append(SHOP, "standard", "snake_case", tags=["naming"])
     await memory.append(SHOP, "standard", "cents", tags=["money"])
@@ -302,13 +295,13 @@ async def test_standards_are_those_in_force_with_any_of_the_tags(memory: Store) 
     assert await memory.standards(SHOP, ["x"]) == []
 
 
-async def test_every_standard_comes_along(memory: Store) -> None:
+async def test_every_standard_comes_along(memory: ProjectMemory) -> None:
     """More than one answer of a search may hold."""
     await memory.load(SHOP, [Record(f"s{n}", "standard", "x", ("t",), at_ms=n) for n in range(1, 1103)])
     assert [one.at_ms for one in await memory.standards(SHOP, ["t"])] == list(range(1102, 0, -1))
 
 
-async def test_marks_change_with_what_holds(memory: Store) -> None:
+async def test_marks_change_with_what_holds(memory: ProjectMemory) -> None:
     """When a record of that kind and tag is added or superseded, and never else."""
     nothing = await memory.marks(SHOP, "standard", ["naming", "money"])
     await memory.append(SHOP, "standard", "one", tags=["Naming"])
@@ -329,7 +322,7 @@ async def test_marks_change_with_what_holds(memory: Store) -> None:
     assert await memory.marks(SHOP, "standard", []) == {}
 
 
-async def fill(memory: Store) -> None:
+async def fill(memory: ProjectMemory) -> None:
     """Append records of every kind, with everything that one may have."""
     await memory.append(SHOP, "decision", "tabs", tags=["style"], by="ana", data={"why": ["habit"]})
     await memory.append(SHOP, "decision", "spaces", tags=["style"], by="bo", supersedes="d1", session_id="run-1")
@@ -379,7 +372,7 @@ async def test_a_process_that_is_killed_and_does_it_again_appends_each_once(
     assert sorted(record.text for record in await exported(memory)) == sorted(f"run {n}" for n in range(count))
 
 
-async def test_what_is_exported_loads_as_it_was(memory: Store, valkey_or_redis: Redis) -> None:
+async def test_what_is_exported_loads_as_it_was(memory: ProjectMemory, valkey_or_redis: Redis) -> None:
     """Ids, times, order, links and all; and is found, counted on and marked as before."""
     await fill(memory)
     await memory.redact("bo")
@@ -396,7 +389,7 @@ async def test_what_is_exported_loads_as_it_was(memory: Store, valkey_or_redis: 
     assert await memory.count_by("ana") == 2
 
 
-async def test_loading_again_changes_nothing(memory: Store) -> None:
+async def test_loading_again_changes_nothing(memory: ProjectMemory) -> None:
     """Also when it ended in the middle the first time."""
     await fill(memory)
     records = await exported(memory)
@@ -407,7 +400,7 @@ async def test_loading_again_changes_nothing(memory: Store) -> None:
     assert await exported(memory, "copy") == records
 
 
-async def test_what_does_not_fit_is_refused_and_the_rest_is_loaded(memory: Store) -> None:
+async def test_what_does_not_fit_is_refused_and_the_rest_is_loaded(memory: ProjectMemory) -> None:
     """Each with its reason."""
     await memory.append(SHOP, "decision", "here before", by="ana")
     await memory.append(SHOP, "decision", "of somebody forgotten", by="bo")
@@ -448,7 +441,7 @@ async def test_what_does_not_fit_is_refused_and_the_rest_is_loaded(memory: Store
     assert (await memory.append(SHOP, "history", "counts on")).record_id == "h8"
 
 
-async def test_a_forgotten_author_is_redacted_everywhere(memory: Store) -> None:
+async def test_a_forgotten_author_is_redacted_everywhere(memory: ProjectMemory) -> None:
     """Nothing tells who it was or what they said; the record stays, and so does what it is linked to."""
     for project in (SHOP, "other"):
         await memory.append(project, "decision", "zebra rules", tags=["style"], by="ana", data={"zebra": 1})
@@ -470,7 +463,7 @@ async def test_a_forgotten_author_is_redacted_everywhere(memory: Store) -> None:
     assert (await memory.redact("ana"), await memory.count_by("ana"), await memory.count_by("bo")) == (0, 0, 1)
 
 
-async def test_a_repeated_token_brings_no_redacted_text_back(memory: Store) -> None:
+async def test_a_repeated_token_brings_no_redacted_text_back(memory: ProjectMemory) -> None:
     """The record of that time is the redacted one."""
     await memory.append(SHOP, "decision", "zebra", by="ana", token="t")
     await memory.redact("ana")
@@ -478,14 +471,14 @@ async def test_a_repeated_token_brings_no_redacted_text_back(memory: Store) -> N
     assert await memory.search(SHOP, text="zebra") == []
 
 
-async def test_a_name_of_any_letters_is_forgotten(memory: Store) -> None:
+async def test_a_name_of_any_letters_is_forgotten(memory: ProjectMemory) -> None:
     """Up to the longest that there may be."""
     for name in ("日" * 256, "a}:{b", "ana"):
         await memory.append(SHOP, "decision", "x", by=name)
         assert await memory.redact(name) == 1
 
 
-async def test_projects_are_listed_by_their_newest_record(memory: Store) -> None:
+async def test_projects_are_listed_by_their_newest_record(memory: ProjectMemory) -> None:
     """With how much is in each; one that nothing came of is none."""
     await memory.load("old", [Record("d4", "decision", "x", at_ms=1000), Record("h2", "history", "x", at_ms=2000)])
     await memory.append("new", "standard", "x")
@@ -524,7 +517,7 @@ async def test_projects_are_listed_by_their_newest_record(memory: Store) -> None
         ({"project_id": "a b"}, "project id 'a b' must be"),
     ],
 )
-async def test_what_cannot_be_kept_is_refused(memory: Store, wrong: dict[str, object], message: str) -> None:
+async def test_what_cannot_be_kept_is_refused(memory: ProjectMemory, wrong: dict[str, object], message: str) -> None:
     """The message names the field and the cure."""
     given = {"project_id": SHOP, "kind": "decision", "text": "fine", **wrong}
     with pytest.raises(InvalidInput, match=message):
@@ -532,7 +525,7 @@ async def test_what_cannot_be_kept_is_refused(memory: Store, wrong: dict[str, ob
     assert await memory.search(SHOP) == []
 
 
-async def test_the_largest_record_is_kept(memory: Store) -> None:
+async def test_the_largest_record_is_kept(memory: ProjectMemory) -> None:
     """Eight thousand words of a letter each, twenty tags, 64 KiB of data."""
     text = "".join(chr(0x4E00 + number) for number in range(MAX_TEXT))
     data = {"x": "y" * (MAX_DATA_BYTES - 8)}
@@ -553,7 +546,9 @@ async def test_the_largest_record_is_kept(memory: Store) -> None:
         ({"text": " ".join(f"w{n}" for n in range(65))}, "text has 65 different words, at most 64"),
     ],
 )
-async def test_what_cannot_be_looked_for_is_refused(memory: Store, wrong: dict[str, object], message: str) -> None:
+async def test_what_cannot_be_looked_for_is_refused(
+    memory: ProjectMemory, wrong: dict[str, object], message: str
+) -> None:
     """The message names the field and the cure."""
     with pytest.raises(InvalidInput, match=message):
         await memory.search(SHOP, **wrong)  # type: ignore[arg-type] # wrong on purpose
@@ -601,7 +596,7 @@ async def test_a_record_of_the_future_pushes_none_there(valkey_or_redis: Redis) 
     assert (await memory.append(SHOP, "decision", "y")).at_ms < 4_000_000_000_000
 
 
-async def test_a_record_comes_behind_what_it_supersedes(memory: Store) -> None:
+async def test_a_record_comes_behind_what_it_supersedes(memory: ProjectMemory) -> None:
     """Also behind one of the future; what is appended next is of the present again, and all of it can be loaded."""
     await memory.load(SHOP, [Record("d1", "decision", "x", at_ms=4_000_000_000_000)])
     assert (await memory.append(SHOP, "decision", "y", supersedes="d1")).at_ms == 4_000_000_000_000
@@ -611,7 +606,7 @@ async def test_a_record_comes_behind_what_it_supersedes(memory: Store) -> None:
     assert (await memory.load("copy", records)).added == 3
 
 
-async def test_thousands_of_the_same_moment_keep_their_order(memory: Store) -> None:
+async def test_thousands_of_the_same_moment_keep_their_order(memory: ProjectMemory) -> None:
     """More than a millisecond has places for."""
     records = [Record(f"h{n}", "history", "x", at_ms=5000) for n in range(1, 2201)]
     report = await memory.load(SHOP, records)

@@ -1,4 +1,4 @@
-"""The contract of waiting rows, for the store on real servers and for the fake that stands for it."""
+"""The contract of waiting rows."""
 
 import time
 
@@ -8,7 +8,6 @@ from redis.asyncio import Redis
 from contracts.errors import InvalidInput
 from contracts.identifiers import user_token
 from memory.queues.claims import Closing, Outcome
-from memory.queues.fake import FakeQueue
 from memory.queues.queue import PersonalQueue
 from tests.integration.waiting import (
     BLINK_MS,
@@ -17,7 +16,6 @@ from tests.integration.waiting import (
     NOW,
     OWNER,
     TABLE,
-    Queue,
     after_a_crash,
     claimed,
     closing_all,
@@ -28,17 +26,13 @@ from tests.integration.waiting import (
 from tests.servers import PATIENCE_S
 
 
-@pytest.fixture(params=["store", "fake"])
-def queue(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Queue:
-    """Return each kind of queue."""
-    return (
-        PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
-        if request.param == "store"
-        else FakeQueue("facts")
-    )
+@pytest.fixture
+def queue(valkey_or_redis: Redis) -> PersonalQueue:
+    """Return a queue on a server."""
+    return PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
 
 
-async def test_rows_are_claimed_in_the_order_in_which_they_came(queue: Queue) -> None:
+async def test_rows_are_claimed_in_the_order_in_which_they_came(queue: PersonalQueue) -> None:
     """Over several appends, whatever their ids."""
     assert await queue.append(OWNER, [("z", b"1"), ("m", b"2")]) == 2
     assert await queue.append(OWNER, [("a", b"3")]) == 1
@@ -50,7 +44,7 @@ async def test_rows_are_claimed_in_the_order_in_which_they_came(queue: Queue) ->
     ]
 
 
-async def test_a_row_keeps_the_trace_it_came_in_until_it_is_closed(queue: Queue) -> None:
+async def test_a_row_keeps_the_trace_it_came_in_until_it_is_closed(queue: PersonalQueue) -> None:
     """Over claims that end without a word; one that came in none has none."""
     await queue.append(OWNER, [("a", b"1"), ("b", b"2")], trace="00-x-y-01 vendor=1")
     await queue.append(OWNER, [("c", b"3")])
@@ -60,7 +54,7 @@ async def test_a_row_keeps_the_trace_it_came_in_until_it_is_closed(queue: Queue)
         await queue.release(claim)
 
 
-async def test_a_claim_takes_no_more_than_it_asks_for(queue: Queue) -> None:
+async def test_a_claim_takes_no_more_than_it_asks_for(queue: PersonalQueue) -> None:
     """The rest comes with the next one."""
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue, limit=2)
@@ -71,7 +65,7 @@ async def test_a_claim_takes_no_more_than_it_asks_for(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["done", "failed", "rejected", "conflict"])
-async def test_a_row_that_comes_again_is_known_even_when_it_is_closed(queue: Queue, outcome: Outcome) -> None:
+async def test_a_row_that_comes_again_is_known_even_when_it_is_closed(queue: PersonalQueue, outcome: Outcome) -> None:
     """A redelivery adds nothing and reopens nothing."""
     await queue.append(OWNER, TABLE)
     assert await queue.append(OWNER, [*TABLE, ("d", b"4")]) == 1
@@ -83,13 +77,13 @@ async def test_a_row_that_comes_again_is_known_even_when_it_is_closed(queue: Que
     assert await queue.claim(OWNER, holder="w1", limit=1, lease_ms=LEASE_MS, now_ms=LATER) is None
 
 
-async def test_an_id_twice_in_one_append_is_one_row(queue: Queue) -> None:
+async def test_an_id_twice_in_one_append_is_one_row(queue: PersonalQueue) -> None:
     """Its first body and place count."""
     assert await queue.append(OWNER, [("a", b"first"), ("b", b"other"), ("a", b"second")]) == 2
     assert [row.body for row in (await claimed(queue)).rows] == [b"first", b"other"]
 
 
-async def test_nobody_else_claims_what_is_claimed(queue: Queue) -> None:
+async def test_nobody_else_claims_what_is_claimed(queue: PersonalQueue) -> None:
     """Neither another nor the same holder, nor rows that came since."""
     await queue.append(OWNER, TABLE)
     await claimed(queue, limit=1)
@@ -98,7 +92,7 @@ async def test_nobody_else_claims_what_is_claimed(queue: Queue) -> None:
         assert await queue.claim(OWNER, holder=holder, limit=9, lease_ms=LEASE_MS, now_ms=LATER) is None
 
 
-async def test_owners_do_not_wait_for_one_another(queue: Queue) -> None:
+async def test_owners_do_not_wait_for_one_another(queue: PersonalQueue) -> None:
     """A claim is of one owner's rows."""
     await queue.append("ada", [("a", b"1")])
     await queue.append("bob", [("a", b"2")])
@@ -106,7 +100,7 @@ async def test_owners_do_not_wait_for_one_another(queue: Queue) -> None:
     assert [row.body for row in (await claimed(queue, "bob")).rows] == [b"2"]
 
 
-async def test_what_is_given_back_is_there_for_the_next_as_if_untouched(queue: Queue) -> None:
+async def test_what_is_given_back_is_there_for_the_next_as_if_untouched(queue: PersonalQueue) -> None:
     """It counts neither as an attempt nor as a crash."""
     await queue.append(OWNER, TABLE)
     first = await claimed(queue)
@@ -117,7 +111,7 @@ async def test_what_is_given_back_is_there_for_the_next_as_if_untouched(queue: Q
     assert {row.crashes for row in second.rows} == {0}
 
 
-async def test_who_lost_the_lease_can_say_nothing_more(queue: Queue) -> None:
+async def test_who_lost_the_lease_can_say_nothing_more(queue: PersonalQueue) -> None:
     """Neither close, nor note, nor renew, nor give back what is another's by now."""
     await queue.append(OWNER, TABLE)
     lost = await claimed(queue, lease_ms=BLINK_MS)
@@ -130,7 +124,7 @@ async def test_who_lost_the_lease_can_say_nothing_more(queue: Queue) -> None:
     assert set((await states(queue)).values()) == {"waiting"}
 
 
-async def test_a_lease_that_ran_out_closes_nothing_even_when_nobody_took_it(queue: Queue) -> None:
+async def test_a_lease_that_ran_out_closes_nothing_even_when_nobody_took_it(queue: PersonalQueue) -> None:
     """Time alone ends it."""
     await queue.append(OWNER, [("a", b"1")])
     lost = await claimed(queue, lease_ms=BLINK_MS)
@@ -142,7 +136,7 @@ async def test_a_lease_that_ran_out_closes_nothing_even_when_nobody_took_it(queu
     assert not await queue.close(lost, closing_all(lost))
 
 
-async def test_a_claim_lasts_as_long_as_it_was_last_renewed_for(queue: Queue) -> None:
+async def test_a_claim_lasts_as_long_as_it_was_last_renewed_for(queue: PersonalQueue) -> None:
     """Not as long as it was first taken for."""
     await queue.append(OWNER, [("a", b"1")])
     claim = await claimed(queue, lease_ms=LEASE_MS // 2)
@@ -151,7 +145,7 @@ async def test_a_claim_lasts_as_long_as_it_was_last_renewed_for(queue: Queue) ->
     await after_a_crash(queue)
 
 
-async def test_closing_again_changes_nothing(queue: Queue) -> None:
+async def test_closing_again_changes_nothing(queue: PersonalQueue) -> None:
     """As when the first answer was lost; a retry is one attempt however often it is said."""
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
@@ -163,7 +157,7 @@ async def test_closing_again_changes_nothing(queue: Queue) -> None:
     assert (await states(queue))["a"] == "done"
 
 
-async def test_a_row_to_be_tried_again_stays_first_and_holds_the_others(queue: Queue) -> None:
+async def test_a_row_to_be_tried_again_stays_first_and_holds_the_others(queue: PersonalQueue) -> None:
     """A later one must not overtake; it comes when its time has come, with one attempt more."""
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
@@ -175,7 +169,7 @@ async def test_a_row_to_be_tried_again_stays_first_and_holds_the_others(queue: Q
     assert again.rows[0].attempts == 1
 
 
-async def test_a_claim_ends_before_a_row_that_is_not_due(queue: Queue) -> None:
+async def test_a_claim_ends_before_a_row_that_is_not_due(queue: PersonalQueue) -> None:
     """What stands before it is taken."""
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
@@ -184,7 +178,7 @@ async def test_a_claim_ends_before_a_row_that_is_not_due(queue: Queue) -> None:
     assert ids(await claimed(queue)) == ["a"]
 
 
-async def test_a_poisoned_row_is_set_aside_and_the_next_goes_on(queue: Queue) -> None:
+async def test_a_poisoned_row_is_set_aside_and_the_next_goes_on(queue: PersonalQueue) -> None:
     """Once its attempts are used up."""
     await queue.append(OWNER, TABLE)
     for attempt in range(3):
@@ -198,7 +192,7 @@ async def test_a_poisoned_row_is_set_aside_and_the_next_goes_on(queue: Queue) ->
     assert (known.row_id, known.state, known.reason, known.attempts) == ("a", "failed", "cannot be read", 2)
 
 
-async def test_rows_whose_claim_ended_without_a_word_come_alone(queue: Queue) -> None:
+async def test_rows_whose_claim_ended_without_a_word_come_alone(queue: PersonalQueue) -> None:
     """One of them may have killed the worker; a crash beside others is held against nobody."""
     await queue.append(OWNER, TABLE)
     await claimed(queue, lease_ms=BLINK_MS)
@@ -213,7 +207,7 @@ async def test_rows_whose_claim_ended_without_a_word_come_alone(queue: Queue) ->
     assert [(row.row_id, row.attempts, row.crashes) for row in culprit.rows] == [("b", 1, 2)]
 
 
-async def test_who_said_a_word_before_the_crash_is_no_suspect(queue: Queue) -> None:
+async def test_who_said_a_word_before_the_crash_is_no_suspect(queue: PersonalQueue) -> None:
     """A closed row is done, a row to be tried again has had its attempt counted."""
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
@@ -223,7 +217,7 @@ async def test_who_said_a_word_before_the_crash_is_no_suspect(queue: Queue) -> N
     assert [(row.row_id, row.attempts, row.crashes) for row in nxt.rows] == [("b", 1, 0)]
 
 
-async def test_what_needs_a_model_leaves_the_order_until_there_is_one(queue: Queue) -> None:
+async def test_what_needs_a_model_leaves_the_order_until_there_is_one(queue: PersonalQueue) -> None:
     """It overtakes nobody and holds nobody, and comes back to where it was."""
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
@@ -242,7 +236,7 @@ async def test_what_needs_a_model_leaves_the_order_until_there_is_one(queue: Que
     assert ids(await claimed(queue)) == ["a", "c"]
 
 
-async def test_everybody_is_resumed_at_once(queue: Queue) -> None:
+async def test_everybody_is_resumed_at_once(queue: PersonalQueue) -> None:
     """Also who has nothing else to do, and is not offered until then."""
     for owner in ("ada", "bob", "cy"):
         await queue.append(owner, TABLE)
@@ -257,7 +251,7 @@ async def test_everybody_is_resumed_at_once(queue: Queue) -> None:
     assert await queue.pending_total(9) == 9
 
 
-async def test_what_was_worked_out_is_there_for_the_next_attempt(queue: Queue) -> None:
+async def test_what_was_worked_out_is_there_for_the_next_attempt(queue: PersonalQueue) -> None:
     """Until the row is closed for good."""
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
@@ -271,7 +265,7 @@ async def test_what_was_worked_out_is_there_for_the_next_attempt(queue: Queue) -
     assert {row.note for row in await queue.rows(OWNER, 9)} == {None}
 
 
-async def test_who_has_something_to_do_is_offered(queue: Queue) -> None:
+async def test_who_has_something_to_do_is_offered(queue: PersonalQueue) -> None:
     """Longest waiting first; not who is claimed, waits for a time to come, or has nothing left."""
     for owner in ("first", "leased", "later", "finished", "last"):
         await queue.append(owner, [("a", b"1")])
@@ -290,7 +284,7 @@ async def test_who_has_something_to_do_is_offered(queue: Queue) -> None:
     assert "later" in await queue.owners_due(LATER, 9)
 
 
-async def test_who_says_more_while_waiting_keeps_the_place(queue: Queue) -> None:
+async def test_who_says_more_while_waiting_keeps_the_place(queue: PersonalQueue) -> None:
     """Whoever never stops would never be served otherwise."""
     for owner in ("talks", "waits", "talks", "talks"):
         await queue.append(owner, [(str(time.time()), b"1")])
@@ -298,7 +292,7 @@ async def test_who_says_more_while_waiting_keeps_the_place(queue: Queue) -> None
 
 
 @pytest.mark.parametrize("owner", ["ada@example.org", "Zoë 🦊", "{a}:*?[x]", "a" * 3, "b" * 500, "\x00"])
-async def test_an_owner_may_have_any_name(queue: Queue, owner: str) -> None:
+async def test_an_owner_may_have_any_name(queue: PersonalQueue, owner: str) -> None:
     """It is offered as it was given."""
     await queue.append(owner, [("a/b:{c} 🦊", b"1")])
     assert await queue.owners_due(NOW, 9) == [owner]
@@ -308,7 +302,7 @@ async def test_an_owner_may_have_any_name(queue: Queue, owner: str) -> None:
 
 
 @pytest.mark.parametrize("owner", ["", "\ud800"])
-async def test_rows_of_nobody_are_refused(queue: Queue, owner: str) -> None:
+async def test_rows_of_nobody_are_refused(queue: PersonalQueue, owner: str) -> None:
     """Rather than shared by everybody whose id was lost."""
     with pytest.raises(InvalidInput):
         await queue.append(owner, TABLE)
@@ -318,7 +312,7 @@ async def test_rows_of_nobody_are_refused(queue: Queue, owner: str) -> None:
         await queue.forget(owner)
 
 
-async def test_a_row_without_id_is_refused(queue: Queue) -> None:
+async def test_a_row_without_id_is_refused(queue: PersonalQueue) -> None:
     """And nothing of what came with it is added."""
     with pytest.raises(InvalidInput):
         await queue.append(OWNER, [("a", b"1"), ("", b"2")])
@@ -326,13 +320,13 @@ async def test_a_row_without_id_is_refused(queue: Queue) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001])
-async def test_a_claim_of_no_rows_is_refused(queue: Queue, limit: int) -> None:
+async def test_a_claim_of_no_rows_is_refused(queue: PersonalQueue, limit: int) -> None:
     """It would look as if nothing waited."""
     with pytest.raises(InvalidInput):
         await queue.claim(OWNER, holder="w1", limit=limit, lease_ms=LEASE_MS, now_ms=NOW)
 
 
-async def test_people_see_what_waits_and_what_became_of_the_rest(queue: Queue) -> None:
+async def test_people_see_what_waits_and_what_became_of_the_rest(queue: PersonalQueue) -> None:
     """With reason, plan and times, newest closed first, and no more rows than they ask for."""
     before = int(time.time() * 1000) - 60_000
     await queue.append(OWNER, TABLE)
@@ -351,7 +345,7 @@ async def test_people_see_what_waits_and_what_became_of_the_rest(queue: Queue) -
     assert counts.closed == {"done": 0, "failed": 0, "rejected": 0, "conflict": 1}
 
 
-async def test_it_is_known_how_much_waits_and_since_when(queue: Queue) -> None:
+async def test_it_is_known_how_much_waits_and_since_when(queue: PersonalQueue) -> None:
     """Claimed rows wait too; of owners past the limit one row is counted."""
     before = int(time.time() * 1000) - 60_000
     assert (await queue.pending_total(9), await queue.oldest(9)) == (0, None)
@@ -365,7 +359,7 @@ async def test_it_is_known_how_much_waits_and_since_when(queue: Queue) -> None:
     assert before < oldest < before + 120_000
 
 
-async def test_who_is_forgotten_can_begin_anew_at_once(queue: Queue) -> None:
+async def test_who_is_forgotten_can_begin_anew_at_once(queue: PersonalQueue) -> None:
     """An old claim holds no more, and nothing tells that there was one."""
     await queue.append(OWNER, TABLE)
     old = await claimed(queue)

@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -13,10 +14,11 @@ from contracts.errors import MemoryUnavailable
 from contracts.identifiers import user_token
 from memory import keys
 from memory.command_batch import Command, Exchange
+from memory.queues import scripts as queue_scripts
 from memory.queues.claims import Closing, closing_arguments
-from memory.queues.fake import FakeQueue
 from memory.queues.queue import Mended, PersonalQueue
-from memory.queues.scripts import CLOSE_ROWS, PARKED
+from memory.queues.scripts import PARKED
+from memory.scripts import read
 from runtime.servers.embedded import ValkeyServer
 from tests.integration.waiting import (
     BLINK_MS,
@@ -25,7 +27,6 @@ from tests.integration.waiting import (
     NOW,
     OWNER,
     TABLE,
-    Queue,
     after_a_crash,
     claimed,
     closing_all,
@@ -39,20 +40,17 @@ from tests.servers import PATIENCE_S
 async def test_a_closed_row_is_known_no_longer_than_it_is_kept(valkey_or_redis: Redis) -> None:
     """Then its id is new again, and it is not counted any more."""
     keep = timedelta(milliseconds=BLINK_MS)
-    for queue in (
-        PersonalQueue(valkey_or_redis, "turns", keep=keep, deadline_s=PATIENCE_S),
-        FakeQueue("turns", keep=keep),
-    ):
-        await queue.append(OWNER, TABLE)
-        claim = await claimed(queue, limit=2)
-        await queue.close(claim, closing_all(claim))
+    queue = PersonalQueue(valkey_or_redis, "turns", keep=keep, deadline_s=PATIENCE_S)
+    await queue.append(OWNER, TABLE)
+    claim = await claimed(queue, limit=2)
+    await queue.close(claim, closing_all(claim))
 
-        async def is_new(queue: Queue = queue) -> bool | None:
-            return True if await queue.append(OWNER, [("a", b"1")]) else None
+    async def is_new(queue: PersonalQueue = queue) -> bool | None:
+        return True if await queue.append(OWNER, [("a", b"1")]) else None
 
-        await until(is_new)
-        assert {"a", "c"} <= (await states(queue)).keys()
-        assert (await queue.counts(OWNER)).closed["done"] <= 1
+    await until(is_new)
+    assert {"a", "c"} <= (await states(queue)).keys()
+    assert (await queue.counts(OWNER)).closed["done"] <= 1
 
 
 async def test_the_two_tables_know_nothing_of_each_other(valkey_or_redis: Redis) -> None:
@@ -301,7 +299,7 @@ async def test_a_script_of_somebody_else_closes_rows_in_the_same_step(valkey_or_
     queue = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
-    script = f"""{CLOSE_ROWS}
+    script = f"""{read(Path(queue_scripts.__file__).parent / "close_rows.lua")}
 if not lease_held(2, 3) then return redis.error_reply('lost') end
 redis.call('SET', KEYS[1], ARGV[1])
 return close_rows(2, 3)

@@ -1,4 +1,4 @@
-"""The contract of sessions, for the cache on real servers and for the fake that stands for it."""
+"""The contract of sessions."""
 
 import time
 from datetime import timedelta
@@ -13,8 +13,6 @@ from tests.integration.sessions import (
     BLINK,
     KEY,
     SESSION,
-    FakeStage,
-    Stage,
     StoreStage,
     until_gone,
     until_over,
@@ -25,17 +23,13 @@ from tests.integration.sessions import (
 MINUTE_MS = 60_000
 
 
-@pytest.fixture(params=["store", "fake"])
-def stage(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Stage:
-    """Return each kind of cache."""
-    return (
-        StoreStage(valkey_or_redis, max_value_bytes=100_000)
-        if request.param == "store"
-        else FakeStage(max_value_bytes=100_000)
-    )
+@pytest.fixture
+def stage(valkey_or_redis: Redis) -> StoreStage:
+    """Return a cache on a server."""
+    return StoreStage(valkey_or_redis, max_value_bytes=100_000)
 
 
-async def test_a_session_is_made_once_and_tells_what_it_is(stage: Stage) -> None:
+async def test_a_session_is_made_once_and_tells_what_it_is(stage: StoreStage) -> None:
     """The second one of an id changes nothing."""
     before = int(time.time() * 1000) - MINUTE_MS
     made = await stage.cache.create(
@@ -60,7 +54,7 @@ async def test_a_session_is_made_once_and_tells_what_it_is(stage: Stage) -> None
 
 
 @pytest.mark.parametrize("value", [0, False, None, "", [], {}, 0.0])
-async def test_a_falsy_value_is_a_value(stage: Stage, value: JsonValue) -> None:
+async def test_a_falsy_value_is_a_value(stage: StoreStage, value: JsonValue) -> None:
     """It is found, as what it is."""
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, value)
@@ -73,14 +67,14 @@ async def test_a_falsy_value_is_a_value(stage: Stage, value: JsonValue) -> None:
     "value",
     ["x", "Zoë 🦊", "half \ud800 pair", 10**30, 1e-300, {"ключ": ["a", {"b": None}]}, ["x" * 9000, "ü" * 3000]],
 )
-async def test_a_value_comes_back_as_it_went(stage: Stage, value: JsonValue) -> None:
+async def test_a_value_comes_back_as_it_went(stage: StoreStage, value: JsonValue) -> None:
     """Large, small and odd."""
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, value)
     assert await values(stage.cache, KEY) == [value]
 
 
-async def test_an_entry_tells_where_it_comes_from(stage: Stage) -> None:
+async def test_an_entry_tells_where_it_comes_from(stage: StoreStage) -> None:
     """Who computed it, how long that took, when, how often it was used, and how large it is."""
     await stage.cache.create(SESSION)
     await stage.cache.set(
@@ -97,7 +91,7 @@ async def test_an_entry_tells_where_it_comes_from(stage: Stage) -> None:
     assert root.created_ms <= entry.created_ms == root.updated_ms
 
 
-async def test_what_is_not_there_is_none(stage: Stage) -> None:
+async def test_what_is_not_there_is_none(stage: StoreStage) -> None:
     """Neither an unknown entry nor an unknown session is an error for a reader."""
     assert await stage.cache.get("nowhere", KEY) is None
     assert await stage.cache.get_many("nowhere", [KEY, "a:b"]) == [None, None]
@@ -107,7 +101,7 @@ async def test_what_is_not_there_is_none(stage: Stage) -> None:
     assert await stage.cache.get_many(SESSION, []) == []
 
 
-async def test_what_was_never_made_takes_nothing(stage: Stage) -> None:
+async def test_what_was_never_made_takes_nothing(stage: StoreStage) -> None:
     """Writing names the cure; removing finds nothing to remove."""
     with pytest.raises(UnknownSession, match="tasklore session list"):
         await stage.cache.set("nowhere", KEY, 1)
@@ -122,7 +116,7 @@ async def test_what_was_never_made_takes_nothing(stage: Stage) -> None:
     assert await stage.cache.sessions() == []
 
 
-async def test_many_are_found_in_the_order_asked_for(stage: Stage) -> None:
+async def test_many_are_found_in_the_order_asked_for(stage: StoreStage) -> None:
     """With None for each that is not there."""
     await stage.cache.create(SESSION)
     await stage.cache.set_many(SESSION, [NewEntry("a:x", 1), NewEntry("b:x", 2)])
@@ -130,7 +124,7 @@ async def test_many_are_found_in_the_order_asked_for(stage: Stage) -> None:
     assert [one and one.value for one in found] == [2, None, 1, None]
 
 
-async def test_every_use_is_counted_unless_its_reader_was_counted_before(stage: Stage) -> None:
+async def test_every_use_is_counted_unless_its_reader_was_counted_before(stage: StoreStage) -> None:
     """Also of an entry of which nothing is known; looking counts nothing."""
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, 0)
@@ -143,7 +137,7 @@ async def test_every_use_is_counted_unless_its_reader_was_counted_before(stage: 
     assert [entry.hits for entry in await stage.cache.entries(SESSION)] == [4]
 
 
-async def test_a_new_value_begins_with_no_uses(stage: Stage) -> None:
+async def test_a_new_value_begins_with_no_uses(stage: StoreStage) -> None:
     """And who used the old one is counted again."""
     await stage.cache.create(SESSION)
     for value in (1, 2):
@@ -159,7 +153,7 @@ async def test_a_new_value_begins_with_no_uses(stage: Stage) -> None:
     assert found.entry.hits == 1
 
 
-async def test_an_entry_outlives_neither_its_own_time_nor_its_sessions(stage: Stage) -> None:
+async def test_an_entry_outlives_neither_its_own_time_nor_its_sessions(stage: StoreStage) -> None:
     """The entry goes, the session stays; then the session goes with what is in it."""
     await stage.cache.create(SESSION)
     await stage.cache.set_many(SESSION, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2, ttl=timedelta(days=9))])
@@ -173,7 +167,7 @@ async def test_an_entry_outlives_neither_its_own_time_nor_its_sessions(stage: St
     assert await stage.cache.get("brief", "b:x") is None
 
 
-async def test_a_session_that_is_over_begins_anew(stage: Stage) -> None:
+async def test_a_session_that_is_over_begins_anew(stage: StoreStage) -> None:
     """Nothing of the first one is in the second."""
     await stage.cache.create(SESSION, ttl=BLINK, dependencies={"b": ("a",)})
     await until_over(stage.cache)
@@ -185,7 +179,7 @@ async def test_a_session_that_is_over_begins_anew(stage: Stage) -> None:
     assert (root.entries, root.dependencies, await stage.cache.entries(SESSION)) == (0, {}, [])
 
 
-async def test_a_running_session_never_expires(stage: Stage) -> None:
+async def test_a_running_session_never_expires(stage: StoreStage) -> None:
     """It begins to age once its pipeline has ended."""
     await stage.cache.create(SESSION, ttl=timedelta(minutes=5))
     await stage.put_state("running")
@@ -201,7 +195,7 @@ async def test_a_running_session_never_expires(stage: Stage) -> None:
     assert root.expires_in_ms is not None
 
 
-async def test_a_key_that_breaks_the_rule_is_refused_everywhere(stage: Stage) -> None:
+async def test_a_key_that_breaks_the_rule_is_refused_everywhere(stage: StoreStage) -> None:
     """Nothing is written, not even what came with it."""
     await stage.cache.create(SESSION)
     for key in ("analysis", "analysis:", ":map", "a b:map", "analysis:map:", "a:b:\n"):
@@ -219,7 +213,7 @@ async def test_a_key_that_breaks_the_rule_is_refused_everywhere(stage: Stage) ->
     assert await stage.cache.entries(SESSION) == []
 
 
-async def test_a_phase_writes_under_its_own_name(stage: Stage) -> None:
+async def test_a_phase_writes_under_its_own_name(stage: StoreStage) -> None:
     """The refusal says which name that is."""
     await stage.cache.create(SESSION)
     with pytest.raises(InvalidInput, match=r"'analysis:map' belongs to phase 'analysis'.*'review:map'"):
@@ -228,7 +222,7 @@ async def test_a_phase_writes_under_its_own_name(stage: Stage) -> None:
     assert await values(stage.cache, KEY) == [1]
 
 
-async def test_a_value_over_the_limit_is_refused(stage: Stage) -> None:
+async def test_a_value_over_the_limit_is_refused(stage: StoreStage) -> None:
     """With its key, its size, the limit and what to do; and nothing that came with it is written."""
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, "x" * 99_998)
@@ -238,14 +232,14 @@ async def test_a_value_over_the_limit_is_refused(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, object(), b"x"])
-async def test_what_is_no_json_is_refused(stage: Stage, value: JsonValue) -> None:
+async def test_what_is_no_json_is_refused(stage: StoreStage, value: JsonValue) -> None:
     """Rather than kept as something else."""
     await stage.cache.create(SESSION)
     with pytest.raises(InvalidInput, match="'analysis:map' is no JSON"):
         await stage.cache.set(SESSION, KEY, value)
 
 
-async def test_a_time_to_live_has_to_be_one(stage: Stage) -> None:
+async def test_a_time_to_live_has_to_be_one(stage: StoreStage) -> None:
     """None at all, and one that nobody can count, are refused."""
     for ttl in (timedelta(0), timedelta(seconds=-1), timedelta(microseconds=1), timedelta.max):
         with pytest.raises(InvalidInput, match="time to live"):
@@ -255,7 +249,7 @@ async def test_a_time_to_live_has_to_be_one(stage: Stage) -> None:
         await stage.cache.set(SESSION, KEY, 1, ttl=timedelta(0))
 
 
-async def test_what_is_there_can_be_left_as_it_is(stage: Stage) -> None:
+async def test_what_is_there_can_be_left_as_it_is(stage: StoreStage) -> None:
     """With its uses; what is past its time to live is not there."""
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, "first")
@@ -270,7 +264,7 @@ async def test_what_is_there_can_be_left_as_it_is(stage: Stage) -> None:
     assert await values(stage.cache, KEY) == ["third"]
 
 
-async def test_a_task_that_was_replaced_writes_nothing(stage: Stage) -> None:
+async def test_a_task_that_was_replaced_writes_nothing(stage: StoreStage) -> None:
     """All or nothing, for each phase of what it writes; without a task nothing is asked."""
     await stage.cache.create(SESSION)
     await stage.put_task("analysis", "t2")
@@ -285,7 +279,7 @@ async def test_a_task_that_was_replaced_writes_nothing(stage: Stage) -> None:
     assert await values(stage.cache, KEY) == [4]
 
 
-async def test_a_task_is_asked_for_by_the_phase_it_runs_as(stage: Stage) -> None:
+async def test_a_task_is_asked_for_by_the_phase_it_runs_as(stage: StoreStage) -> None:
     """Whichever phases the entries are of."""
     await stage.cache.create(SESSION)
     await stage.put_task("analysis", "t2")
@@ -302,7 +296,7 @@ async def test_a_task_is_asked_for_by_the_phase_it_runs_as(stage: Stage) -> None
         await stage.cache.set_many(SESSION, entries, task_id="t1", phase="never")
 
 
-async def test_in_a_pipeline_only_a_task_that_was_begun_writes(stage: Stage) -> None:
+async def test_in_a_pipeline_only_a_task_that_was_begun_writes(stage: StoreStage) -> None:
     """A phase that nobody began has no task; without a pipeline any task writes."""
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, 1, task_id="t1")
@@ -311,7 +305,7 @@ async def test_in_a_pipeline_only_a_task_that_was_begun_writes(stage: Stage) -> 
         await stage.cache.set(SESSION, KEY, 2, task_id="t1")
 
 
-async def test_a_corrected_phase_is_hidden_everywhere(stage: Stage) -> None:
+async def test_a_corrected_phase_is_hidden_everywhere(stage: StoreStage) -> None:
     """Who asks for its entries gets those of the phase that corrects it, which may be corrected in turn."""
     await stage.cache.create(SESSION)
     first = [NewEntry("pass_1:results", 1), NewEntry("pass_1:files:a", 1), NewEntry("other:results", 0)]
@@ -337,7 +331,7 @@ async def test_a_corrected_phase_is_hidden_everywhere(stage: Stage) -> None:
     assert await values(stage.cache, *wanted) == ["-", 3, "-", 0]
 
 
-async def test_deleting_and_clearing_remove_only_what_is_meant(stage: Stage) -> None:
+async def test_deleting_and_clearing_remove_only_what_is_meant(stage: StoreStage) -> None:
     """Of one session; a second time there is nothing left."""
     for name in (SESSION, "s2"):
         await stage.cache.create(name)
@@ -350,7 +344,7 @@ async def test_deleting_and_clearing_remove_only_what_is_meant(stage: Stage) -> 
     assert await values(stage.cache, "a:x", "a:x:y", "b:x", session_id="s2") == [1, 2, 3]
 
 
-async def test_a_phase_is_invalidated_as_a_whole_and_alone(stage: Stage) -> None:
+async def test_a_phase_is_invalidated_as_a_whole_and_alone(stage: StoreStage) -> None:
     """Not the phase whose name it begins."""
     await stage.cache.create(SESSION)
     names = ["a:x", "a:x:1", "a:y", "ab:x", "b:x", "c:a"]
@@ -360,7 +354,7 @@ async def test_a_phase_is_invalidated_as_a_whole_and_alone(stage: Stage) -> None
     assert [entry.key for entry in await stage.cache.entries(SESSION)] == ["ab:x", "b:x"]
 
 
-async def test_a_task_of_an_invalidated_phase_writes_nothing_any_more(stage: Stage) -> None:
+async def test_a_task_of_an_invalidated_phase_writes_nothing_any_more(stage: StoreStage) -> None:
     """What it would write rests on what was taken out; where no task was begun nobody is kept from writing."""
     await stage.cache.create(SESSION)
     await stage.put_task("analysis", "t1")
@@ -373,7 +367,7 @@ async def test_a_task_of_an_invalidated_phase_writes_nothing_any_more(stage: Sta
     await stage.cache.set(SESSION, "never:x", 1, task_id="t3")
 
 
-async def test_invalidating_downstream_follows_what_was_declared(stage: Stage) -> None:
+async def test_invalidating_downstream_follows_what_was_declared(stage: StoreStage) -> None:
     """Over entries and phases that wrote nothing, in whatever order they ran."""
     direct = {"b": ("a",), "c": ("b",), "d": ("c", "x"), "e": ("x",), "f": ("d",)}
     await stage.cache.create(SESSION, dependencies=direct)
@@ -382,7 +376,7 @@ async def test_invalidating_downstream_follows_what_was_declared(stage: Stage) -
     assert await values(stage.cache, "a:r", "x:r", "e:r") == [1, 1, 1]
 
 
-async def test_without_declared_dependencies_what_is_younger_depends(stage: Stage) -> None:
+async def test_without_declared_dependencies_what_is_younger_depends(stage: StoreStage) -> None:
     """By each phase's first entry; who has none has nothing that depends on it."""
     await stage.cache.create(SESSION)
     await stage.cache.set_many(SESSION, [NewEntry(name, 1) for name in ("a:1", "b:1", "c:1", "a:2")])
@@ -391,7 +385,7 @@ async def test_without_declared_dependencies_what_is_younger_depends(stage: Stag
     assert await stage.cache.invalidate_downstream(SESSION, "a") == ("b:1",)
 
 
-async def test_entries_are_listed_in_the_order_in_which_they_were_written(stage: Stage) -> None:
+async def test_entries_are_listed_in_the_order_in_which_they_were_written(stage: StoreStage) -> None:
     """A new value is a new entry."""
     await stage.cache.create(SESSION)
     names = [f"a:x:{number}" for number in range(30)]
@@ -404,13 +398,13 @@ async def test_entries_are_listed_in_the_order_in_which_they_were_written(stage:
     assert max(entry.stored_bytes for entry in listed[:-1]) < 500
 
 
-async def test_a_session_without_entries_has_saved_nothing(stage: Stage) -> None:
+async def test_a_session_without_entries_has_saved_nothing(stage: StoreStage) -> None:
     """Every number is 0, also the average age."""
     await stage.cache.create(SESSION)
     assert await stage.cache.stats(SESSION) == SessionStats()
 
 
-async def test_what_is_saved_is_the_time_of_each_use(stage: Stage) -> None:
+async def test_what_is_saved_is_the_time_of_each_use(stage: StoreStage) -> None:
     """And it is told what was not worth keeping, and what should have been kept."""
     await stage.cache.create(SESSION)
     times = {"a:slow": 120_000, "a:unused": 50_000, "b:quick": 999, "c:enough": 1_000}
@@ -428,7 +422,7 @@ async def test_what_is_saved_is_the_time_of_each_use(stage: Stage) -> None:
     assert (stats.not_worth_caching, stats.uncached_phases) == (("b:quick",), ("d", "f"))
 
 
-async def test_cleaning_up_removes_what_is_over(stage: Stage) -> None:
+async def test_cleaning_up_removes_what_is_over(stage: StoreStage) -> None:
     """It was not shown before; this is no update of the session."""
     await stage.cache.create(SESSION)
     await stage.cache.set_many(SESSION, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2)])
@@ -443,7 +437,7 @@ async def test_cleaning_up_removes_what_is_over(stage: Stage) -> None:
     assert (after.entries, after.updated_ms) == (1, before.updated_ms)
 
 
-async def test_sessions_are_listed_newest_first_page_by_page(stage: Stage) -> None:
+async def test_sessions_are_listed_newest_first_page_by_page(stage: StoreStage) -> None:
     """Each once, by its last update, also of one state only."""
     names = [f"s{number}" for number in range(25)]
     for name in names:
@@ -471,7 +465,7 @@ async def test_sessions_are_listed_newest_first_page_by_page(stage: Stage) -> No
     assert {root.session_id for root in failed + rest} == set(names[:3])
 
 
-async def test_sweeping_forgets_what_is_gone_and_never_a_running_session(stage: Stage) -> None:
+async def test_sweeping_forgets_what_is_gone_and_never_a_running_session(stage: StoreStage) -> None:
     """Expired entries of others go, too."""
     for name in ("brief", "running", "open"):
         await stage.cache.create(name, ttl=BLINK if name == "brief" else timedelta(hours=1))
@@ -487,7 +481,7 @@ async def test_sweeping_forgets_what_is_gone_and_never_a_running_session(stage: 
     assert left == {"running": 2, "open": 1}
 
 
-async def test_a_session_is_dropped_with_everything_in_it(stage: Stage) -> None:
+async def test_a_session_is_dropped_with_everything_in_it(stage: StoreStage) -> None:
     """Not one that runs, unless somebody insists."""
     await stage.cache.create(SESSION, user_id="ada")
     await stage.cache.set(SESSION, KEY, 1)
@@ -506,7 +500,7 @@ async def test_a_session_is_dropped_with_everything_in_it(stage: Stage) -> None:
     assert await stage.cache.get(SESSION, KEY) is None
 
 
-async def test_two_sessions_never_see_each_others_entries(stage: Stage) -> None:
+async def test_two_sessions_never_see_each_others_entries(stage: StoreStage) -> None:
     """Nor what the other hides or counts."""
     for name, value in ((SESSION, 1), ("s2", 2)):
         await stage.cache.create(name)

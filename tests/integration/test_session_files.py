@@ -1,4 +1,4 @@
-"""Sessions as files, for the cache on real servers and for the fake that stands for it."""
+"""Sessions as files."""
 
 import json
 from datetime import timedelta
@@ -10,15 +10,15 @@ from redis.asyncio import Redis
 from contracts.errors import InvalidInput
 from memory.sessions.files import spell_time
 from memory.sessions.session import NewEntry
-from tests.integration.sessions import KEY, SESSION, FakeStage, Stage, StoreStage, values
+from tests.integration.sessions import KEY, SESSION, StoreStage, values
 
 DAY_MS = 86_400_000
 
 
-@pytest.fixture(params=["store", "fake"])
-def stage(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Stage:
-    """Return each kind of cache."""
-    return StoreStage(valkey_or_redis) if request.param == "store" else FakeStage()
+@pytest.fixture
+def stage(valkey_or_redis: Redis) -> StoreStage:
+    """Return a cache on a server."""
+    return StoreStage(valkey_or_redis)
 
 
 def file_of(**changes: Any) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def file_of(**changes: Any) -> dict[str, Any]:
     return {**document, **changes}
 
 
-async def test_a_file_of_another_program_is_a_session_and_comes_out_the_same(stage: Stage) -> None:
+async def test_a_file_of_another_program_is_a_session_and_comes_out_the_same(stage: StoreStage) -> None:
     """Without metadata, of an unknown domain, years after it was written: its time to live starts when it is loaded."""
     report = await stage.cache.load(file_of())
     assert (report.session_id, report.loaded, report.expired, report.refused) == ("a1b2c3d4", 2, (), {})
@@ -68,7 +68,7 @@ async def test_a_file_of_another_program_is_a_session_and_comes_out_the_same(sta
     assert [root.session_id for root in await stage.cache.sessions()] == ["a1b2c3d4"]
 
 
-async def test_ours_goes_round_by_way_of_text(stage: Stage) -> None:
+async def test_ours_goes_round_by_way_of_text(stage: StoreStage) -> None:
     """Under another id, with its uses, times and own times to live; what was counted goes on from there."""
     await stage.cache.create(SESSION, domain="seo", ttl=timedelta(minutes=5))
     large = {"rows": ["Zoë"] * 3_000}
@@ -99,7 +99,7 @@ async def test_ours_goes_round_by_way_of_text(stage: Stage) -> None:
     assert [entry.key for entry in await stage.cache.entries("copy")] == ["a:x", "b:x", "b:x:c:d", "c:x"]
 
 
-async def test_the_order_of_a_file_is_that_of_its_times(stage: Stage) -> None:
+async def test_the_order_of_a_file_is_that_of_its_times(stage: StoreStage) -> None:
     """So that what is younger is known to be."""
     cache = file_of()["cache"]
     turned = dict(reversed(cache.items()))
@@ -108,7 +108,7 @@ async def test_the_order_of_a_file_is_that_of_its_times(stage: Stage) -> None:
     assert removed == ("implementation_pass_1:results",)
 
 
-async def test_entries_past_their_own_time_to_live_stay_behind(stage: Stage) -> None:
+async def test_entries_past_their_own_time_to_live_stay_behind(stage: StoreStage) -> None:
     """It counts from when they were made; the report names them."""
     root = await _made(stage)
     made = [spell_time(root - DAY_MS), spell_time(root)]
@@ -121,7 +121,7 @@ async def test_entries_past_their_own_time_to_live_stay_behind(stage: Stage) -> 
     assert await values(stage.cache, "a:old", "a:new", session_id="a1b2c3d4") == ["-", 1]
 
 
-async def _made(stage: Stage) -> int:
+async def _made(stage: StoreStage) -> int:
     """Return the time of the cache's clock, ms since 1970."""
     await stage.cache.create(SESSION)
     root = await stage.cache.root(SESSION)
@@ -145,7 +145,7 @@ async def _made(stage: Stage) -> int:
     ],
 )
 async def test_an_entry_that_breaks_a_rule_stays_behind_with_a_reason(
-    stage: Stage, key: str, change: dict[str, Any], why: str
+    stage: StoreStage, key: str, change: dict[str, Any], why: str
 ) -> None:
     """The others are loaded."""
     sound = {"key": key, "value": 1, "created_at": "2025-11-19T10:00:00Z", "created_by_phase": "a"}
@@ -170,14 +170,14 @@ async def test_an_entry_that_breaks_a_rule_stays_behind_with_a_reason(
         {"ttl_ms": 10**18},
     ],
 )
-async def test_what_is_no_session_is_refused_as_a_whole(stage: Stage, change: dict[str, Any]) -> None:
+async def test_what_is_no_session_is_refused_as_a_whole(stage: StoreStage, change: dict[str, Any]) -> None:
     """And leaves nothing behind."""
     with pytest.raises(InvalidInput):
         await stage.cache.load(file_of(**change))
     assert await stage.cache.sessions() == []
 
 
-async def test_loading_never_mixes_two_sessions(stage: Stage) -> None:
+async def test_loading_never_mixes_two_sessions(stage: StoreStage) -> None:
     """One of that id has to go first; without its entries a session is loaded, too."""
     await stage.cache.create("a1b2c3d4")
     await stage.cache.set("a1b2c3d4", KEY, "mine")

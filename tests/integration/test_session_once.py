@@ -10,13 +10,12 @@ from redis.asyncio import Redis
 
 from contracts.errors import EntryTooLarge, InvalidInput, MemoryUnavailable, PhaseReplaced, UnknownSession
 from memory import keys
-from memory.long_term.fake_single_flight import FakeSingleFlight
 from memory.long_term.single_flight import SingleFlight
-from memory.sessions.fake import FakeSessions
 from memory.sessions.once import Computed, get_or_compute
 from memory.sessions.session import Found, NewEntry, SessionCache
 from tests.integration.flights import LONG_S, ROOT
 from tests.integration.sessions import BLINK, KEY, SESSION, until_gone
+from workers.testing.sessions import FakeSessions, FakeSingleFlight
 
 FLIGHT = keys.session_flight(SESSION, KEY)
 

@@ -9,10 +9,10 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.long_term.entries import Remembered
-from memory.long_term.fake_single_flight import FakeSingleFlight
 from memory.long_term.single_flight import Joined, Leader, SingleFlight
 from tests.fakes.stores import FakeLongTermMemory
 from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited
+from workers.testing.sessions import FakeSingleFlight
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ CHILD = """
 import asyncio, sys
 from redis.asyncio import Redis
 from memory.long_term.entries import Remembered
-from memory.long_term.fake_single_flight import FakeSingleFlight
+from workers.testing.sessions import FakeSingleFlight
 from tests.fakes.stores import FakeLongTermMemory
 from memory.long_term.store import LongTermMemory
 from memory.long_term.single_flight import Joined, SingleFlight

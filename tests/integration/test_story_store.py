@@ -20,12 +20,12 @@ from contracts.analysis.stories import (
 )
 from contracts.errors import InvalidInput, MemoryUnavailable, UnknownStory
 from memory import keys
-from memory.stories.fake import FakeSharedAnswers
 from memory.stories.store import StoryStore
 from memory.stories.view import CHANGING, PastScene, StandingStory, standing
 from tests.integration.stories import BASE, MARA, PAIR, STORY, Shelf, document_of, fake_shelf, shelf_on
 from tests.servers import PATIENCE_S
 from workers.context.story import TaskStory
+from workers.testing.stories import FakeSharedAnswers
 
 FIRE = StoryMemory(id="MEM-2-spark", character=MARA, summary="A spark", response=2)
 OPENED = StoryThread(id="THREAD-002", title="The stranger's trunk", opened=2)

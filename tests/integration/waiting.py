@@ -5,10 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from memory.queues.claims import Claim, Closing, Outcome
-from memory.queues.fake import FakeQueue
 from memory.queues.queue import PersonalQueue
 
-Queue = PersonalQueue | FakeQueue
 T = TypeVar("T")
 
 LEASE_MS = 60_000
@@ -22,7 +20,7 @@ TABLE = [("a", b"1"), ("b", b"2"), ("c", b"3")]
 
 
 async def claimed(
-    queue: Queue, owner: str = OWNER, limit: int = 32, now_ms: int = NOW, lease_ms: int = LEASE_MS
+    queue: PersonalQueue, owner: str = OWNER, limit: int = 32, now_ms: int = NOW, lease_ms: int = LEASE_MS
 ) -> Claim:
     """Return a claim that there must be."""
     claim = await queue.claim(owner, holder="w1", limit=limit, lease_ms=lease_ms, now_ms=now_ms)
@@ -40,7 +38,7 @@ async def until(attempt: Callable[[], Awaitable[T | None]]) -> T:
             await asyncio.sleep(0)
 
 
-async def after_a_crash(queue: Queue, limit: int = 32) -> Claim:
+async def after_a_crash(queue: PersonalQueue, limit: int = 32) -> Claim:
     """Return the claim of whoever comes once another's is over without a word."""
     return await until(lambda: queue.claim(OWNER, holder="w2", limit=limit, lease_ms=LEASE_MS, now_ms=NOW))
 
@@ -55,6 +53,6 @@ def closing_all(claim: Claim, state: Outcome = "done") -> list[Closing]:
     return [Closing(row_id, state) for row_id in ids(claim)]
 
 
-async def states(queue: Queue, owner: str = OWNER) -> dict[str, str]:
+async def states(queue: PersonalQueue, owner: str = OWNER) -> dict[str, str]:
     """Return the state of every row of *owner*."""
     return {row.row_id: row.state for row in await queue.rows(owner, 100)}

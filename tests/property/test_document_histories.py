@@ -13,11 +13,11 @@ from redis.asyncio import Redis
 from contracts.errors import UndoRefused
 from memory.documents.differences import differences
 from memory.documents.edits import apply_changes, dump_changes
-from memory.documents.storage.fake import FakeDocumentStore
 from memory.documents.storage.history import json_bytes
 from memory.documents.storage.store import DocumentStore
 from tests.integration.documents import FOOD, KINDS, NOW, USER
 from tests.random_plans import back_and_forth, contents, grow
+from workers.testing.documents import FakeDocumentStore
 
 
 @settings(max_examples=30, deadline=None)

@@ -2,20 +2,19 @@
 
 from random import Random
 
-import pytest
 from redis.asyncio import Redis
 
-from tests.integration.documents import store_of
+from memory.queues.queue import PersonalQueue
+from tests.integration.documents import store_on
 from tests.strangers import Strangers
 
 #: Accesses that every run of the tests tries on each store; a hundred thousand are tried by the long ones.
 ACCESSES = 2_000
 
 
-@pytest.mark.parametrize("kind", ["store", "fake"])
-async def test_no_user_reaches_the_documents_of_another(redis: Redis, kind: str) -> None:
+async def test_no_user_reaches_the_documents_of_another(redis: Redis) -> None:
     """Thousands of tries by everybody on everybody, a tenth of them by nobody; all of them can be tried again."""
-    strangers = Strangers(*store_of(kind, redis), Random(7))
+    strangers = Strangers(store_on(redis), PersonalQueue(redis, "facts", deadline_s=60.0), Random(7))
     await strangers.settle()
     await strangers.intrude(ACCESSES)
     await strangers.check()

@@ -17,10 +17,10 @@ from redis.asyncio import Redis
 from contracts.conversations import Taken, Utterance
 from contracts.messages import ChatTurn
 from memory.conversations.conversation import Conversations
-from memory.conversations.fake import FakeInbox
 from memory.conversations.inbox import Inbox, utterance_of
 from runtime.servers.embedded import EmbeddedServers
-from tests.integration.inboxes import Store, ids, whole
+from tests.integration.inboxes import ids, whole
+from workers.testing.inbox import FakeInbox
 
 WINDOW, KEEP = 4, 12
 TASKS = [f"t{number}" for number in range(6)]
@@ -116,7 +116,7 @@ class Histories(RuleBasedStateMachine):
         self.numbers = count(1)
         self.runner = asyncio.Runner()
         self.client = Redis.from_url(self.url) if self.url is not None else None
-        self.inbox: Store = FakeInbox(window=WINDOW, keep=KEEP)
+        self.inbox: Inbox | FakeInbox = FakeInbox(window=WINDOW, keep=KEEP)
         if self.client is not None:
             self.inbox = Inbox(self.client, 60, window=WINDOW, keep=KEEP)
 

@@ -13,12 +13,12 @@ from pydantic import JsonValue
 from redis.asyncio import Redis
 
 from memory.sessions.entries import downstream, pack, read_head, unpack
-from memory.sessions.fake import FakeSessions
 from memory.sessions.files import document_of, read
 from memory.sessions.session import EntryInfo, Found, NewEntry, SessionCache, SessionRoot
 from runtime.servers.embedded import EmbeddedServers
 from tests.integration.sessions import FakeStage, Stage, StoreStage
 from tests.servers import PATIENCE_S
+from workers.testing.sessions import FakeSessions
 
 PHASES = ("a", "b", "pass_1", "pass_2")
 KEYS = tuple(f"{phase}:{rest}" for phase in PHASES for rest in ("x", "x:1", "y"))

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.analysis.stories import Entity, Relations, Tastes
-from workers.agents.story.feelings import Feelings, Show
 from workers.agents.story.names import Handles
+from workers.agents.story.relationship import Feelings, Show
 
 CAST = ("Ana Reyes", "Ben Okoro", "Cleo Marsh")
 TRAITS = ("honesty", "kindness", "quiet courage")

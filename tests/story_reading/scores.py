@@ -72,7 +72,7 @@ class Score:
         for name, said in (
             ("place", found.get("loc")),
             ("time", time.get("timestamp")),
-            ("elapsed", time.get("elapsed")),
+            ("elapsed", _spelled(time.get("elapsed"))),
         ):
             accepted = _listed(key.get(name))
             self._count(where, name, accepted, [] if said is None else [str(said)], _among(accepted))
@@ -119,6 +119,16 @@ class Score:
                 continue
             knowing = {name for each in facts for name in each.get("known", ())}
             self._match(where, "known by", one.get("known_by", ()), sorted(knowing), (), _is_named)
+
+
+def _spelled(minutes: int | None) -> str | None:
+    """Return a number of minutes as people say it in a key: in days where it is whole days."""
+    if minutes is None:
+        return None
+    for length, unit in ((1_440, "days"), (60, "hours")):
+        if minutes >= length and minutes % length == 0:
+            return f"{minutes // length} {unit}"
+    return f"{minutes} minutes"
 
 
 def _threads(found: Body) -> list[dict[str, Any]]:

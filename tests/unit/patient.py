@@ -9,10 +9,10 @@ from typing import Any
 from contracts.messages import AgentCard, TaskCard, WorkerPresence
 from runtime.messaging.streams import Source
 from runtime.settings import Settings
-from tasklore.doctor.examination import judge
+from tasklore.doctor.examination import check
 from tasklore.doctor.facts import Facts, MonitorFacts, NatsFacts, Page, ProcessFacts, RedisFacts, Skew
-from tasklore.doctor.findings import Finding
-from tasklore.doctor.stream_checks import wanted_streams
+from tasklore.doctor.rules import Finding
+from tasklore.doctor.stream_checks import declare_streams
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SETTINGS = Settings()
@@ -67,7 +67,7 @@ def streams(settings: Settings = SETTINGS) -> dict[str, Any]:
     state = {"messages": 0, "bytes": 0, "first_ts": "0001-01-01T00:00:00Z"}
     return {
         one["name"]: {"config": copy.deepcopy(one), "state": dict(state), "cluster": {"leader": "one"}}
-        for one in wanted_streams(settings)
+        for one in declare_streams(settings)
     }
 
 
@@ -115,7 +115,7 @@ def healthy(**changes: Any) -> Facts:
 
 def findings(facts: Facts, settings: Settings = SETTINGS, **strangers: str | None) -> list[Finding]:
     """Return all that the doctor says about *facts*."""
-    return list(judge(facts, settings, strangers))
+    return list(check(facts, settings, strangers))
 
 
 def complaints(facts: Facts, settings: Settings = SETTINGS, **strangers: str | None) -> dict[str, Finding]:

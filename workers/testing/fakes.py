@@ -19,18 +19,18 @@ from runtime.models.wire import T
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
-    from memory.conversations.fake import FakeInbox
     from memory.documents.items import Body
     from memory.documents.paths import Path
-    from memory.documents.storage.fake import FakeDocumentStore
     from memory.documents.storage.history import PlanRecord
     from memory.episodes.store import Found
     from memory.long_term.single_flight import SingleFlight
-    from memory.projects.fake import FakeProject
-    from memory.sessions.fake import FakeSessions
     from memory.sessions.once import Computed
-    from memory.stories.fake import FakeSharedAnswers, FakeStories
     from workers.forgetting.erasure import ForgetsUser
+    from workers.testing.documents import FakeDocumentStore
+    from workers.testing.inbox import FakeInbox
+    from workers.testing.projects import FakeProject
+    from workers.testing.sessions import FakeSessions
+    from workers.testing.stories import FakeSharedAnswers, FakeStories
 
 
 @cache
@@ -224,49 +224,49 @@ class KitServices:
     @cached_property
     def edits(self) -> "FakeDocumentStore":
         """Return a store without any edit to take back; a test puts there what it wants taken back."""
-        from memory.documents.storage.fake import FakeDocumentStore
+        from workers.testing.documents import FakeDocumentStore
 
         return FakeDocumentStore(self.kinds)
 
     @cached_property
     def sessions(self) -> "FakeSessions":
         """Return the sessions that tasks work on; what stands for a store is loaded when one does."""
-        from memory.sessions.fake import FakeSessions
+        from workers.testing.sessions import FakeSessions
 
         return FakeSessions()
 
     @cached_property
     def session_flights(self) -> "SingleFlight[Computed]":
         """Return what lets one of many compute an entry."""
-        from memory.long_term.fake_single_flight import FakeSingleFlight
+        from workers.testing.sessions import FakeSingleFlight
 
         return FakeSingleFlight()
 
     @cached_property
     def projects(self) -> "FakeProject":
         """Return what projects remember."""
-        from memory.projects.fake import FakeProject
+        from workers.testing.projects import FakeProject
 
         return FakeProject()
 
     @cached_property
     def stories(self) -> "FakeStories":
         """Return what is known of stories."""
-        from memory.stories.fake import FakeStories
+        from workers.testing.stories import FakeStories
 
         return FakeStories()
 
     @cached_property
     def story_answers(self) -> "FakeSharedAnswers":
         """Return what questions that agents of a story share were answered."""
-        from memory.stories.fake import FakeSharedAnswers
+        from workers.testing.stories import FakeSharedAnswers
 
         return FakeSharedAnswers(self.story_calls)
 
     @cached_property
     def inbox(self) -> "FakeInbox":
         """Return what was said in conversations, in the prepared turns to begin with, and what agents observed."""
-        from memory.conversations.fake import FakeInbox
+        from workers.testing.inbox import FakeInbox
 
         inbox = FakeInbox()
         for turn in self.turns:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from contracts.conversations import Utterance
     from contracts.observations import Observation
-    from memory.conversations.fake import FakeInbox
+    from workers.testing.inbox import FakeInbox
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from contracts.analysis.stories import StoryBase, StoryChange, StoryResponse
-    from memory.stories.fake import FakeStories
+    from workers.testing.stories import FakeStories
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from typer.testing import CliRunner
 from contracts.errors import ConfigurationError
 from contracts.identifiers import PARTITIONS
 from deploy import manifests as base
-from deploy.checks import custom, promises
 from deploy.checks.finding import at, listed
 from tasklore.app import app
 from tasklore.k8s.printing import agent_text
@@ -51,10 +50,14 @@ def test_an_agent_of_ones_own_gets_everything_a_shipped_one_has(here: Path) -> N
     """The same kinds, the same promises, other names: and a job that makes the consumer it reads."""
     found = printed()
 
-    own = {key.partition(" ")[0] for key in found if "bootstrap" not in key}
-    shipped = {str(one["kind"]) for one in yaml.safe_load_all(base.generated()["budget.yaml"])}
-    assert own == shipped
-    assert promises.problems(found.values()) == custom.problems(found.values()) == []
+    own = {key.partition(" ")[0]: one for key, one in found.items() if "bootstrap" not in key}
+    shipped = {str(one["kind"]): one for one in yaml.safe_load_all(base.generated()["budget.yaml"])}
+    assert set(own) == set(shipped)
+    pod, theirs = (at(one["Deployment"], "spec", "template", "spec") for one in (own, shipped))
+    for place in (("securityContext",), ("automountServiceAccountToken",), ("topologySpreadConstraints", 0, "maxSkew")):
+        assert at(pod, *place) == at(theirs, *place) is not None
+    for field in ("securityContext", "resources", "startupProbe", "livenessProbe", "readinessProbe", "volumeMounts"):
+        assert at(pod, "containers", 0, field) == at(theirs, "containers", 0, field) is not None
     assert at(found["Job tasklore-bootstrap-greeter-agent"], "spec", "template", "spec", "containers", 0, "args") == [
         "bootstrap",
         "./greeter.py",

@@ -4,14 +4,17 @@ import json
 
 import pytest
 
-from tasklore.doctor.findings import Finding, counted, listed, note, ok, problem, unknown, unreachable, warning
 from tasklore.doctor.report import Report
+from tasklore.doctor.rules import Finding, ok, unreachable
+from tasklore.render.words import count_of, join_names
 
 FINE = ok("nats.version", "nats-server 2.15.1")
-NOTED = note("nats.idle", "without a worker: A")
-UNTOLD = unknown("nats.sync_interval", "it is unknown", "say --monitor")
-WARNED = warning("redis.eviction", "it would forget", "tell it not to")
-BROKEN = problem("redis.appendonly", "nothing is kept on disk, and a restart loses all of it", "set `appendonly yes`")
+NOTED = Finding("nats.idle", "note", "without a worker: A")
+UNTOLD = Finding("nats.sync_interval", "unknown", "it is unknown", "say --monitor")
+WARNED = Finding("redis.eviction", "warning", "it would forget", "tell it not to")
+BROKEN = Finding(
+    "redis.appendonly", "problem", "nothing is kept on disk, and a restart loses all of it", "set `appendonly yes`"
+)
 AWAY = unreachable("nats.reachable", "nobody listens", "start it")
 
 
@@ -71,7 +74,11 @@ def test_a_terminal_too_narrow_for_anything_is_served_as_well_as_it_goes(width: 
 
 def test_what_others_wrote_cannot_steer_the_terminal() -> None:
     """Names of agents and errors of servers come from outside."""
-    (line,) = [one for one in report(problem("nats.x", "evil\x1b[2J\nname", "cure\x07")).lines(None) if "evil" in one]
+    (line,) = [
+        one
+        for one in report(Finding("nats.x", "problem", "evil\x1b[2J\nname", "cure\x07")).lines(None)
+        if "evil" in one
+    ]
     assert line == "  problem  evil[2J name"
 
 
@@ -91,5 +98,5 @@ def test_programs_get_every_finding_and_the_counts() -> None:
 
 def test_numbers_and_lists_read_as_a_person_would_say_them() -> None:
     """One of a thing has no s; long lists are cut short and counted."""
-    assert [counted(number, "task") for number in (0, 1, 1234)] == ["0 tasks", "1 task", "1,234 tasks"]
-    assert listed(["a", "b", "c"], at_most=2) == "a, b and 1 more"
+    assert [count_of(number, "task") for number in (0, 1, 1234)] == ["0 tasks", "1 task", "1,234 tasks"]
+    assert join_names(["a", "b", "c"], at_most=2) == "a, b and 1 more"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from runtime.settings import Settings
-from tasklore.doctor.durability import found_durability
 from tasklore.doctor.facts import MonitorFacts, Page, Skew, Unanswered
+from tasklore.doctor.server_checks import find_durability
 from tests.unit.patient import (
     CONFIG,
     VARZ,
@@ -27,7 +27,7 @@ def test_a_healthy_system_has_no_complaint() -> None:
     found = findings(healthy())
     assert {one.mark for one in found} == {"ok"}
     assert [one.cure for one in found if one.cure] == []
-    assert found_durability(healthy()) == "standard"
+    assert find_durability(healthy()) == "standard"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_sync_interval_decides_what_jetstream_survives(config: dict[str, Any
     (finding,) = [one for one in findings(facts) if one.check == "nats.sync_interval"]
     assert finding.mark == mark
     assert (finding.cure is None) == (mark == "ok")
-    assert found_durability(facts) == durability
+    assert find_durability(facts) == durability
 
 
 def test_three_copies_make_a_lazy_disk_a_warning() -> None:
@@ -133,7 +133,7 @@ def test_three_copies_make_a_lazy_disk_a_warning() -> None:
     settings = Settings(replicas=3)
     facts = healthy(nats=healthy_nats(streams=streams(settings)), monitor=monitor(sync_interval=120 * 10**9))
     assert complaints(facts, settings)["nats.sync_interval"].mark == "warning"
-    assert found_durability(facts) == "lazy"
+    assert find_durability(facts) == "lazy"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_what_cannot_be_told_is_unknown_and_never_fine(seen: MonitorFacts | None
     """No monitoring, a silent one, that of another server, one without JetStream: the cure says how to be told."""
     facts = healthy(monitor=seen)
     finding = complaints(facts)["nats.sync_interval"]
-    assert (finding.mark, found_durability(facts)) == ("unknown", "unknown")
+    assert (finding.mark, find_durability(facts)) == ("unknown", "unknown")
     assert "unknown" in finding.found
     assert "--monitor" in str(finding.cure)
 
@@ -179,7 +179,7 @@ def test_appendfsync_decides_what_valkey_survives(settings: Any, durability: str
     given = settings if isinstance(settings, Unanswered) else CONFIG | settings
     facts = healthy(redis=healthy_redis(settings=given), monitor=monitor(sync_always=True))
     (finding,) = [one for one in findings(facts) if one.check == "redis.appendonly"]
-    assert (finding.mark, found_durability(facts)) == (mark, durability)
+    assert (finding.mark, find_durability(facts)) == (mark, durability)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_servers_that_are_away_are_told_and_nothing_is_said_about_what_they_hold
         "nats.reachable": True,
         "redis.reachable": True,
     }
-    assert found_durability(healthy(nats=nats, redis=redis)) == "unknown"
+    assert find_durability(healthy(nats=nats, redis=redis)) == "unknown"
     assert complaints(healthy(redis=None))["redis.reachable"].is_unreachable
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from runtime.settings import Settings
-from tasklore.doctor.durability import Durability
 from tasklore.doctor.facts import Facts, Unanswered
+from tasklore.doctor.server_checks import Durability
 from tasklore.doctor.settings_checks import check_settings
 from tests.unit.patient import (
     SETTINGS,

@@ -1,8 +1,8 @@
 """The agents that analyse a response of a story, one for each section of the analysis document.
 
-Each reads the story that its context lends, asks a model what only a model can tell, and answers by rules without one.
-Here belong reading and judging; what is computed lies in `memory.stories`, and who is asked when in
-`supervisor.analyses`. Start them with `tasklore worker workers.agents.story`.
+Each asks a model for its findings, and answers by names and counts without one. Here belong reading and judging;
+computing lies in `memory.stories`, and the order of sections in `supervisor.pipelines.analysis`. Start the agents with
+`tasklore worker workers.agents.story`.
 """
 
 from workers.agents.story.contradiction import agent as contradiction_agent

@@ -1,34 +1,20 @@
-"""Find what a response tells about the story's world, and who of its characters knows it."""
+"""Find facts about the story's world in a response, and which characters know them."""
 
 from collections.abc import Iterator
 
 from contracts.analysis.background import Knowledge, KnownFact
-from workers import Agent, Context
+from workers import Agent
 from workers.agents.story.blocks import plain_prose
+from workers.agents.story.checks import LONGEST_NAME, Fault, check_length, check_numbers, check_person, stands_in
 from workers.agents.story.names import fold
-from workers.agents.story.parts import (
-    LONGEST_NAME,
-    Fault,
-    Finding,
-    Part,
-    Text,
-    Texts,
-    enroll,
-    length_faults,
-    number_faults,
-    one_of,
-    person_faults,
-    stands_in,
-)
+from workers.agents.story.parts import Finding, Part, Text, Texts, one_of
 from workers.agents.story.prose import one_line
-from workers.agents.story.seen import Seen, Turn
-from workers.agents.story.sharing import analyse as analyse_part
+from workers.agents.story.question import serve
+from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: Facts of one response, and characters of one.
 MOST_FACTS, LONGEST_FACT = 8, 160
-
-agent = Agent("StoryKnowledgeAgent", description="Finds what a response of a story tells about its world.")
 
 
 class FoundFact(Finding):
@@ -42,68 +28,60 @@ class FoundFact(Finding):
 
 
 class FoundFacts(Answer):
-    """What a model has learned from a response."""
+    """All facts that a model finds in a response."""
 
     reasoning: Text
     facts: tuple[FoundFact, ...] = ()
 
 
 class KnowledgePart(Part[FoundFacts, Knowledge]):
-    """New knowledge."""
+    """Find at most eight facts."""
 
     section = "knowledge"
-    answer = FoundFacts
+    answer, result = FoundFacts, Knowledge
     needs = ("knowledge",)
     blocks = ("names", "known", "response")
     limits = {"most": MOST_FACTS, "longest": LONGEST_FACT}  # noqa: RUF012 - a class constant
 
-    def faults(self, finding: Finding, seen: Seen) -> Iterator[Fault]:
-        """Yield a subject that is none, numbers that were not told, and persons that are none."""
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+        """Yield faults of subject, numbers and persons."""
         if not isinstance(finding, FoundFact):
             return
         subject = finding.subject.strip()
-        yield from length_faults("subject", subject, LONGEST_NAME)
-        if subject and seen.handles.owner(subject) is None:
-            told = (plain_prose(seen.response.text), *(fact.subject for fact in seen.knowledge))
-            if not any(stands_in(subject, text) for text in told):
+        yield from check_length("subject", subject, LONGEST_NAME)
+        if subject and view.handles.owner(subject) is None:
+            sources = (plain_prose(view.response.text), *(fact.subject for fact in view.knowledge))
+            if not any(stands_in(subject, text) for text in sources):
                 yield Fault("subject", "must be a name that is given, or words of the response")
-        yield from length_faults("fact", finding.fact, LONGEST_FACT)
-        yield from number_faults("fact", finding.fact, seen.response.text)
+        yield from check_length("fact", finding.fact, LONGEST_FACT)
+        yield from check_numbers("fact", finding.fact, view.response.text)
         for name in finding.known_by:
-            yield from person_faults("known_by", name, seen)
+            yield from check_person("known_by", name, view)
 
-    def reduce(self, seen: Seen, answer: FoundFacts | None) -> Knowledge:
-        """Take what is not known yet, each once."""
-        known = {(fold(fact.subject), _bare(fact.fact)) for fact in seen.knowledge}
+    def reduce(self, view: StoryView, answer: FoundFacts | None) -> Knowledge:
+        """Take new facts, each once."""
+        known = {_key(fact) for fact in view.knowledge}
         facts: dict[tuple[str, str], KnownFact] = {}
         for one in answer.facts if answer is not None else ():
-            fact = _fact(one, seen)
-            what = fold(fact.subject), _bare(fact.fact)
-            if what not in known:
-                facts.setdefault(what, fact)
+            fields: dict[str, object] = {
+                "cat": one.category,
+                "subj": view.owner_of(" ".join(one.subject.split())),
+                "fact": one_line(one.fact, LONGEST_FACT),
+                "conf": one.confidence,
+                "src": view.response.source,
+            }
+            if known_by := tuple(dict.fromkeys(view.owner_of(name) for name in one.known_by)):
+                fields["known"] = known_by
+            fact = KnownFact.model_validate(fields)
+            if _key(fact) not in known:
+                facts.setdefault(_key(fact), fact)
         return Knowledge(facts=tuple(facts.values())[:MOST_FACTS])
 
 
-PART = enroll(KnowledgePart())
+agent = serve(
+    KnowledgePart(), Agent("StoryKnowledgeAgent", description="Finds what a response of a story tells about its world.")
+)
 
 
-@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
-async def analyse(_turn: Turn, context: Context) -> Knowledge:
-    """Return at most eight facts."""
-    return await analyse_part(PART, context)
-
-
-def _fact(found: FoundFact, seen: Seen) -> KnownFact:
-    known_by = tuple(dict.fromkeys(seen.owner_of(name) for name in found.known_by))
-    told: dict[str, object] = {
-        "cat": found.category,
-        "subj": seen.owner_of(" ".join(found.subject.split())),
-        "fact": one_line(found.fact, LONGEST_FACT),
-        "conf": found.confidence,
-        "src": seen.response.source,
-    }
-    return KnownFact.model_validate(told | ({"known": known_by} if known_by else {}))
-
-
-def _bare(fact: str) -> str:
-    return fold(fact).rstrip(" .")
+def _key(fact: KnownFact) -> tuple[str, str]:
+    return fold(fact.subject), fold(fact.fact).rstrip(" .")

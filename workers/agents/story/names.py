@@ -1,15 +1,15 @@
-"""Names as a story's files declare them: who is called what, and where a text names whom.
+"""Names as a story's files declare them, and where a text mentions them.
 
-A first or last name stands for its owner as long as no other entity shares it. Form alone: what a pronoun means, and
-who is present, only a model can tell.
+A first or last name stands for its owner as long as no other entity shares it. Form alone: pronouns and presence are
+left to a model.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from contracts.analysis.stories import Entity, EntityKind
 from workers.agents.story.prose import words
@@ -31,26 +31,22 @@ _FOLDED = str.maketrans(
 
 
 @dataclass(frozen=True)
-class _Called:
-    """Who is called what, by folded name, and what finds those names in a text."""
+class _Index:
+    """The owner of each folded name, and the pattern that finds those names in a text; None without any."""
 
     owners: Mapping[str, str]
-    loose: frozenset[str]
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str] | None:
-        return _pattern(self.owners, self.loose)
+    pattern: re.Pattern[str] | None
 
 
 class Handles:
     """The names by which a text may call the entities of a story."""
 
     def __init__(self, entities: Sequence[Entity]) -> None:
-        self._called = _called(tuple((one.name, one.kind, one.aliases) for one in entities))
+        self._index = _index(tuple((one.name, one.kind, one.aliases) for one in entities))
 
     def find(self, text: str) -> list[str]:
-        """Return the full name of each naming in *text*, in order, the longest name where several begin."""
-        owners, pattern = self._called.owners, self._called.pattern
+        """Return the full name of each mention in *text*, in order, the longest name where several begin."""
+        owners, pattern = self._index.owners, self._index.pattern
         found = (owners.get(fold(one[0])) for one in pattern.finditer(text)) if pattern else ()
         # A letter may be found as another one's and yet be none of a name: the dotless i.
         return [name for name in found if name is not None]
@@ -59,9 +55,9 @@ class Handles:
         """Return how often *text* names each entity, in the order of first appearance."""
         return Counter(self.find(text))
 
-    def owner(self, said: str) -> str | None:
-        """Return the full name of whoever is called *said* and nothing else; None for nobody, or for several."""
-        return self._called.owners.get(fold(said).strip(" '.,"))
+    def owner(self, name: str) -> str | None:
+        """Return the full name of the entity called *name*; None for no entity, or for several."""
+        return self._index.owners.get(fold(name).strip(" '.,"))
 
 
 def fold(text: str) -> str:
@@ -70,45 +66,36 @@ def fold(text: str) -> str:
 
 
 @lru_cache(_KEPT)
-def _called(entities: tuple[tuple[str, EntityKind, tuple[str, ...]], ...]) -> _Called:
-    known = [Entity(name=name, kind=kind, aliases=aliases) for name, kind, aliases in entities]
-    return _Called(_owners(known), frozenset(one.name for one in known if one.kind != "character"))
-
-
-def _owners(entities: Sequence[Entity]) -> dict[str, str]:
-    """Return who is called what; full names before aliases, and those before parts of names, which must be unique."""
+def _index(entities: tuple[tuple[str, EntityKind, tuple[str, ...]], ...]) -> _Index:
+    """Index full names before aliases, and those before parts of names, which must be unique."""
     owners: dict[str, str] = {}
-    for handles in (_full_names, _aliases, _parts):
+    levels = (
+        [(name, _bare_name(name)) for name, _, _ in entities],
+        [aliases for _, _, aliases in entities],
+        [_parts(name) if kind == "character" else () for name, kind, _ in entities],
+    )
+    for level in levels:
         claims: dict[str, set[str]] = {}
-        for entity in entities:
-            for handle in handles(entity):
-                claims.setdefault(fold(handle), set()).add(entity.name)
+        for (name, _, _), handles in zip(entities, level, strict=True):
+            for handle in filter(None, handles):
+                claims.setdefault(fold(handle), set()).add(name)
         owners |= {key: next(iter(names)) for key, names in claims.items() if len(names) == 1 and key not in owners}
-    return owners
+    return _Index(owners, _pattern(owners, frozenset(name for name, kind, _ in entities if kind != "character")))
 
 
-def _full_names(entity: Entity) -> Iterator[str]:
-    yield entity.name
-    bare = re.sub(r"^the\s+", "", entity.name, flags=re.IGNORECASE)
-    if bare:
-        yield bare
+def _bare_name(name: str) -> str:
+    return re.sub(r"^the\s+", "", name, flags=re.IGNORECASE)
 
 
-def _aliases(entity: Entity) -> Iterator[str]:
-    yield from entity.aliases
-
-
-def _parts(entity: Entity) -> Iterator[str]:
-    """Yield first and last name of a character, where they are names and no title."""
-    parts = words(entity.name)
-    if entity.kind == "character" and len(parts) > 1:
-        for part in (parts[0], parts[-1]):
-            if part[0].isupper() and len(part) > 1 and part.casefold() not in _TITLES:
-                yield part
+def _parts(name: str) -> list[str]:
+    """Return first and last word of *name*, where they are names and no title."""
+    parts = words(name)
+    ends = (parts[0], parts[-1]) if len(parts) > 1 else ()
+    return [part for part in ends if part[0].isupper() and len(part) > 1 and part.casefold() not in _TITLES]
 
 
 def _pattern(owners: Mapping[str, str], loose: AbstractSet[str]) -> re.Pattern[str] | None:
-    """Return what finds the handles of *owners*.
+    """Return a pattern that finds the handles of *owners*, None without any.
 
     Those of *loose* names are found in any letters. A character's must begin with a capital, unless it is a phrase:
     "will" is not Will.
@@ -123,5 +110,5 @@ def _pattern(owners: Mapping[str, str], loose: AbstractSet[str]) -> re.Pattern[s
     return re.compile(rf"(?<!\w)(?:{'|'.join(groups)})(?!\w)") if spelled else None
 
 
-def _shape(said: str) -> str:
-    return re.escape(said).replace(r"\ ", r"\s+").replace("'", "['\u2019]").replace(r"\-", "[-\u2010-\u2015]")
+def _shape(name: str) -> str:
+    return re.escape(name).replace(r"\ ", r"\s+").replace("'", "['\u2019]").replace(r"\-", "[-\u2010-\u2015]")

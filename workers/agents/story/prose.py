@@ -1,7 +1,7 @@
-"""The form of prose: words, sentences, what stands in quotation marks, and a text cut to a number of tokens."""
+"""The form of prose: words, sentences, speech between quotation marks, and a text cut to a number of tokens."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -67,41 +67,40 @@ def paragraphs(text: str) -> list[tuple[int, int]]:
 
 
 def sentences(text: str) -> list[Sentence]:
-    """Return the sentences of *text*, in order; what is no prose, such as a heading, is one for each paragraph."""
-    places = (place for start, end in paragraphs(text) for place in _pieces(text, start, end))
-    return [Sentence(text[first:last], first, last) for first, last in places]
-
-
-def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield where each sentence of the paragraph `text[start:end]` begins and ends."""
-    first = start
-    for found in _END.finditer(text, start, end):
-        if _SHORT.search(text, max(first, found.end() - _SHORT_LENGTH), found.end()):
-            continue
-        if text[first : found.end()].strip():
-            yield first, found.end()
-        blank = _BLANK.match(text, found.end(), end)
-        first = blank.end() if blank else found.end()
-    if text[first:end].strip():
-        yield first, end
+    """Return the sentences of *text*, in order; a heading is one of its own."""
+    found: list[Sentence] = []
+    for start, end in paragraphs(text):
+        first = start
+        for stop in _END.finditer(text, start, end):
+            if _SHORT.search(text, max(first, stop.end() - _SHORT_LENGTH), stop.end()):
+                continue
+            if text[first : stop.end()].strip():
+                found.append(Sentence(text[first : stop.end()], first, stop.end()))
+            blank = _BLANK.match(text, stop.end(), end)
+            first = blank.end() if blank else stop.end()
+        if text[first:end].strip():
+            found.append(Sentence(text[first:end], first, end))
+    return found
 
 
 def quotations(text: str) -> list[str]:
-    """Return everything that is said in *text*, in order and without its marks.
+    """Return all speech in *text*, in order and without its marks.
 
     Double quotes of every kind mark speech; single ones only where there are no double ones.
     """
-    spoken_in = _doubly if _SPOKEN.search(text) else _singly
-    return [said.strip() for start, end in paragraphs(text) for said in spoken_in(text, start, end)]
+    is_double = _SPOKEN.search(text) is not None
+    return [
+        speech.strip()
+        for start, end in paragraphs(text)
+        for speech in (
+            (one[1] if one[1] is not None else one[2] for one in _SPOKEN.finditer(text, start, end))
+            if is_double
+            else _find_single_quotes(text, start, end)
+        )
+    ]
 
 
-def _doubly(text: str, start: int, end: int) -> Iterator[str]:
-    """Yield each speech in double quotes within `text[start:end]`."""
-    for found in _SPOKEN.finditer(text, start, end):
-        yield next(group for group in found.groups() if group is not None)
-
-
-def _singly(text: str, start: int, end: int) -> Iterator[str]:
+def _find_single_quotes(text: str, start: int, end: int) -> Iterator[str]:
     """Yield each speech in single quotes: it goes up to the first mark behind it that closes."""
     closes = [found.start() for found in _CLOSES_SINGLY.finditer(text, start, end)]
     last = start
@@ -130,7 +129,7 @@ def one_line(text: str, limit: int) -> str:
     return f"{(kept if blank else line[: limit - 1]).rstrip(' ,;:.-')}\u2026"
 
 
-def clipped(text: str, tokens: int) -> str:
+def clip(text: str, tokens: int) -> str:
     """Return *text* with at most *tokens* tokens: its beginning and its end, with `GAP` for what is left out.
 
     It is cut between sentences, and more of the end is kept: that is what a story goes on from.
@@ -151,18 +150,8 @@ def clipped(text: str, tokens: int) -> str:
             break
         head, tail = (head, tail - 1) if from_tail else (head + 1, tail)
     if tail == len(pieces):
-        return _cut(text, tokens)
-    told = text[: pieces[head - 1].end] if head else ""
-    return f"{told}\n{GAP}\n{text[pieces[tail].start :]}".strip()
-
-
-def _cut(text: str, tokens: int) -> str:
-    """Return the longest beginning of *text* that has at most *tokens* tokens."""
-    count, least, most = counter(), 0, len(text)
-    while least < most:
-        middle = (least + most + 1) // 2
-        if count(text[:middle]) <= tokens:
-            least = middle
-        else:
-            most = middle - 1
-    return text[:least].rstrip()
+        # Not even one sentence fits: the longest beginning that does.
+        fitting = bisect_right(range(1, len(text) + 1), tokens, key=lambda size: count(text[:size]))
+        return text[:fitting].rstrip()
+    start = text[: pieces[head - 1].end] if head else ""
+    return f"{start}\n{GAP}\n{text[pieces[tail].start :]}".strip()

@@ -1,30 +1,26 @@
-"""Find what characters show each other; what that counts, their tastes and a table say, never a model."""
+"""Find traits that characters show each other; tastes and a table say how much each counts, never a model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
 
-from contracts.analysis.background import Relationships
-from workers import Agent, Context
-from workers.agents.story.feelings import DEGREES, Feelings, Show, fold_trait
-from workers.agents.story.parts import (
-    LONGEST_NAME,
-    Fault,
-    Finding,
-    Part,
-    Text,
-    enroll,
-    length_faults,
-    one_of,
-    person_faults,
-)
-from workers.agents.story.seen import Seen, Turn
-from workers.agents.story.sharing import analyse as analyse_part
+from contracts.analysis.background import Interaction, Relationships
+from contracts.analysis.stories import Relations, Tastes
+from memory.stories.arithmetic import plain, points_for
+from workers import Agent
+from workers.agents.story.checks import LONGEST_NAME, Fault, check_length, check_person
+from workers.agents.story.names import Handles
+from workers.agents.story.parts import Finding, Part, Text, one_of
+from workers.agents.story.question import serve
+from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
-agent = Agent("StoryRelationshipAgent", description="Finds what characters show each other in a response of a story.")
+#: Points of a trait for which its receiver has no taste, by degree: two clear ones are a tier's half.
+DEGREES: Mapping[str, int] = {"slight": 2, "clear": 5, "strong": 10}
 
 
 class FoundShow(Finding):
-    """What a model says one character showed another."""
+    """A trait that one character showed another, as a model words it."""
 
     giver: Text = ""
     receiver: Text = ""
@@ -35,49 +31,111 @@ class FoundShow(Finding):
 
 
 class FoundShows(Answer):
-    """All that a model saw."""
+    """All traits that a model found."""
 
     reasoning: Text
     shows: tuple[FoundShow, ...] = ()
 
 
 class RelationshipPart(Part[FoundShows, Relationships]):
-    """Changes of relationships."""
+    """Find changes between two characters, one interaction for each pair."""
 
     section = "relationship"
-    answer = FoundShows
+    answer, result = FoundShows, Relationships
     needs = ("relations", "scores")
     blocks = ("names", "tastes", "response")
 
-    def faults(self, finding: Finding, seen: Seen) -> Iterator[Fault]:
-        """Yield persons that are none, and two who are one."""
-        if not isinstance(finding, FoundShow):
-            return
-        yield from person_faults("giver", finding.giver, seen)
-        yield from person_faults("receiver", finding.receiver, seen)
-        yield from length_faults("shown", finding.shown, LONGEST_NAME)
-        if seen.owner_of(finding.giver) == seen.owner_of(finding.receiver):
-            yield Fault("receiver", "must be another one than giver")
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+        """Yield faults of the two persons, who must differ."""
+        if isinstance(finding, FoundShow):
+            yield from check_person("giver", finding.giver, view)
+            yield from check_person("receiver", finding.receiver, view)
+            yield from check_length("shown", finding.shown, LONGEST_NAME)
+            if view.owner_of(finding.giver) == view.owner_of(finding.receiver):
+                yield Fault("receiver", "must be another one than giver")
 
-    def reduce(self, seen: Seen, answer: FoundShows | None) -> Relationships:
+    def reduce(self, view: StoryView, answer: FoundShows | None) -> Relationships:
         """Count points, one interaction for each pair."""
-        feelings = Feelings(seen.relations, seen.handles)
-        shows = [] if answer is None else [_show(one, seen, feelings) for one in answer.shows]
-        return self.settle(Relationships(interactions=tuple(feelings.interactions(shows))), seen)
+        feelings, shows = Feelings(view.relations, view.handles), []
+        for one in answer.shows if answer is not None else ():
+            receiver, shown = view.owner_of(one.receiver), " ".join(one.shown.split())
+            points = DEGREES[one.degree] * (1 if one.direction == "up" else -1)
+            trait = feelings.trait_for(receiver, one.trait) or fold_trait(shown)
+            shows.append(Show(view.owner_of(one.giver), receiver, trait, shown, points))
+        return self.settle(Relationships(interactions=tuple(feelings.interactions(shows))), view)
 
 
-PART = enroll(RelationshipPart())
+agent = serve(
+    RelationshipPart(),
+    Agent("StoryRelationshipAgent", description="Finds what characters show each other in a response of a story."),
+)
 
 
-@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
-async def analyse(_turn: Turn, context: Context) -> Relationships:
-    """Find what changed between two characters, one interaction for each pair."""
-    return await analyse_part(PART, context)
+@dataclass(frozen=True, slots=True)
+class Show:
+    """A trait that *giver* showed *receiver*: `trait` is its name, `shown` its look.
+
+    `points`, up or down, count when the receiver has no taste for the trait.
+    """
+
+    giver: str
+    receiver: str
+    trait: str
+    shown: str
+    points: float = 0
 
 
-def _show(found: FoundShow, seen: Seen, feelings: Feelings) -> Show:
-    giver, receiver = seen.owner_of(found.giver), seen.owner_of(found.receiver)
-    shown = " ".join(found.shown.split())
-    points = DEGREES[found.degree] * (1 if found.direction == "up" else -1)
-    trait = feelings.trait_for(receiver, found.trait)
-    return Show(giver, receiver, trait or fold_trait(shown), shown, points=points)
+class Feelings:
+    """The relations of a story by the full names of its characters."""
+
+    def __init__(self, relations: Relations, handles: Handles) -> None:
+        self._tastes = {handles.owner(name) or name: tastes for name, tastes in relations.tastes.items()}
+        bonds = [{handles.owner(name) or name: name for name in bond.characters} for bond in relations.bonds]
+        self._pairs = {frozenset(bond): bond for bond in bonds}
+        self._called = {handles.owner(name) or name: name for name in relations.tastes}
+        for bond in reversed(bonds):
+            self._called |= bond
+
+    def trait_for(self, receiver: str, trait: str) -> str | None:
+        """Return the trait, as declared, that *receiver* has a taste for and that *trait* means, else None."""
+        tastes = self._tastes.get(receiver, Tastes())
+        return next((one for one in (*tastes.likes, *tastes.dislikes) if fold_trait(one) == fold_trait(trait)), None)
+
+    def interactions(self, shows: Sequence[Show]) -> Iterator[Interaction]:
+        """Yield one interaction for each pair between whom something counts.
+
+        Each of the two counts a trait that they are shown once, by their own taste, whatever the other one counts.
+        """
+        between: dict[frozenset[str], dict[tuple[str, str], Show]] = {}
+        for show in shows:
+            pair = between.setdefault(frozenset((show.giver, show.receiver)), {})
+            pair.setdefault((show.receiver, fold_trait(show.trait)), show)
+        for shown in between.values():
+            counted = [(show, *worth) for show in shown.values() if (worth := self._worth(show))[0]]
+            if not counted:
+                continue
+            two = counted[0][0].giver, counted[0][0].receiver
+            # The names that the story's files use, in the order of their bond.
+            names = self._pairs.get(frozenset(two)) or {name: self._called.get(name, name) for name in two}
+            triggers = [
+                f"{names[show.giver]} {show.shown} "
+                f"({names[show.receiver]} {f'{verb}: {show.trait} ' if verb else ''}{plain(points):+})"
+                for show, points, verb in counted
+            ]
+            yield Interaction(
+                characters=tuple(names.values()),
+                change=plain(fsum(points for _, points, _ in counted)),
+                trigger="; ".join(triggers),
+            )
+
+    def _worth(self, show: Show) -> tuple[float, str]:
+        """Return the points of *show*, and "likes" or "dislikes" when its receiver has a taste for the trait."""
+        if self.trait_for(show.receiver, show.trait) is None:
+            return show.points, ""
+        points = points_for(show.trait, show.receiver, {show.receiver: self._tastes[show.receiver]})
+        return points, "likes" if points > 0 else "dislikes"
+
+
+def fold_trait(trait: str) -> str:
+    """Return *trait* as it is compared: case and how its words are joined make no difference."""
+    return " ".join(trait.casefold().replace("_", " ").replace("-", " ").split())

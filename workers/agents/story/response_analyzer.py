@@ -1,41 +1,28 @@
-"""What a response is like: its scene, who is in it, where and when, and the rhythm of the last responses.
+"""Analyse a response: its scene, who is in it, where and when, and the rhythm of the last responses.
 
-A model judges scene, tension, who is present, place and time; words, dialogue, pace and alerts are counted.
+A model judges scene, tension, presence, place and time; words, dialogue, pace and alerts are counted.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from contracts.analysis.background import ResponseAnalysis
 from memory.stories.arithmetic import dialogue_share, pace, pacing_alert, plain, variety_alert
-from workers import Agent, Context
+from workers import Agent
 from workers.agents.story.blocks import plain_prose
-from workers.agents.story.parts import (
-    LONGEST_NAME,
-    Count,
-    Fault,
-    Finding,
-    Part,
-    Text,
-    enroll,
-    length_faults,
-    one_of,
-    person_faults,
-    stands_in,
-)
+from workers.agents.story.checks import LONGEST_NAME, Fault, check_length, check_person, stands_in
+from workers.agents.story.parts import Count, Finding, Part, Text, one_of, without_none
 from workers.agents.story.prose import quotations, sentences, words
-from workers.agents.story.seen import Seen, Turn
-from workers.agents.story.sharing import analyse as analyse_part
+from workers.agents.story.question import serve
+from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 SCENES = ("dialogue", "action", "description", "introspection", "romance", "conflict", "transition", "other")
 #: The highest tension, and minutes that a response takes at most: a year.
 _HIGHEST, _LONGEST_STEP = 10, 366 * 24 * 60
 
-agent = Agent("StoryResponseAgent", description="Tells what a response is like: scene, characters, place and time.")
-
 
 class Person(Finding):
-    """Somebody who is there, or is only spoken of."""
+    """A person in the scene, or only mentioned."""
 
     name: Text = ""
     presence: Text = one_of("in_scene", "mentioned")
@@ -60,7 +47,7 @@ class Elapsed(Finding):
 
 
 class SceneReading(Answer):
-    """What a model makes of a response."""
+    """All that a model finds in a response."""
 
     reasoning: Text
     scene_type: Text = one_of(*SCENES)
@@ -72,86 +59,68 @@ class SceneReading(Answer):
 
 
 class ScenePart(Part[SceneReading, ResponseAnalysis]):
-    """The scene."""
+    """Analyse the scene of the response."""
 
     section = "resp_analyzer"
-    answer = SceneReading
+    answer, result = SceneReading, ResponseAnalysis
     needs = ("scenes",)
     blocks = ("names", "before", "response")
 
-    def faults(self, finding: Finding, seen: Seen) -> Iterator[Fault]:
-        """Yield persons and places that nothing names, and times that are not told."""
-        text = plain_prose(seen.response.text)
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+        """Yield faults of persons, places and times."""
+        text = plain_prose(view.response.text)
         if isinstance(finding, Person):
-            yield from person_faults("name", finding.name, seen)
+            yield from check_person("name", finding.name, view)
         elif isinstance(finding, Place):
-            yield from length_faults("name", finding.name, LONGEST_NAME)
-            if _place(finding.name, seen) is None and not stands_in(finding.name, text):
+            yield from check_length("name", finding.name, LONGEST_NAME)
+            if _find_place(finding.name, view) is None and not stands_in(finding.name, text):
                 yield Fault("name", "is no known place; use words of the response")
         elif isinstance(finding, Moment):
-            yield from length_faults("words", finding.words, LONGEST_NAME)
+            yield from check_length("words", finding.words, LONGEST_NAME)
             if not all(stands_in(word, text) for word in words(finding.words)):
                 yield Fault("words", "must be words of the response alone")
         elif isinstance(finding, Elapsed) and not 0 <= finding.minutes <= _LONGEST_STEP:
             yield Fault("minutes", f"must be a whole number from 0 to {_LONGEST_STEP}")
 
-    def reduce(self, seen: Seen, answer: SceneReading | None) -> ResponseAnalysis:
-        """Count what can be counted; who is merely named is not said to be there."""
-        scene = _measure(seen.response.text)
+    def reduce(self, view: StoryView, answer: SceneReading | None) -> ResponseAnalysis:
+        """Count words, dialogue and alerts; without an answer, characters are only mentioned."""
+        text = view.response.text
+        total, spoken = len(words(text)), sum(len(words(speech)) for speech in quotations(text))
+        counts = {"words": total, "dialogue_share": dialogue_share(spoken, total)}
+        scene: dict[str, object] = {"pace": pace(total, len(sentences(text))), **counts}
         if answer is None:
-            named = {"mentioned": seen.characters}
-            return ResponseAnalysis.model_validate({"scene": scene, "characters": named})
-        is_known = answer.scene_type in SCENES
-        kind = answer.scene_type if is_known else "other"
+            return ResponseAnalysis.model_validate({"scene": scene, "characters": {"mentioned": view.characters}})
+        kind = answer.scene_type if answer.scene_type in SCENES else "other"
         tension = min(max(answer.tension, 0), _HIGHEST) if answer.tension >= 0 else None
-        scene = {"type": kind, "pace": scene.pop("pace"), **_given(tension=tension), **scene}
-        variety = variety_alert([kind, *(one.scene for one in seen.scenes)])
-        pacing = pacing_alert([tension, *(one.tension for one in seen.scenes)])
-        told = {
-            "location": next((_place(one.name, seen) or one.name for one in answer.places), None),
-            "time": _given(
+        scene = {"type": kind, "pace": scene["pace"], **without_none(tension=tension), **counts}
+        present = _full_names((one.name for one in answer.characters if one.presence == "in_scene"), view)
+        mentioned = [name for name in _full_names((one.name for one in answer.characters), view) if name not in present]
+        new = [name for name in (*present, *mentioned) if name not in view.by_name]
+        rest = without_none(
+            location=next((_find_place(one.name, view) or one.name for one in answer.places), None),
+            time=without_none(
                 elapsed=plain(sum(one.minutes for one in answer.elapsed)) if answer.elapsed else None,
                 timestamp=next((one.words for one in answer.moments), None),
             ),
-            "alerts": _given(variety=variety, pacing=pacing),
-        }
-        people = _cast(answer.characters, seen)
-        return ResponseAnalysis.model_validate({"scene": scene, "characters": people, **_given(**told)})
+            alerts=without_none(
+                variety=variety_alert([kind, *(one.scene for one in view.scenes)]),
+                pacing=pacing_alert([tension, *(one.tension for one in view.scenes)]),
+            ),
+        )
+        people = {"in_scene": present, "mentioned": mentioned, **({"new": new} if new else {})}
+        return ResponseAnalysis.model_validate({"scene": scene, "characters": people, **rest})
 
 
-PART = enroll(ScenePart())
+agent = serve(
+    ScenePart(),
+    Agent("StoryResponseAgent", description="Tells what a response is like: scene, characters, place and time."),
+)
 
 
-@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
-async def analyse(_turn: Turn, context: Context) -> ResponseAnalysis:
-    """Return what the response is like."""
-    return await analyse_part(PART, context)
+def _full_names(names: Iterable[str], view: StoryView) -> list[str]:
+    return list(dict.fromkeys(view.owner_of(" ".join(name.split())) for name in names))
 
 
-def _measure(text: str) -> dict[str, object]:
-    """Return what is counted in *text*: its words, the share of them that is spoken, and how fast it reads."""
-    total, spoken = len(words(text)), sum(len(words(said)) for said in quotations(text))
-    counted = {"words": total, "dialogue_share": dialogue_share(spoken, total)}
-    return {"pace": pace(total, len(sentences(text))), **counted}
-
-
-def _cast(persons: Sequence[Person], seen: Seen) -> dict[str, object]:
-    """Return who is there and who is only spoken of, once each, and which of them have no file."""
-    there = _once((one.name for one in persons if one.presence == "in_scene"), seen)
-    mentioned = [name for name in _once((one.name for one in persons), seen) if name not in there]
-    new = [name for name in (*there, *mentioned) if name not in seen.by_name]
-    return {"in_scene": there, "mentioned": mentioned, **({"new": new} if new else {})}
-
-
-def _once(names: Iterable[str], seen: Seen) -> list[str]:
-    return list(dict.fromkeys(seen.owner_of(" ".join(name.split())) for name in names))
-
-
-def _place(said: str, seen: Seen) -> str | None:
-    owner = seen.handles.owner(said)
-    return owner if owner is not None and seen.by_name[owner].kind == "location" else None
-
-
-def _given(**values: object) -> dict[str, object]:
-    """Return those of *values* that are told."""
-    return {name: value for name, value in values.items() if value is not None and value != {}}
+def _find_place(name: str, view: StoryView) -> str | None:
+    owner = view.handles.owner(name)
+    return owner if owner is not None and view.by_name[owner].kind == "location" else None

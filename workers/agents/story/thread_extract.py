@@ -1,25 +1,25 @@
-"""Choose the plot threads that the next response should know of: critical ones always, then what a scene touches."""
+"""Choose the plot threads for the next response: critical ones always, then those that the scene touches."""
 
 from collections.abc import Iterator, Sequence
 
 from contracts.analysis.immediate import LoadedThread, ThreadExtraction
-from memory.stories.arithmetic import countdowns, reduction, resolve_id, thread_status
+from memory.stories.arithmetic import countdowns, reduction, resolve_id
 from memory.stories.view import ThreadState
-from workers import Agent, Context
-from workers.agents.story.parts import Fault, Finding, Part, Text, enroll, length_faults
-from workers.agents.story.plot_threads import spelled_out
+from workers import Agent
+from workers.agents.story.blocks import status_of
+from workers.agents.story.checks import Fault, check_length
+from workers.agents.story.parts import Finding, Part, Text, without_none
+from workers.agents.story.plot_threads import mentioned_threads
 from workers.agents.story.prose import one_line
-from workers.agents.story.seen import Seen, Turn
-from workers.agents.story.sharing import analyse as analyse_part
-from workers.agents.story.sizes import count_tokens, shrink
+from workers.agents.story.question import serve
+from workers.agents.story.tokens import count_tokens, shrink
+from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: Threads that are loaded, unless more are critical, and characters of a reason: a line of the next prompt.
 MOST_LOADED, LONGEST_WHY = 5, 100
-#: Later than anything that is due.
+#: A countdown of a thread that is never due.
 _NEVER = 1_000_000_000
-
-agent = Agent("StoryThreadRecallAgent", description="Chooses the plot threads that the next response of a story needs.")
 
 
 class ChosenThread(Finding):
@@ -30,97 +30,87 @@ class ChosenThread(Finding):
 
 
 class ChosenThreads(Answer):
-    """What a model would load."""
+    """All threads that a model chooses."""
 
     reasoning: Text
     threads: tuple[ChosenThread, ...] = ()
 
 
 class LoadPart(Part[ChosenThreads, ThreadExtraction]):
-    """Threads for the next prompt."""
+    """Choose at most five threads, more only when more are critical."""
 
     section = "thread_extract"
-    answer = ChosenThreads
+    answer, result = ChosenThreads, ThreadExtraction
     needs = ("threads", "threads_before")
     blocks = ("open_threads", "response")
     limits = {"most": MOST_LOADED, "longest": LONGEST_WHY}  # noqa: RUF012 - a class constant
 
-    def is_askable(self, seen: Seen) -> bool:
+    def is_askable(self, view: StoryView) -> bool:
         """Return whether a thread is open."""
-        return bool(seen.open_threads)
+        return bool(view.open_threads)
 
-    def faults(self, finding: Finding, seen: Seen) -> Iterator[Fault]:
-        """Yield ids of no open thread."""
+    def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
+        """Yield faults of ids of no open thread."""
         if isinstance(finding, ChosenThread):
-            yield from length_faults("why", finding.why, LONGEST_WHY)
-            if resolve_id(finding.id, (state.thread.id for state in seen.open_threads)) is None:
+            yield from check_length("why", finding.why, LONGEST_WHY)
+            if resolve_id(finding.id, (state.thread.id for state in view.open_threads)) is None:
                 yield Fault("id", f"{finding.id[:40]!r} is no open thread; copy an id of open_threads")
 
-    def reduce(self, seen: Seen, answer: ChosenThreads | None) -> ThreadExtraction:
-        """Load critical threads, then new ones, then what was chosen, or else what is taken up or comes soonest."""
-        states = {state.thread.id: state for state in seen.open_threads}
-        loaded = [
-            _load(states[thread_id], why, seen) for thread_id, why in _choose(list(states.values()), seen, answer)
-        ]
-        most = max(MOST_LOADED, sum(one.status == "critical" for one in loaded))
+    def reduce(self, view: StoryView, answer: ChosenThreads | None) -> ThreadExtraction:
+        """Load critical threads, then new ones, then chosen ones, or else those mentioned or due soonest."""
+        states = {state.thread.id: state for state in view.open_threads}
+        reasons = _choose(list(states.values()), view, answer)
+        loaded = [_load(states[thread_id], why, view) for thread_id, why in reasons.items()]
+        loaded = loaded[: max(MOST_LOADED, sum(one.status == "critical" for one in loaded))]
         before = sum(count_tokens(f"{one.thread.title}: {one.thread.text}") for one in states.values())
-        kept = _shorten(loaded[:most], before)
+        # Much smaller than before: the last go, of critical ones only their reasons.
+        fitting = shrink([_text(one) for one in loaded], before)
+        kept = loaded[:fitting]
+        kept += [one.model_copy(update={"why": ""}) for one in loaded[fitting:] if one.status == "critical"]
         after = sum(count_tokens(_text(one)) for one in kept)
         return ThreadExtraction(
             loaded=tuple(kept), monitored=len(states) - len(kept), reduction=reduction(before, after)
         )
 
 
-PART = enroll(LoadPart())
+agent = serve(
+    LoadPart(),
+    Agent("StoryThreadRecallAgent", description="Chooses the plot threads that the next response of a story needs."),
+)
 
 
-@agent.task(remember=False, uses=("llm", "clock"), in_words=False)
-async def analyse(_turn: Turn, context: Context) -> ThreadExtraction:
-    """Choose at most five threads, more only when more are critical."""
-    return await analyse_part(PART, context)
-
-
-def _choose(states: Sequence[ThreadState], seen: Seen, answer: ChosenThreads | None) -> Iterator[tuple[str, str]]:
-    """Yield ids with the reasons for them, each once, in the order in which they are loaded."""
-    number, ids = seen.response.number, [state.thread.id for state in states]
+def _choose(states: Sequence[ThreadState], view: StoryView, answer: ChosenThreads | None) -> dict[str, str]:
+    """Return the reason for each thread by its id, in the order in which they are loaded."""
+    number, ids = view.response.number, [state.thread.id for state in states]
     pressing = sorted(states, key=lambda state: (_soonest(state, number), state.thread.id))
-    said: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for choice in answer.threads if answer is not None else ():
-        thread_id = resolve_id(choice.id, ids)
-        if thread_id is not None:
-            said.setdefault(thread_id, one_line(choice.why, LONGEST_WHY))
-    first = [state for state in pressing if _status(state, seen) == "critical"]
+        if (thread_id := resolve_id(choice.id, ids)) is not None:
+            reasons.setdefault(thread_id, one_line(choice.why, LONGEST_WHY))
+    first = [state for state in pressing if status_of(state, view) == "critical"]
     first += [state for state in pressing if state.thread.opened == number and state not in first]
-    why = {state.thread.id: said.get(state.thread.id) or _why(state, seen) for state in first}
+    ordered = {state.thread.id: reasons.get(state.thread.id) or _why(state, view) for state in first}
     if answer is None:
-        spelled = {thread.id for thread in spelled_out(seen)}
-        others = sorted(pressing, key=lambda state: not _is_taken_up(state, spelled, number))
-        said = {
-            state.thread.id: _why(state, seen)
-            for state in others
-            if _is_taken_up(state, spelled, number) or _soonest(state, number) < _NEVER
+        mentioned = {thread.id for thread in mentioned_threads(view)}
+        touched = {state.thread.id for state in states if state.last_mention == number} | mentioned
+        others = sorted(pressing, key=lambda state: state.thread.id not in touched)
+        is_due = {state.thread.id: _soonest(state, number) < _NEVER for state in others}
+        reasons = {
+            one.thread.id: _why(one, view) for one in others if one.thread.id in touched or is_due[one.thread.id]
         }
-    yield from {**why, **{thread_id: told for thread_id, told in said.items() if thread_id not in why}}.items()
-
-
-def _is_taken_up(state: ThreadState, spelled: set[str], number: int) -> bool:
-    return state.last_mention == number or state.thread.id in spelled
+    return ordered | {thread_id: why for thread_id, why in reasons.items() if thread_id not in ordered}
 
 
 def _soonest(state: ThreadState, number: int) -> int:
     return min((at for at in countdowns(state.thread, number) if at is not None), default=_NEVER)
 
 
-def _status(state: ThreadState, seen: Seen) -> str:
-    return thread_status(state.thread, seen.response.number, critical=seen.settings.critical_countdown)
-
-
-def _why(state: ThreadState, seen: Seen) -> str:
+def _why(state: ThreadState, view: StoryView) -> str:
     """Return a reason that is counted."""
-    number = seen.response.number
+    number = view.response.number
     left, until = countdowns(state.thread, number)
     reasons = [
-        f"critical, {left} left" if _status(state, seen) == "critical" else "",
+        f"critical, {left} left" if status_of(state, view) == "critical" else "",
         "just opened" if state.thread.opened == number else "taken up now" if state.last_mention == number else "",
         "" if until is None else f"due in {until}",
     ]
@@ -128,30 +118,20 @@ def _why(state: ThreadState, seen: Seen) -> str:
     return why[:1].upper() + why[1:]
 
 
-def _shorten(loaded: Sequence[LoadedThread], before: int) -> list[LoadedThread]:
-    """Return *loaded* much smaller than *before* tokens: the last go, of critical ones only their reasons."""
-    fitting = shrink([_text(one) for one in loaded], before)
-    return [
-        one if place < fitting else one.model_copy(update={"why": ""})
-        for place, one in enumerate(loaded)
-        if place < fitting or one.status == "critical"
-    ]
-
-
-def _load(state: ThreadState, why: str, seen: Seen) -> LoadedThread:
-    thread, number = state.thread, seen.response.number
+def _load(state: ThreadState, why: str, view: StoryView) -> LoadedThread:
+    thread, number = state.thread, view.response.number
     left, until = countdowns(thread, number)
-    told = {
-        "id": thread.id,
-        "title": thread.title,
-        "priority": thread.priority,
-        "status": _status(state, seen),
-        "countdown": left,
-        "time_until": until,
-        "new": thread.opened == number or None,
-        "why": why,
-    }
-    return LoadedThread.model_validate({name: value for name, value in told.items() if value is not None})
+    fields = without_none(
+        id=thread.id,
+        title=thread.title,
+        priority=thread.priority,
+        status=status_of(state, view),
+        countdown=left,
+        time_until=until,
+        new=thread.opened == number or None,
+        why=why,
+    )
+    return LoadedThread.model_validate(fields)
 
 
 def _text(one: LoadedThread) -> str:

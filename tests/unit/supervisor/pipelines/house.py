@@ -23,8 +23,6 @@ from contracts.messages import (
     TaskCard,
 )
 from contracts.pipelines import Input, Phase, Pipeline
-from memory.projects.fake import FakeProject
-from memory.sessions.fake import FakeSessions
 from memory.sessions.pipeline_records import EndState, NewRun, PhaseState, RunRecord
 from memory.sessions.session import NewEntry
 from runtime.metrics import Metrics
@@ -36,6 +34,8 @@ from supervisor.pipelines.driver import Drive
 from supervisor.pipelines.live import Parts
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from tests.fakes.pipeline_runs import FakePipelineRuns
+from workers.testing.projects import FakeProject
+from workers.testing.sessions import FakeSessions
 
 #: Milliseconds that every task of the fakes takes.
 TOOK_MS = 1_000

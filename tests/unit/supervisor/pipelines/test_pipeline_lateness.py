@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from supervisor.pipelines.checks import problems_of
 
 from contracts.pipelines import Phase, Pipeline
+from supervisor.pipelines.declaration.checks import problems_of
 from tests.unit.supervisor.pipelines.house import PATIENCE_S, House, a_phase, a_pipeline, echo, until
 
 SOON = timedelta(milliseconds=50)

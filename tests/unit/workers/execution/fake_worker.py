@@ -13,8 +13,6 @@ from pydantic import BaseModel
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport
 from memory.ledger.runs import Beginning, Ended, Wish
-from memory.long_term.fake_single_flight import FakeSingleFlight
-from memory.sessions.fake import FakeSessions
 from runtime.messaging.outbox import Settled
 from runtime.messaging.pull import Delivery
 from tests.fakes.ledger import FakeLedger
@@ -32,6 +30,7 @@ from workers.execution.retry_decision import RetryPolicy
 from workers.execution.stores import Stores
 from workers.middleware import Hooks, Middleware
 from workers.testing import KitServices, ScriptedLlm
+from workers.testing.sessions import FakeSessions, FakeSingleFlight
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -8,7 +8,6 @@ import pytest
 from contracts.conversations import Taken, Utterance
 from contracts.errors import LlmRefused, MemoryUnavailable
 from contracts.observations import Action, AgentTarget, Observation, Position
-from memory.conversations.fake import FakeInbox
 from memory.rendering.tokens import counter
 from runtime.models.client import _response_format
 from tests.unit.workers.agents.decision.stage import (
@@ -27,6 +26,7 @@ from workers.agent_files import files_of
 from workers.agents.decision import Choice, Moment, Refusal, Skill, decision_agent
 from workers.agents.decision.answer import Wish
 from workers.testing import AgentKit, KitHistory
+from workers.testing.inbox import FakeInbox
 
 NEW = [{"sender": "Bob", "message": "Where are the coins?", "message_id": "b1", "time": 6}]
 

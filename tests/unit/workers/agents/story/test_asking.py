@@ -15,11 +15,9 @@ from tests.unit.workers.agents.story.oracle import RIGHT
 from tests.unit.workers.agents.story.stage import RESPONSE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS
 from workers import Context
-from workers.agents.story.asking import patience_for
 from workers.agents.story.blocks import Block, fit
-from workers.agents.story.parts import PARTS
 from workers.agents.story.prose import GAP
-from workers.agents.story.sharing import analyse
+from workers.agents.story.question import PARTS, analyse, timeout_for
 from workers.testing import NOW, KitServices, ScriptedLlm
 
 SECTION = "knowledge"
@@ -76,7 +74,7 @@ async def test_a_repair_that_takes_too_long_keeps_what_held(monkeypatch: pytest.
     """It has the rest of the time of its question, and no more."""
     first, second = RIGHT[SECTION].facts  # type: ignore[attr-defined]
     answer = RIGHT[SECTION].model_copy(update={"facts": (first, second.model_copy(update={"subject": "Atlantis"}))})
-    monkeypatch.setattr("workers.agents.story.asking._LEAST_S", 0.2)
+    monkeypatch.setattr("workers.agents.story.question._LEAST_S", 0.2)
     created_at = NOW - timedelta(seconds=100)
 
     found = await analyse(PARTS[SECTION], context(Silent([answer, answer]), created_at))
@@ -106,7 +104,7 @@ def test_a_model_has_what_waiting_leaves_it(
     created_at = NOW - timedelta(seconds=waited_s)
     deadline = None if left_s is None else NOW + timedelta(seconds=left_s)
 
-    assert patience_for(allowed_s, created_at, deadline, NOW) == pytest.approx(patience)
+    assert timeout_for(allowed_s, created_at, deadline, NOW) == pytest.approx(patience)
 
 
 async def test_how_long_a_model_has_is_the_seats_own_matter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.workers.agents.story.stage import BASE, ENTITIES, INES, TOBIAS, analysed, entity, story
 from workers.agents.story.fact_extract import agent
-from workers.agents.story.file_lines import lines_of
+from workers.agents.story.markdown import lines_of
 
 
 def test_a_file_is_read_line_by_line() -> None:

@@ -10,8 +10,9 @@ from memory.stories.view import standing
 from tests.unit.workers.agents.story.oracle import CONFLICTS, RIGHT
 from tests.unit.workers.agents.story.stage import BASE, CHANGES, MARA, RESPONSE, TOBIAS, analysed, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
-from workers.agents.story.parts import PARTS, lists_of
-from workers.agents.story.seen import Seen
+from workers.agents.story.parts import lists_of
+from workers.agents.story.question import PARTS
+from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: For each section a finding of some list that does not hold: its list, what is wrong with it, and the field told of.
@@ -167,7 +168,7 @@ def test_what_is_no_number_or_no_text_costs_its_finding_and_not_the_answer() -> 
 def test_checked_once_more_what_held_holds() -> None:
     """A shared answer is checked where it is taken, too; nothing of a right one is vetoed there."""
     told = standing(BASE, CHANGES, 3)
-    seen = Seen(
+    seen = StoryView(
         RESPONSE,
         BASE.settings,
         BASE.entities,

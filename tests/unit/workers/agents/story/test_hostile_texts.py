@@ -7,7 +7,7 @@ import pytest
 from tests.unit.workers.agents.story.oracle import RIGHT
 from tests.unit.workers.agents.story.stage import BASE, MARA, RESPONSE, analysed, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
-from workers.agents.story.file_lines import bare, lines_of
+from workers.agents.story.markdown import bare, lines_of
 from workers.agents.story.names import Handles
 from workers.agents.story.parts import stands_in
 from workers.agents.story.prose import paragraphs, quotations, sentences

@@ -15,7 +15,7 @@ from tests.unit.workers.agents.story.crowded import crowded_story
 from tests.unit.workers.agents.story.stage import BASE, ENTITIES, RESPONSE, analysed, story
 from tests.unit.workers.agents.story.test_sections import AGENTS
 from workers.agent_files import find_roles
-from workers.agents.story.asking import MOST_TOKENS, MOST_TOLD, SHARED
+from workers.agents.story.question import MOST_RESPONSE_TOKENS, MOST_TOKENS, SHARED
 from workers.testing import Asked, KitStory
 
 #: Persons, and what there is of each: a memory or two, a thread, a fact, a paragraph.
@@ -75,7 +75,7 @@ async def test_a_question_keeps_its_budget(section: str, prose: str) -> None:
     beside, response = parts_of(asked)
     assert asked.role == section
     assert beside <= MOST_TOKENS
-    assert 0.9 * MOST_TOLD < response <= MOST_TOLD
+    assert 0.9 * MOST_RESPONSE_TOKENS < response <= MOST_RESPONSE_TOKENS
     assert asked.user.count("</response>") == 1
 
 

@@ -8,7 +8,7 @@ from memory.rendering.tokens import counter
 from tests.unit.workers.agents.story.stage import RESPONSE
 from workers.agents.story.prose import (
     GAP,
-    clipped,
+    clip,
     paragraphs,
     quotations,
     sentences,
@@ -83,7 +83,7 @@ def test_words_are_counted_as_people_count_them() -> None:
 @pytest.mark.parametrize("tokens", [0, 1, 8, 30, 60, 150, 10_000])
 def test_a_clipped_text_keeps_its_budget_its_beginning_and_its_end(tokens: int) -> None:
     """And says where something is left out."""
-    shown = clipped(RESPONSE.text, tokens)
+    shown = clip(RESPONSE.text, tokens)
 
     assert counter()(shown) <= tokens
     if tokens == 10_000:
@@ -113,9 +113,9 @@ def test_any_text_is_clipped_to_its_budget() -> None:
     for _ in range(200):
         text = "".join(chance.choices(bits, k=chance.randrange(100)))
         tokens = chance.randrange(150)
-        assert counter()(clipped(text, tokens)) <= tokens
+        assert counter()(clip(text, tokens)) <= tokens
 
 
 def test_a_text_without_a_sentence_is_clipped_too() -> None:
     """It is cut wherever the budget ends."""
-    assert 0 < counter()(clipped("salt " * 2_000, 50)) <= 50
+    assert 0 < counter()(clip("salt " * 2_000, 50)) <= 50

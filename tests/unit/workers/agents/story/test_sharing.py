@@ -17,7 +17,7 @@ from tests.unit.workers.agents.story.oracle import RIGHT
 from tests.unit.workers.agents.story.stage import BASE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
 from workers import Context
-from workers.agents.story.sharing import sharers
+from workers.agents.story.question import sharers
 from workers.testing import NOW, KitServices, KitStory, ScriptedLlm
 
 ON = BASE.model_copy(

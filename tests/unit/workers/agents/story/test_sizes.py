@@ -10,7 +10,7 @@ from memory.rendering.tokens import counter
 from tests.unit.workers.agents.story.oracle import RIGHT
 from tests.unit.workers.agents.story.stage import BASE, MARA, analysed, story
 from tests.unit.workers.agents.story.test_sections import AGENTS
-from workers.agents.story.sizes import shrink, take_turns
+from workers.agents.story.tokens import shrink, take_turns
 
 REDUCED = ("fact_extract", "memory_extract", "thread_extract")
 

@@ -1,0 +1,242 @@
+"""How far an analysis is, as it is stored: who was asked for each section, since when, and how that ended."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from contracts.analysis.roster import Seat
+from contracts.analysis.stories import AnalysisGroup, StoryResponse, StorySettings
+from contracts.messages import TaskAssignment, TaskCall
+from contracts.pipelines import Phase
+from supervisor.pipelines.analysis.declaration import declare
+from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.planning import next_steps
+
+#: `late`: its deadline is over and it is still awaited; `missed`: it is not any more.
+SectionState = Literal["waiting", "asked", "late", "missed", "ok", "failed", "skipped"]
+
+#: States in which nothing waits for a section any longer, and those that only another request changes.
+OVER: frozenset[SectionState] = frozenset({"late", "missed", "ok", "failed", "skipped"})
+FINAL: frozenset[SectionState] = OVER - {"late"}
+#: States in which an agent is asked again when its analysis is requested again.
+TO_REPEAT: frozenset[SectionState] = frozenset({"missed", "failed"})
+#: The states as planning knows them.
+_STATUS: Mapping[SectionState, str] = {
+    "waiting": "pending", "asked": "running", "late": "late", "missed": "excused", "ok": "done", "failed": "excused",
+    "skipped": "skipped",
+}  # fmt: skip
+
+
+class _Record(BaseModel):
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+
+
+class SectionRecord(_Record):
+    """One section: which agent finds it, and how far that is.
+
+    `run` is which run of the analysis asked for it last. `asked_ms` and `reported_ms` are of that run, in ms since
+    1970; tokens and cost are of all runs.
+    """
+
+    section: str
+    group: AnalysisGroup
+    agent_id: str
+    task: str
+    after: tuple[str, ...] = ()
+    deadline_s: float
+    state: SectionState = "waiting"
+    run: int = 1
+    asked_ms: int | None = None
+    reported_ms: int | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: Decimal = Decimal(0)
+
+    @classmethod
+    def of(cls, seat: Seat) -> Self:
+        """Return the record of *seat* before its agent was asked."""
+        return cls(
+            section=seat.section,
+            group=seat.group,
+            agent_id=seat.agent_id,
+            task=seat.task,
+            after=seat.after,
+            deadline_s=seat.deadline_s,
+            state="waiting" if seat.enabled else "skipped",
+        )
+
+
+class AnalysisRecord(_Record):
+    """One analysis; `digest` is of all it depends on, `opened_ms` tells it from any other of the same response.
+
+    `run` counts the times that agents were asked, the last time from `began_ms` on. `rests_on` is the story's revision
+    when all of them were asked last, None: not known. `trace` is what it belongs to, as a `TraceContext` is spelled.
+    """
+
+    story_id: str
+    number: int
+    chapter: int
+    digest: str
+    opened_ms: int
+    run: int = 1
+    began_ms: int
+    patience_s: float
+    late_s: float
+    usd_per_million: float
+    rests_on: int | None = None
+    trace: str = ""
+    seats: tuple[SectionRecord, ...] = Field(min_length=1)
+
+    @classmethod
+    def open(
+        cls,
+        settings: StorySettings,
+        response: StoryResponse,
+        roster: Iterable[Seat],
+        digest: str,
+        now_ms: int,
+        *,
+        rests_on: int | None = None,
+        trace: str = "",
+    ) -> Self:
+        """Return the record of an analysis that begins now; no agent was asked yet."""
+        return cls(
+            story_id=settings.story_id,
+            number=response.number,
+            chapter=response.chapter,
+            digest=digest,
+            opened_ms=now_ms,
+            began_ms=now_ms,
+            patience_s=settings.patience_s,
+            late_s=settings.late_s,
+            usd_per_million=settings.reader_usd_per_million,
+            rests_on=rests_on,
+            trace=trace,
+            seats=tuple(map(SectionRecord.of, roster)),
+        )
+
+    @property
+    def by_section(self) -> Mapping[str, SectionRecord]:
+        """The records of sections by their keys."""
+        return {seat.section: seat for seat in self.seats}
+
+    @property
+    def patience_ends_ms(self) -> int:
+        """When agents that wait for others' findings do without them."""
+        return self.began_ms + int(self.patience_s * 1000)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more will come."""
+        return all(seat.state in FINAL for seat in self.seats)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether every agent that was to be asked came through."""
+        return all(seat.state in ("ok", "skipped") for seat in self.seats)
+
+    def is_over(self, group: AnalysisGroup | None = None) -> bool:
+        """Return whether no section of *group* (None: of all) is waited for any more; the late may still come."""
+        return all(seat.state in OVER for seat in self.seats if group in (None, seat.group))
+
+    def is_same(self, other: Self | None) -> bool:
+        """Return whether *other* is a state of this analysis."""
+        return other is not None and (other.digest, other.opened_ms) == (self.digest, self.opened_ms)
+
+    def ready(self, now_ms: int) -> tuple[str, ...]:
+        """Return the sections whose agents may be asked; once patience is over, a section that runs counts as late."""
+        statuses = {seat.section: _STATUS[seat.state] for seat in self.seats}
+        if now_ms >= self.patience_ends_ms:
+            statuses = {name: "late" if status == "running" else status for name, status in statuses.items()}
+        return next_steps(self._declared[1], statuses).ready
+
+    def next_look_ms(self) -> int | None:
+        """Return when the next section is late, or patience ends, in ms since 1970; None when time changes nothing."""
+        looks = [self.late_at_ms(seat) for seat in self.seats if seat.state == "asked"]
+        if any(seat.state == "waiting" for seat in self.seats):
+            looks.append(self.patience_ends_ms)
+        return min(looks, default=None)
+
+    def with_section(self, changed: SectionRecord) -> Self:
+        """Return this with *changed* in the place of the record of its section."""
+        seats = tuple(changed if seat.section == changed.section else seat for seat in self.seats)
+        return self.model_copy(update={"seats": seats})
+
+    def phase(self, seat: SectionRecord) -> Phase:
+        """Return the phase that *seat* is, as it was declared."""
+        return self._declared[0][seat.section]
+
+    def task_id(self, seat: SectionRecord) -> str:
+        """Return the id of the task that asks for *seat*: the same for every supervisor."""
+        words = [self.story_id, self.number, self.digest, self.opened_ms, seat.section, seat.run]
+        return f"a-{hashlib.blake2b(json.dumps(words).encode(), digest_size=16).hexdigest()}"
+
+    def asked(self) -> dict[str, SectionRecord]:
+        """Return the sections that are awaited, by task."""
+        return {self.task_id(seat): seat for seat in self.seats if seat.state in ("asked", "late")}
+
+    def ended(self) -> dict[str, SectionRecord]:
+        """Return the sections that nothing more comes of, by task."""
+        return {self.task_id(seat): seat for seat in self.seats if seat.state in FINAL}
+
+    def late_at_ms(self, seat: SectionRecord) -> int:
+        """Return when *seat*, which was asked for, is late, in ms since 1970."""
+        return (seat.asked_ms or self.began_ms) + int(seat.deadline_s * 1000)
+
+    def assignment(self, seat: SectionRecord, supervisor_id: str) -> TaskAssignment:
+        """Return the assignment that asks for *seat*."""
+        phase, since = self.phase(seat), datetime.fromtimestamp((seat.asked_ms or self.began_ms) / 1000, UTC)
+        return TaskAssignment(
+            task_id=self.task_id(seat),
+            agent_id=phase.agent,
+            supervisor_id=supervisor_id,
+            task=TaskCall(name=phase.task),
+            created_at=since,
+            deadline=since + (phase.longest or timedelta(0)),
+            max_attempts=phase.retries + 1,
+            memory=phase.memory,
+            # Answers that agents share are of one analysis; one that is begun anew shares none with it.
+            request_id=f"{self.digest}-{self.opened_ms}-{self.run}",
+            story_id=self.story_id,
+            response_number=self.number,
+        )
+
+    def as_json(self) -> bytes:
+        """Return this as it is stored."""
+        return self.model_dump_json().encode()
+
+    @cached_property
+    def _declared(self) -> tuple[dict[str, Phase], Graph]:
+        """The phases by section, and their graph; copies share both."""
+        return declare(
+            tuple(
+                Seat(seat.section, seat.group, seat.agent_id, seat.task, seat.after, seat.deadline_s)
+                for seat in self.seats
+            ),
+            self.late_s,
+        )
+
+
+def read_record(body: bytes | None) -> AnalysisRecord | None:
+    """Return the record that *body* spells, None when there is none that can be read."""
+    if body is None:
+        return None
+    try:
+        return AnalysisRecord.model_validate_json(body)
+    except ValidationError:
+        return None
+
+
+def digest_of(base_digest: str, response: StoryResponse) -> str:
+    """Return what tells an analysis of this text, in this story and with its settings, from any other.
+
+    The default roster is left out: supervisors of two versions would undo each other's work.
+    """
+    words = [base_digest, response.chapter, response.text]
+    return hashlib.blake2b(json.dumps(words).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,146 @@
+"""Requests for analyses and their replies: the response is stored, and waited for as long as the request does."""
+
+import asyncio
+
+import structlog
+from pydantic import ValidationError
+
+from contracts.analysis.document import AnalysisDocument
+from contracts.analysis.roster import roster_of
+from contracts.analysis.stories import StoryResponse
+from contracts.errors import ConfigurationError, InvalidInput, MemoryUnavailable, TaskloreError
+from contracts.faults import fault_of
+from contracts.messages import AnalysisReply, AnalysisRequest
+from contracts.subjects import MAX_BODY
+from supervisor.pipelines.analysis.desk import APOLOGY, AnalysisDesk
+from supervisor.pipelines.analysis.records import digest_of, read_record
+from supervisor.pipelines.analysis.run import AnalysisParts, PendingRequest
+
+log = structlog.get_logger(__name__)
+
+#: Requests that wait at once, some half of those that are read: one that comes then is told at once how far it is.
+HELD = 128
+#: Milliseconds for which a text stays whatever else comes, until its analysis is under way.
+_HOLD_MS = 600_000
+#: Bytes that a reply may have beside its document.
+_BESIDE = 4 * 1024
+
+
+class AnalysisRequests:
+    """Answers requests for one supervisor id: *desk* drives what they ask for."""
+
+    def __init__(self, parts: AnalysisParts, desk: AnalysisDesk) -> None:
+        self._parts = parts
+        self._desk = desk
+        self._held = 0
+
+    async def answer_bytes(self, body: bytes) -> AnalysisReply:
+        """Return the answer to a request as it comes off the wire, whatever it is."""
+        try:
+            request = AnalysisRequest.model_validate_json(body)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_input=False, include_context=False)
+            text = "; ".join(map(fault_of, problems))
+            return AnalysisReply(kind="refused", text=f"this request cannot be read: {text}")
+        return await self.answer(request)
+
+    async def answer(self, request: AnalysisRequest) -> AnalysisReply:
+        """Return what there is of the analysis that *request* asks for, or why there is none, with the cure."""
+        reply = AnalysisReply(
+            story_id=request.story_id, response_number=request.response_number, kind="refused", text=APOLOGY
+        )
+        try:
+            return await self._answer(request)
+        except MemoryUnavailable as error:
+            return reply.model_copy(update={"text": f"the store of stories did not answer; ask again: {error}"})
+        except ConfigurationError as error:
+            return reply.model_copy(update={"kind": "pending", "text": str(error)})
+        except TaskloreError as error:
+            return reply.model_copy(update={"text": str(error)})
+        except Exception:
+            log.exception("analysis_request_failed")
+            return reply
+
+    async def _answer(self, request: AnalysisRequest) -> AnalysisReply:
+        stories, analyses = self._parts.stories, self._parts.analyses
+        key = request.story_id, request.response_number
+        settings, base_digest, stored, (_, _, record) = await asyncio.gather(
+            stories.settings(request.story_id),
+            stories.base_digest(request.story_id),
+            self._stored_response(*key),
+            analyses.record(*key),
+        )
+        roster_of(settings.agents)
+        response = _response_of(request, stored)
+        digest = digest_of(base_digest, response)
+        if not request.refresh and (found := await self._serve(request, record, digest)) is not None:
+            return found
+        if response != stored:
+            await stories.put_response(request.story_id, response, keep=self._parts.keep, hold_ms=_HOLD_MS)
+        pending = PendingRequest("immediate" if request.until == "immediate" else None, request.refresh, request.text)
+        self._desk.request(*key, pending)
+        wait_s = request.wait_ms / 1000 if self._held < HELD else 0.0
+        self._held += 1
+        try:
+            served = await pending.wait(wait_s)
+        finally:
+            self._held -= 1
+        return _reply(request, await analyses.read(*key), served)
+
+    async def _stored_response(self, story_id: str, number: int) -> StoryResponse | None:
+        try:
+            return await self._parts.stories.response(story_id, number)
+        except InvalidInput as error:
+            # What cannot be read any more is written anew.
+            log.info("response_unreadable", story=story_id, number=number, error=str(error))
+            return None
+
+    async def _serve(self, request: AnalysisRequest, body: bytes | None, digest: str) -> AnalysisReply | None:
+        """Return the stored document when every agent has come through for just this text, None otherwise."""
+        record = read_record(body)
+        if record is None or record.digest != digest or not record.is_fresh:
+            return None
+        try:
+            found = await self._parts.analyses.read(request.story_id, request.response_number)
+        except InvalidInput as error:
+            log.info("analysis_unreadable", story=request.story_id, number=record.number, error=str(error))
+            return None
+        if found is None or not {seat.section for seat in record.seats} <= {section for section, _ in found.sections()}:
+            return None
+        self._parts.meter.count_analysis("served")
+        return _reply(request, found, served=True)
+
+
+def _response_of(request: AnalysisRequest, stored: StoryResponse | None) -> StoryResponse:
+    """Return the response that is to be analysed.
+
+    Raises:
+        InvalidInput: it has no text.
+    """
+    text = request.text or (stored.text if stored is not None else None)
+    if text is None:
+        raise InvalidInput(
+            f"response {request.response_number} of story {request.story_id!r} is not stored; send its 'text'"
+        )
+    before = stored.chapter if stored is not None else 1
+    chapter = before if request.chapter is None else request.chapter
+    return StoryResponse(number=request.response_number, chapter=chapter, text=text)
+
+
+def _reply(request: AnalysisRequest, found: AnalysisDocument | None, served: bool | None) -> AnalysisReply:
+    """Return the reply with the document *found*; *served* None: it takes longer."""
+    words = [] if served is not None else ["it is not done yet; ask again"]
+    if found is None and served is not None:
+        words.append("the document is not kept any more; raise TASKLORE_ANALYSES_KEPT")
+    document = found.body() if found is not None else None
+    if found is not None and len(found.minified()) > MAX_BODY - _BESIDE:
+        document = None
+        words.append(f"the document does not fit into a message; `tasklore analysis show {request.story_id}` shows it")
+    return AnalysisReply(
+        story_id=request.story_id,
+        response_number=request.response_number,
+        kind="done" if served is not None else "pending",
+        text="; ".join(words),
+        document=document,
+        served=bool(served),
+    )

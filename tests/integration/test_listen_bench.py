@@ -1,0 +1,116 @@
+"""What surrounds a listener's loop: how much waits, what comes back once a model is there, and who may listen."""
+
+import asyncio
+import time
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import ConfigurationError, MemoryUnavailable
+from contracts.messages import ChatTurn, Fact
+from memory.queues.claims import Claim, Closing
+from memory.queues.queue import Mended, PersonalQueue
+from tests.servers import PATIENCE_S
+from workers import Agent
+from workers.execution.exclusive_runs import ExclusiveRuns
+from workers.listening.backlog import Backlog
+from workers.listening.bench import ListenBench
+from workers.listening.outflow import Outflow, Pace
+from workers.listening.wiring import demand_one_listener
+
+
+class AwayQueue(PersonalQueue):
+    """A table that can be away, and in which owners can have been forgotten."""
+
+    is_away = False
+    forgotten = 0
+
+    async def pending_total(self, limit_owners: int = 10_000) -> int:
+        """Answer, unless away."""
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        return await super().pending_total(limit_owners)
+
+    async def mend(self, limit: int = 1, cursor: int = 0) -> Mended:
+        """Put back who was forgotten."""
+        return Mended(self.forgotten, cursor + 1)
+
+
+class NoWork:
+    """Does nothing with rows."""
+
+    async def work(self, claim: Claim, is_leaving: Any, rests: int) -> float:
+        """Close them."""
+        return 0.0
+
+
+async def test_the_backlog_is_as_it_was_last_read(redis: Redis) -> None:
+    """Number and age of the rows; while the store is away, those of the last look."""
+    later_ms = 0
+    queue, mended = AwayQueue(redis, "facts", deadline_s=PATIENCE_S), list[int]()
+    backlog = Backlog(queue, lambda: mended.append(1), now_ms=lambda: int(time.time() * 1000) + later_ms)
+    assert (backlog.pending(), backlog.oldest_s()) == (0, 0)
+    await queue.append("ann", [("f1", b"1"), ("f2", b"2")])
+    await queue.append("ben", [("f1", b"1")])
+    later_ms = 90_000
+    await backlog.read()
+    assert backlog.pending() == 3
+    assert 90 <= backlog.oldest_s() < 90 + PATIENCE_S
+    queue.is_away = True
+    await queue.append("ben", [("f2", b"1")])
+    await backlog.read()
+    assert backlog.pending() == 3
+    queue.is_away, queue.forgotten = False, 2
+    await backlog.read()
+    assert backlog.pending() == 4
+    assert mended == [1]
+
+
+async def test_what_waits_for_a_model_comes_back_when_a_worker_with_one_starts(redis: Redis) -> None:
+    """Without one it stays where it is."""
+    for has_model in (False, True):
+        await redis.flushall()
+        queue = PersonalQueue(redis, "facts", deadline_s=PATIENCE_S)
+        await queue.append("ann", [("f1", b"1")])
+        claim = await queue.claim("ann", holder="w", limit=1, lease_ms=60_000, now_ms=0)
+        assert claim is not None
+        await queue.close(claim, [Closing("f1", "needs_model", "two readings")])
+        await queue.release(claim)
+        outflow = Outflow(queue, NoWork(), Pace(1, 1, 60.0), holder="w2", exclusive=ExclusiveRuns())
+        bench = ListenBench("Ear", "facts", queue, (), outflow, Backlog(queue, outflow.look_soon), has_model)
+        running: list[asyncio.Task[None]] = []
+
+        def spawn(work: Coroutine[Any, Any, None], running: list[asyncio.Task[None]] = running) -> None:
+            running.append(asyncio.create_task(work))
+
+        bench.start(spawn)
+        async with asyncio.timeout(PATIENCE_S):
+            while has_model and (await queue.counts("ann")).parked:  # noqa: ASYNC110 - the store makes no event
+                await asyncio.sleep(0.01)
+        bench.stop()
+        await bench.emptied()
+        assert bench.vital_sign()[0]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        assert (await queue.counts("ann")).parked == (0 if has_model else 1)
+
+
+def listening(agent_id: str) -> Agent:
+    """Return an agent that listens to turns."""
+    agent = Agent(agent_id)
+
+    @agent.listen("turns")
+    def hear(turn: ChatTurn) -> Sequence[Fact]:
+        return []
+
+    return agent
+
+
+def test_two_agents_of_one_worker_cannot_listen_to_one_queue() -> None:
+    """Each would get a part of what is said."""
+    with pytest.raises(ConfigurationError, match=r"One.hear and Two.hear both listen to 'turns'"):
+        demand_one_listener([listening("One"), listening("Two")])
+    demand_one_listener([listening("One"), Agent("Other")])

@@ -1,0 +1,301 @@
+"""Analyses with fakes all around, in virtual time: stores of this process, and agents that are functions."""
+
+import asyncio
+import contextlib
+import selectors
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from contracts.analysis.document import AnalysisDocument
+from contracts.analysis.roster import ROSTER
+from contracts.analysis.stories import SeatSettings, StoryBase, StorySettings
+from contracts.errors import MemoryUnavailable, NotAccepted
+from contracts.messages import (
+    AgentCard,
+    AnalysisReply,
+    AnalysisRequest,
+    CompletionReport,
+    ErrorNote,
+    MemoryNote,
+    Status,
+    TaskAssignment,
+    TaskCard,
+    Usage,
+)
+from runtime import tracing
+from runtime.metrics import Metrics
+from supervisor.cancellation import Cancelling
+from supervisor.catalogue import Catalogue
+from supervisor.pipelines.analysis.desk import AnalysisDesk
+from supervisor.pipelines.analysis.requests import AnalysisRequests
+from supervisor.pipelines.analysis.run import AnalysisParts
+from tests.fakes.analyses import FakeAnalyses
+from workers.testing.stories import FakeStories
+
+STORY = "harbour"
+TEXT = "Mara set the lamp down."
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+#: Milliseconds that every task of the fakes says it took.
+TOOK_MS = 200
+
+#: What an agent finds, or how it fails, given its assignment.
+Work = Callable[[TaskAssignment], Any]
+
+
+class _Leaping(selectors.DefaultSelector):
+    """A selector that never waits: it tells how long it would have."""
+
+    leapt_s = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        """Return what is ready, after a leap over *timeout*."""
+        ready = super().select(0)
+        if not ready and timeout:
+            self.leapt_s += timeout
+        return ready
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    """A loop whose clock leaps to whatever comes next."""
+
+    def __init__(self) -> None:
+        self._leaping = _Leaping()
+        super().__init__(self._leaping)
+
+    def time(self) -> float:
+        """Return the seconds leapt so far."""
+        return self._leaping.leapt_s
+
+
+def virtually(doing: Coroutine[Any, Any, None]) -> None:
+    """Run *doing*, a minute of it in no time."""
+    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
+        runner.run(doing)
+
+
+def now() -> datetime:
+    """Return the virtual time."""
+    return START + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+class Office:
+    """Stands for dispatch, desk of reports and canceller at once: a task runs in a function when it is assigned."""
+
+    def __init__(self) -> None:
+        self.works: dict[str, Work] = {}
+        #: How often each task ran, by its agent; and every assignment, in the order they came.
+        self.ran: Counter[str] = Counter()
+        self.assigned: list[TaskAssignment] = []
+        self.traces: list[str] = []
+        self.begun_at: dict[str, float] = {}
+        self.cancelled: list[str] = []
+        self.refuses = 0
+        self.is_away = False
+        self._reports: dict[str, asyncio.Future[CompletionReport]] = {}
+        self._doing: set[asyncio.Task[None]] = set()
+
+    async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
+        """Run it, unless it was before."""
+        await asyncio.sleep(0)
+        if self.refuses:
+            self.refuses -= 1
+            raise NotAccepted("no room", 0.01)
+        known = any(one.task_id == assignment.task_id for one in self.assigned)
+        self.assigned.append(assignment)
+        self.traces.append(str(tracing.current() or ""))
+        if not known and not self.is_away:
+            doing = asyncio.create_task(self._do(assignment))
+            self._doing.add(doing)
+            doing.add_done_callback(self._doing.discard)
+
+    async def report_of(
+        self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
+    ) -> CompletionReport | None:
+        """Wait for its report."""
+        report = self._report(assignment.task_id)
+        await asyncio.wait([report], timeout=max(0.0, within_s))
+        return report.result() if report.done() else None
+
+    async def is_under_way(self, task_id: str) -> bool:
+        """Tell whether it was assigned, and not reported."""
+        return any(one.task_id == task_id for one in self.assigned) and not self._report(task_id).done()
+
+    async def cancel(self, task_id: str, reason: str, *, grace_s: float = 2.0) -> Cancelling:
+        """Report it as cancelled, unless it has a report."""
+        self.cancelled.append(task_id)
+        known = next((one for one in self.assigned if one.task_id == task_id), None)
+        report = self._report(task_id)
+        if known is None or report.done():
+            return Cancelling("noted")
+        error = ErrorNote(type="TaskCancelled", message=reason)
+        report.set_result(report_on(known, "cancelled", error=error, usage=Usage(cost_usd=0.25)))
+        return Cancelling("cancelled", "cancelled")
+
+    def ids_of(self, agent: str) -> list[str]:
+        """Return the tasks that an agent was given, in their order and each once."""
+        return list(dict.fromkeys(one.task_id for one in self.assigned if one.agent_id == agent))
+
+    async def _do(self, assignment: TaskAssignment) -> None:
+        agent = assignment.agent_id
+        self.ran[agent] += 1
+        self.begun_at[agent] = asyncio.get_running_loop().time()
+        try:
+            found = self.works.get(agent, lambda _: {"by": "rules"})(assignment)
+            found = await found if asyncio.iscoroutine(found) else found
+            report = found if isinstance(found, CompletionReport) else report_on(assignment, "completed", result=found)
+        except ValueError as error:
+            report = report_on(assignment, "failed", error=ErrorNote(type="ValueError", message=str(error)))
+        waiting = self._report(assignment.task_id)
+        if not waiting.done():
+            waiting.set_result(report)
+
+    def _report(self, task_id: str) -> asyncio.Future[CompletionReport]:
+        if task_id not in self._reports:
+            self._reports[task_id] = asyncio.get_running_loop().create_future()
+        return self._reports[task_id]
+
+
+def report_on(
+    assignment: TaskAssignment,
+    status: Status,
+    *,
+    result: Any = None,
+    error: ErrorNote | None = None,
+    usage: Usage | None = None,
+) -> CompletionReport:
+    """Return the report of *assignment*."""
+    return CompletionReport(
+        task_id=assignment.task_id,
+        agent_id=assignment.agent_id,
+        supervisor_id=assignment.supervisor_id,
+        task_name=assignment.task.name,
+        status=status,
+        result=result,
+        error=error,
+        memory=MemoryNote(outcome="bypassed"),
+        worker_id="w",
+        run_ms=TOOK_MS,
+        usage=usage or Usage(),
+        finished_at=START,
+    )
+
+
+def cards(*agents: tuple[str, str]) -> Catalogue:
+    """Return what a supervisor knows of *agents*, each with its one task."""
+    return Catalogue(
+        AgentCard(agent_id=agent, tasks=(TaskCard(name=task, parameters={}),), digest="d") for agent, task in agents
+    )
+
+
+#: Our own ten.
+TEN = tuple((seat.agent_id, seat.task) for seat in ROSTER)
+
+
+class Broken(FakeAnalyses):
+    """Analyses whose store can be away: `away` folds fail, `lost` ones are done all the same, or none is read."""
+
+    away = 0
+    lost = 0
+    folds = 0
+    is_gone = False
+
+    async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
+        """Read, or fail."""
+        if self.is_gone:
+            raise MemoryUnavailable("away")
+        return await super().record(story_id, number)
+
+    async def fold(self, *words: Any, **options: Any) -> bool:
+        """Fold, or do not; and say so, or do not."""
+        if self.away:
+            self.away -= 1
+            raise MemoryUnavailable("away")
+        self.folds += 1
+        done = await super().fold(*words, **options)
+        if self.lost:
+            self.lost -= 1
+            raise MemoryUnavailable("no answer in time")
+        return done
+
+
+class House:
+    """Everything that analyses are worked on with; `works` are functions by the ids of agents."""
+
+    def __init__(self, works: Mapping[str, Work] | None = None, **settings: Any) -> None:
+        self.stories = FakeStories()
+        self.analyses = Broken(self.stories, clock_ms=lambda: int(now().timestamp() * 1000))
+        self.office = Office()
+        self.office.works |= works or {}
+        self.metrics = Metrics("1")
+        self.catalogue = cards(*TEN)
+        self.keep = 100
+        self.load(**settings)
+
+    def load(self, *, agents: Mapping[str, SeatSettings] | None = None, **settings: Any) -> None:
+        """Make this where the story begins."""
+        told = StorySettings(story_id=STORY, agents=dict(agents or {}), **settings)
+        self.stories.put(StoryBase(settings=told))
+
+    def parts(self) -> AnalysisParts:
+        """Return what a supervisor works with."""
+        return AnalysisParts(
+            supervisor_id="S",
+            stories=self.stories,
+            analyses=self.analyses,
+            dispatch=self.office,
+            reports=self.office,
+            canceller=self.office,
+            catalogue=lambda: self.catalogue,
+            meter=self.metrics,
+            keep=self.keep,
+            now=now,
+        )
+
+    @contextlib.asynccontextmanager
+    async def supervisor(self, lease_s: float = 5.0) -> AsyncIterator["Supervisor"]:
+        """Let one more supervisor work while the block runs."""
+        parts = self.parts()
+        desk = AnalysisDesk(parts, lease_s=lease_s)
+        working = asyncio.create_task(desk.run())
+        await asyncio.sleep(0)
+        try:
+            yield Supervisor(desk, AnalysisRequests(parts, desk), working)
+            await desk.drain()
+            await asyncio.wait([working])
+        finally:
+            working.cancel()
+
+    async def document(self, number: int = 1) -> AnalysisDocument:
+        """Return the document of a response, which is there."""
+        found = await self.analyses.read(STORY, number)
+        assert found is not None
+        return found
+
+    async def sections(self, number: int = 1) -> dict[str, Any]:
+        """Return the sections of the document of a response."""
+        return dict((await self.document(number)).sections())
+
+
+class Supervisor:
+    """A desk at work, and whoever answers requests beside it."""
+
+    def __init__(self, desk: AnalysisDesk, requests: AnalysisRequests, working: asyncio.Task[None]) -> None:
+        self.desk = desk
+        self.working = working
+        self._requests = requests
+
+    async def ask(self, number: int = 1, **wish: Any) -> AnalysisReply:
+        """Have a response analysed."""
+        request = AnalysisRequest(**{"story_id": STORY, "response_number": number, "text": TEXT, **wish})
+        return await self._requests.answer(request)
+
+    async def ask_bytes(self, body: bytes) -> AnalysisReply:
+        """Ask for whatever *body* says."""
+        return await self._requests.answer_bytes(body)
+
+    def die(self) -> None:
+        """Stop at once, without a word to anybody."""
+        for task in (*self.desk._serving.values(), self.working):
+            task.cancel()

@@ -1,0 +1,235 @@
+"""Questions to a model about a response: for one section or several, with a budget, a timeout and one repair round.
+
+Agents that share a question have it asked by the first of them; its answer lies beside a lease in Valkey
+(`context.story.share`), so that another process takes over when that one dies. A failed question is noted there, too.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+import structlog
+from pydantic import JsonValue, create_model
+
+from contracts.analysis.pieces import Section
+from contracts.analysis.roster import ROSTER, roster_of
+from contracts.analysis.stories import StorySettings
+from contracts.errors import LlmError
+from workers import Agent, Context
+from workers.agent_files import AgentFiles, load_agent_files
+from workers.agents.story.blocks import blocks_of, fit
+from workers.agents.story.parts import A, Faulty, Judged, Part, S, Text, lists_of
+from workers.agents.story.tokens import count_tokens
+from workers.agents.story.view import StoryView, Turn, read
+from workers.answers import Answer
+
+log = structlog.get_logger(__name__)
+
+#: Tokens of a question for one section beside the response: instructions, answer schema, and other blocks.
+MOST_TOKENS = 1_500
+#: Tokens of the response: a chapter; of a longer one beginning and end are shown.
+MOST_RESPONSE_TOKENS = 3_000
+#: Tokens of a provider's own framing, rounded up, and tokens that the blocks have in any case.
+_FRAME, _LEAST_BLOCKS = 40, 200
+#: Tokens of one block in a shared question: the room that it has in a question for one section.
+_MOST_BLOCK = 650
+#: The role of a question for several sections.
+SHARED = "shared"
+#: Faulty findings that go back to the model, and characters of each.
+_MOST_MENDED, _LONGEST_MENDED = 24, 600
+#: The share of a section's deadline after which its model is given up, so that rules still answer in time; and the
+#: seconds that a model has in any case, since a task that waited long had better be late than without.
+_SHARE, _LEAST_S = 0.6, 1.0
+
+AnyPart = Part[Any, Any]
+
+#: The part of each section, by its key, as `serve` has filled it.
+PARTS: dict[str, AnyPart] = {}
+_OURS = {seat.section: seat for seat in ROSTER}
+
+
+def serve(part: Part[A, S], agent: Agent) -> Agent:
+    """Give *agent* the task `analyse`, which makes the section of *part*, and return it."""
+    PARTS[part.section] = part
+
+    async def task(_turn: Turn, context: Context) -> Section:
+        return await analyse(part, context)
+
+    task.__doc__, task.__annotations__["return"] = part.__doc__, part.result
+    agent.task(name="analyse", remember=False, uses=("llm", "clock"), in_words=False)(task)
+    return agent
+
+
+async def analyse(part: Part[A, S], context: Context) -> S:
+    """Return the section of *part*: as a model judges it, or else by names and counts."""
+    view = await read(context.story, part.needs)
+    judged: Judged[A] | None = None
+    if context.llm.configured and part.is_askable(view):
+        together = sharers(part.section, view.settings, context.story.calls)
+        # The deadline of the assignment is later, for sections that may come late.
+        deadline_s = next(one.deadline_s for one in roster_of(view.settings.agents) if one.section == part.section)
+        task = context.assignment
+        timeout_s = timeout_for(deadline_s, task.created_at, task.deadline, context.now())
+        if len(together) == 1:
+            judged = (await ask(context, (part,), view, timeout_s)).get(part.section)
+        else:
+            judged = await _ask_together(part, together, context, view, timeout_s)
+    return await asyncio.to_thread(part.finish, view, judged)
+
+
+async def _ask_together(
+    part: Part[A, S], together: Sequence[str], context: Context, view: StoryView, timeout_s: float
+) -> Judged[A] | None:
+    async def compute() -> JsonValue:
+        parts = [PARTS[section] for section in together]
+        whole = await read(context.story, frozenset().union(*(one.needs for one in parts)))
+        askable = [one for one in parts if one.is_askable(whole)]
+        judged = await ask(context, askable, whole, timeout_s)
+        return {
+            section: {"answer": one.answer.model_dump(mode="json"), "by": one.by, "left_out": one.left_out}
+            for section, one in judged.items()
+        }
+
+    name = "one" if context.story.calls == "one" else _OURS[part.section].group
+    shared = await context.story.share(name, compute, wait_s=timeout_s)
+    own = shared.get(part.section) if isinstance(shared, dict) else None
+    if not isinstance(own, dict):
+        return None
+    # Checked once more: other processes may run another version.
+    kept, faulty = part.check(part.answer.model_validate(own["answer"]), view)
+    return Judged(kept, str(own["by"]), int(str(own["left_out"])) + len(faulty))
+
+
+def sharers(section: str, settings: StorySettings, calls: str) -> list[str]:
+    """Return the sections that share a question with *section*, itself included, in the order of the document.
+
+    *calls* is `ten`, `grouped` or `one`. A section that a story switches off, or gives to an agent of its own, shares
+    none.
+    """
+    ours = [
+        seat
+        for seat in roster_of(settings.agents)
+        if seat.enabled and seat.section in PARTS and seat.agent_id == _OURS[seat.section].agent_id
+    ]
+    if calls == "ten" or section not in {seat.section for seat in ours}:
+        return [section]
+    group = _OURS[section].group
+    return [seat.section for seat in ours if calls == "one" or seat.group == group]
+
+
+def timeout_for(deadline_s: float, created_at: datetime, deadline: datetime | None, now: datetime) -> float:
+    """Return how many seconds a model has from *now* on, for a section that is late *deadline_s* after *created_at*.
+
+    The time that the task waited before it ran counts; *deadline* is the end of the assignment and is never passed.
+    """
+    # Other programs may leave the zone out; the wire is in UTC.
+    created_at, now = _aware(created_at), _aware(now)
+    timeout = max(_SHARE * deadline_s - max(0.0, (now - created_at).total_seconds()), _LEAST_S)
+    return timeout if deadline is None else max(0.0, min(timeout, (_aware(deadline) - now).total_seconds()))
+
+
+async def ask(context: Context, parts: Sequence[AnyPart], view: StoryView, timeout_s: float) -> dict[str, Judged[Any]]:
+    """Return the checked answer to each of *parts*, by section; empty without a usable answer within *timeout_s*.
+
+    Raises:
+        ConfigurationError: the role's files are wrong; the message names file and cure.
+    """
+    question = await asyncio.to_thread(_Question, context, parts, view)
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await question.ask()
+    except (LlmError, TimeoutError) as error:
+        log.warning("story_read_without_model", sections=list(question.parts), error=type(error).__name__)
+        return question.judged
+
+
+class _Question:
+    """One question for some sections, and the checked findings of its answer so far."""
+
+    def __init__(self, context: Context, parts: Sequence[AnyPart], view: StoryView) -> None:
+        self.parts = {part.section: part for part in parts}
+        self.judged: dict[str, Judged[Any]] = {}
+        self._context = context
+        self._view = view
+        self._is_shared = len(parts) > 1
+        self._role = SHARED if self._is_shared else parts[0].section
+        self._schema: type[Answer] = _joint_answer(tuple(parts)) if self._is_shared else parts[0].answer
+        prompts = [
+            {"section": part.section, "prompt": self._files(part.section).render(**part.limits)} for part in parts
+        ]
+        self._system = self._files(SHARED).render(parts=prompts) if self._is_shared else prompts[0]["prompt"]
+        schema_tokens = _schema_tokens(cast("Any", self._schema))
+        room = MOST_TOKENS * len(parts) - _FRAME - count_tokens(self._system) - schema_tokens
+        blocks = blocks_of((name for part in parts for name in part.blocks), view)
+        if self._is_shared:
+            # No block has more than alone, so that one question is much smaller than many.
+            blocks = [fit((block,), MOST_RESPONSE_TOKENS, _MOST_BLOCK)[0] for block in blocks]
+        fitted = fit(blocks, MOST_RESPONSE_TOKENS, max(room, _LEAST_BLOCKS))
+        self._user = "\n".join(filter(None, (block.text for block in fitted)))
+
+    async def ask(self) -> dict[str, Judged[Any]]:
+        """Return the findings that pass their checks, after one repair round for those that fail."""
+        answers = await self._answer(self._user)
+        faulty = await asyncio.to_thread(self._keep, answers)
+        if faulty:
+            mended = await self._answer(f"{self._user}\n{_complaint(faulty, is_shared=self._is_shared)}")
+            await asyncio.to_thread(self._add_mended, mended)
+        return self.judged
+
+    async def _answer(self, user: str) -> Mapping[str, Answer]:
+        value = await self._context.llm.ask(self._role, self._schema, system=self._system, user=user)
+        return {section: getattr(value, section) for section in self.parts} if self._is_shared else {self._role: value}
+
+    def _keep(self, answers: Mapping[str, Answer]) -> list[tuple[str, Faulty]]:
+        """Keep the sound findings of *answers*, and return the others, each with its section."""
+        model, every = self._context.llm.role(self._role).model, list[tuple[str, Faulty]]()
+        for section, part in self.parts.items():
+            kept, faulty = part.check(answers[section], self._view)
+            self.judged[section] = Judged(kept, model, len(faulty))
+            every += [(section, one) for one in faulty]
+        return every
+
+    def _add_mended(self, answers: Mapping[str, Answer]) -> None:
+        """Add mended findings; for each section never more than had failed."""
+        for section, part in self.parts.items():
+            before = self.judged[section]
+            kept, _ = part.check(answers[section], self._view)
+            left, merged = before.left_out, dict[str, tuple[Answer, ...]]()
+            for field in lists_of(kept):
+                known = getattr(before.answer, field)
+                anew = [one for one in getattr(kept, field) if one not in known][:left]
+                left -= len(anew)
+                merged[field] = (*known, *anew)
+            self.judged[section] = Judged(before.answer.model_copy(update=merged), before.by, left)
+
+    def _files(self, role: str) -> AgentFiles:
+        return load_agent_files(Path(__file__).with_name(role), self._context.agent_files)
+
+
+def _complaint(faulty: Sequence[tuple[str, Faulty]], *, is_shared: bool) -> str:
+    lines = ["Refused. Answer these findings alone, mended, each in its list; leave out what cannot be mended:"]
+    for section, one in faulty[:_MOST_MENDED]:
+        place = f"{section}.{one.field}" if is_shared else one.field
+        lines.append(f"{place}: {one.finding.model_dump_json()[:_LONGEST_MENDED]}")
+        lines += [f"- {fault}" for fault in one.faults]
+    return "\n".join(lines)
+
+
+@cache
+def _joint_answer(parts: tuple[AnyPart, ...]) -> type[Answer]:
+    """Return the schema of an answer for all of *parts*, each under the name of its section."""
+    fields: dict[str, Any] = {part.section: (part.answer, ...) for part in parts}
+    return create_model("StoryAnswer", __base__=Answer, reasoning=(Text, ""), **fields)
+
+
+@cache
+def _schema_tokens(answer: type[Answer]) -> int:
+    return count_tokens(json.dumps(answer.model_json_schema()))
+
+
+def _aware(time: datetime) -> datetime:
+    return time.replace(tzinfo=time.tzinfo or UTC)

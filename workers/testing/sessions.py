@@ -1,0 +1,303 @@
+"""Sessions of this process only, and the flight in which one task computes an entry for all."""
+
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from redis.asyncio import Redis
+
+from memory import keys
+from memory.long_term.single_flight import Joined, Place, SingleFlight
+from memory.sessions import files as session_files
+from memory.sessions.entries import (
+    MAX_VALUE_BYTES,
+    TIME_TO_LIVE,
+    VERSION,
+    EntryInfo,
+    Found,
+    LoadReport,
+    NewEntry,
+    SessionRoot,
+    State,
+    checked_key,
+    encode,
+    head_of,
+    milliseconds,
+    pack,
+    read_head,
+    root_words,
+    unpack,
+)
+from memory.sessions.pipeline_records import PhaseState
+from memory.sessions.refusals import replaced, still_running, taken, unknown
+from memory.sessions.session import SessionCache
+from memory.sessions.stats import SessionStats, summarise
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Session:
+    """A session; *until_ms* is None while its pipeline runs, *entries* are info and what is kept of the value."""
+
+    root: SessionRoot
+    until_ms: int | None = None
+    written: int = 0
+    is_pipeline: bool = False
+    entries: dict[str, tuple[EntryInfo, bytes]] = field(default_factory=dict)
+    uses: set[tuple[int, str]] = field(default_factory=set)
+    tasks: dict[str, str] = field(default_factory=dict)
+    corrected: dict[str, str] = field(default_factory=dict)
+    phases: dict[str, PhaseState] = field(default_factory=dict)
+    began_ms: int | None = None
+
+
+class FakeSessions(SessionCache):
+    """Stands for `memory.sessions.session.SessionCache`; *clock* tells seconds since 1970."""
+
+    def __init__(self, *, max_value_bytes: int = MAX_VALUE_BYTES, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(Redis(), max_value_bytes=max_value_bytes)
+        self._clock = clock
+        self._sessions: dict[str, _Session] = {}
+
+    def put_state(self, session_id: str, state: State) -> None:
+        """Do what a pipeline does: a running session does not expire."""
+        session = self._sessions[session_id]
+        session.root = replace(session.root, state=state)
+        session.is_pipeline = True
+        self._touch(session, self._now_ms())
+
+    def put_task(self, session_id: str, phase: str, task_id: str) -> None:
+        """Let nobody but a task write for *phase*; "" is nobody at all."""
+        self._sessions[session_id].tasks[phase] = task_id
+
+    def put_correction(self, session_id: str, phase: str, by: str) -> None:
+        """Hide *phase* behind the phase *by*."""
+        self._sessions[session_id].corrected[phase] = by
+
+    def put_phase(self, session_id: str, phase: str, state: PhaseState) -> None:
+        """Note how far *phase* is."""
+        self._sessions[session_id].phases[phase] = state
+
+    def put_run(self, session_id: str, began_ms: int) -> None:
+        """Note when the latest run of the session's pipeline began, 0 for the first."""
+        self._sessions[session_id].began_ms = began_ms
+
+    async def create(
+        self,
+        session_id: str,
+        *,
+        domain: str = "data",
+        ttl: timedelta = TIME_TO_LIVE,
+        dependencies: Mapping[str, Sequence[str]] | None = None,
+        user_id: str | None = None,
+        project: str | None = None,
+    ) -> bool:
+        """Make a session, unless there is one."""
+        keys.session(session_id)
+        root_words(session_id, domain=domain, ttl=ttl)
+        now, ttl_ms = self._now_ms(), milliseconds(ttl, "ttl")
+        if self._living(session_id) is not None:
+            return False
+        direct = {phase: tuple(of) for phase, of in (dependencies or {}).items()}
+        root = SessionRoot(session_id, VERSION, domain, now, now, ttl_ms, "open", direct, project, user_id)
+        self._sessions[session_id] = _Session(root, now + ttl_ms)
+        return True
+
+    async def root(self, session_id: str) -> SessionRoot | None:
+        """Return a session without its entries."""
+        keys.session(session_id)
+        session = self._living(session_id)
+        if session is None:
+            return None
+        left = None if session.until_ms is None else session.until_ms - self._now_ms()
+        return replace(session.root, entries=len(session.entries), expires_in_ms=left)
+
+    async def _look(
+        self, session_id: str, wanted: Sequence[str], reader: str | None, mode: str = "count"
+    ) -> list[Found | None]:
+        keys.session(session_id)
+        parts = [checked_key(key) for key in wanted]
+        session = self._living(session_id)
+        if session is None:
+            return [None] * len(parts)
+        found: list[Found | None] = []
+        for one in parts:
+            phase = one.phase
+            while phase in session.corrected:
+                phase = session.corrected[phase]
+            found.append(self._use(session, str(one._replace(phase=phase)), reader, mode))
+        return found
+
+    def _use(self, session: _Session, key: str, reader: str | None, mode: str) -> Found | None:
+        if not self._is_living(session, key):
+            return None
+        info, body = session.entries[key]
+        use = (info.number, reader)
+        if mode == "count" and use not in session.uses:
+            info = replace(info, hits=info.hits + 1)
+            session.entries[key] = (info, body)
+            if reader is not None:
+                session.uses.add((info.number, reader))
+        return Found(unpack(body), info)
+
+    async def set_many(
+        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+    ) -> None:
+        """Write entries, all or none."""
+        keys.session(session_id)
+        bodies = []
+        for entry in entries:
+            checked_key(entry.key, entry.phase)
+            bodies.append(encode(entry.key, entry.value, self._max_bytes))
+            if entry.ttl is not None:
+                milliseconds(entry.ttl, f"the time to live of {entry.key!r}")
+        if not entries:
+            return
+        session = self._living(session_id)
+        if session is None:
+            raise unknown(session_id)
+        if task_id is not None:
+            own = {phase} if phase is not None else {checked_key(entry.key).phase for entry in entries}
+            self._check_writer(session, own, task_id)
+        now = self._now_ms()
+        for entry, body in zip(entries, bodies, strict=True):
+            if not (entry.if_absent and self._is_living(session, entry.key)):
+                self._keep(session, entry, body, now)
+        self._touch(session, now)
+
+    def _check_writer(self, session: _Session, phases: Collection[str], task_id: str) -> None:
+        for phase in phases:
+            writer = session.tasks.get(phase, "" if session.is_pipeline else task_id)
+            if writer != task_id:
+                raise replaced(session.root.session_id, phase, writer, task_id)
+
+    def _keep(self, session: _Session, entry: NewEntry, body: bytes, now: int) -> None:
+        session.written += 1
+        stored = pack(body)
+        expires = 0 if entry.ttl is None else now + milliseconds(entry.ttl, "ttl")
+        numbers = f"{expires}:{now}:{session.written}:".encode()
+        info = read_head(entry.key, numbers + head_of(entry, len(body), len(stored)), 0)
+        assert info is not None  # noqa: S101 - written by ourselves
+        session.entries[entry.key] = (info, stored)
+
+    async def delete(self, session_id: str, key: str) -> bool:
+        """Remove one entry."""
+        checked_key(key)
+        return bool(self._remove(session_id, lambda info: info.key == key))
+
+    async def invalidate_phases(self, session_id: str, phases: Collection[str]) -> tuple[str, ...]:
+        """Remove every entry of *phases*."""
+        session = self._living(session_id)
+        if session is not None:
+            session.tasks |= dict.fromkeys(session.tasks.keys() & set(phases), "")
+        return tuple(sorted(self._remove(session_id, lambda info: info.phase in phases))) if phases else ()
+
+    async def clear(self, session_id: str) -> int:
+        """Remove every entry."""
+        return len(self._remove(session_id, lambda info: True))  # noqa: ARG005
+
+    def _remove(self, session_id: str, is_meant: Callable[[EntryInfo], bool]) -> list[str]:
+        """Remove entries and return the keys of those that were living."""
+        keys.session(session_id)
+        session = self._living(session_id)
+        if session is None:
+            return []
+        meant = [key for key, (info, _) in session.entries.items() if is_meant(info)]
+        living = [key for key in meant if self._is_living(session, key)]
+        for key in meant:
+            del session.entries[key]
+        self._touch(session, self._now_ms())
+        return living
+
+    async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int | None, int]:
+        keys.session(session_id)
+        session = self._living(session_id)
+        if session is None:
+            return [], [], None, 0
+        living = [info for key, (info, _) in session.entries.items() if self._is_living(session, key)]
+        shown = [replace(info, hidden_by=session.corrected.get(info.phase)) for info in living]
+        return sorted(shown, key=lambda info: info.number), [], session.began_ms, self._now_ms()
+
+    async def stats(self, session_id: str) -> SessionStats:
+        """Return what a session has saved."""
+        entries, _, began_ms, now_ms = await self._entries(session_id)
+        session = self._living(session_id)
+        return summarise(entries, session.phases if session is not None else {}, now_ms, began_ms=began_ms)
+
+    async def drop(self, session_id: str, *, force: bool = False) -> bool:
+        """Remove a session."""
+        keys.session(session_id)
+        session = self._living(session_id)
+        if session is None:
+            return False
+        if session.root.state == "running" and not force:
+            raise still_running(session_id)
+        del self._sessions[session_id]
+        return True
+
+    async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> LoadReport:
+        """Make a session out of a file."""
+        read = session_files.read(file, session_id, self._now_ms(), self._max_bytes)
+        if read.refused and not read.entries:
+            return LoadReport(read.session_id, 0, read.expired, read.refused)
+        if not await self.create(read.session_id, domain=read.domain, ttl=read.ttl):
+            raise taken(read.session_id)
+        session = self._sessions[read.session_id]
+        session.root = replace(session.root, created_ms=read.created_ms, updated_ms=read.updated_ms)
+        session.written = len(read.entries)
+        for one in read.entries:
+            stored = pack(one.body)
+            key, _, head, hits = one.words(stored)
+            info = read_head(key, head, hits)
+            assert info is not None  # noqa: S101 - written by ourselves
+            session.entries[one.entry.key] = (info, stored)
+        return LoadReport(read.session_id, len(read.entries), read.expired, read.refused)
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+    def _living(self, session_id: str) -> _Session | None:
+        session = self._sessions.get(session_id)
+        if session is None or session.until_ms is None or session.until_ms > self._now_ms():
+            return session
+        del self._sessions[session_id]
+        return None
+
+    def _is_living(self, session: _Session, key: str) -> bool:
+        if key not in session.entries:
+            return False
+        expires_ms = session.entries[key][0].expires_ms
+        return expires_ms is None or expires_ms > self._now_ms()
+
+    def _touch(self, session: _Session, now: int) -> None:
+        session.root = replace(session.root, updated_ms=now)
+        session.until_ms = None if session.root.state == "running" else now + session.root.ttl_ms
+
+
+class FakeSingleFlight(SingleFlight[T]):
+    """Stands for `long_term.single_flight.SingleFlight` where one process is all there is: no lease, no server."""
+
+    def __init__(self) -> None:
+        super().__init__(Redis(), owner="fake")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    async def _compete(
+        self,
+        key: str | Place,  # noqa: ARG002 - as in the class it stands for
+        token: str,  # noqa: ARG002
+        recall: Callable[[], Awaitable[T | None]],
+        deadline: float,  # noqa: ARG002
+    ) -> Joined[T] | bool:
+        value = await recall()
+        return False if value is None else Joined(value)
