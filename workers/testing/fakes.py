@@ -193,7 +193,7 @@ class KitEpisodes:
 
 @dataclass
 class KitServices:
-    """What the kit lends to contexts; fits `workers.context.context.Services`."""
+    """What the kit lends to contexts; it stands for `workers.context.services.Services`."""
 
     llm: ScriptedLlm
     at: datetime
