@@ -15,7 +15,7 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import Cancellation, CompletionReport, ErrorNote, TaskAssignment
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Cancelled
+from memory.ledger.runs import CancelOutcome
 from runtime.messaging.jetstream import ask_or_none
 from runtime.messaging.outbox import Outbox
 from supervisor.reports.closed_tasks import Reporter
@@ -64,12 +64,14 @@ class Canceller:
         """Make a wish that somebody else has told of hold for good; without the ledger it reaches what runs only."""
         try:
             found = await self._ledger.cancel(wish.task_id, None, wish.reason)
-            if isinstance(found, Cancelled):
+            if isinstance(found, CancelOutcome):
                 await self.conclude(wish.task_id, found, wish.reason)
         except MemoryUnavailable as error:
             log.warning("cancellation_not_noted", task_id=wish.task_id, error=str(error))
 
-    async def conclude(self, task_id: str, found: Cancelled, reason: str, *, grace_s: float = _GRACE_S) -> Cancelling:
+    async def conclude(
+        self, task_id: str, found: CancelOutcome, reason: str, *, grace_s: float = _GRACE_S
+    ) -> Cancelling:
         """Report *found* as cancelled, unless whoever runs it does so within *grace_s* seconds."""
         if found.state == "running" and (report := await self._await_report(task_id, found.generation, grace_s)):
             return _ended_as(report)

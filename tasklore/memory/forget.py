@@ -15,7 +15,7 @@ from memory.documents.storage.reader import MAX_USER_ID
 from memory.episodes.store import Episodes
 from memory.ledger.ledger import Ledger
 from memory.ledger.user_tasks import UserTasks
-from memory.long_term.owners import Askers
+from memory.long_term.owners import EntryOwners
 from memory.projects.project import ProjectMemory
 from memory.sessions.run_outcomes import RunOutcomes
 from memory.sessions.session import SessionCache
@@ -95,7 +95,7 @@ def _words(link: Link, memory: UserMemory) -> tuple[ForgetsUser, ...]:
             Episodes(memory.client, deadline_s=_DEADLINE_S), Notices(memory.client, deadline_s=_DEADLINE_S)
         ),
         conversations=Conversations(memory.client, deadline_s=_DEADLINE_S),
-        askers=Askers(memory.client),
+        askers=EntryOwners(memory.client),
     )
 
 

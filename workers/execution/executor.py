@@ -11,7 +11,7 @@ import structlog
 
 from contracts.errors import MemoryUnavailable, RunReplaced, TaskCancelled, TaskExpired, WorkerLost
 from contracts.messages import MemoryOutcome
-from memory.ledger.runs import Beginning, Held, NotDue, Run, Suspect, Wish
+from memory.ledger.runs import Beginning, CancelRequest, Held, NotDue, Run, Suspect
 from memory.long_term.entries import Remembered
 from memory.long_term.single_flight import Joined
 from runtime.messaging.pull import PullEngine
@@ -247,7 +247,7 @@ class Runner:
             await self._give_up(order, Suspect(found.crashes, 0, found.number - 1), line)
         elif isinstance(found, Suspect):
             return found
-        elif isinstance(found, Wish):
+        elif isinstance(found, CancelRequest):
             raise TaskCancelled(found.reason)
         elif isinstance(found, Held):
             line.hand_back(order.delivery, min(self._terms.parked_s, found.wait_ms / 1000))
@@ -260,7 +260,7 @@ class Runner:
     async def _ask(self, order: Order, *, alone: bool, most_crashes: int) -> Beginning:
         assignment, ledger = order.assignment, self._stores.ledger
         if assignment.parent_id and (wish := await ledger.wish(assignment.parent_id)) is not None:
-            return Wish(f"its parent was cancelled: {wish.reason}")
+            return CancelRequest(f"its parent was cancelled: {wish.reason}")
         now_ms = int(self._now().timestamp() * 1000)
         found = await ledger.begin(
             assignment.task_id,

@@ -14,7 +14,7 @@ from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLa
 from contracts.identifiers import user_token
 from contracts.messages import TaskAssignment
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish, Wish
+from memory.ledger.runs import CancelRequest, Finish
 from runtime.messaging.dead_letter import dead_letter
 from runtime.messaging.outbox import Outbox
 from runtime.messaging.pull import Delivery, PullEngine
@@ -80,7 +80,7 @@ class Conclusion:
         self._count([verdict for verdict, stored in zip(verdicts, earlier, strict=True) if stored is None])
         unwanted = []
         for verdict, body, stored in zip(verdicts, bodies, earlier, strict=True):
-            if isinstance(stored, Wish):
+            if isinstance(stored, CancelRequest):
                 verdict.become_cancelled(TaskCancelled(stored.reason))
                 unwanted.append(verdict)
                 continue
