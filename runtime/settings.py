@@ -201,7 +201,7 @@ class Settings(BaseSettings):
     api_trusted_proxies: str = ""
     """Proxies before the API, as addresses or networks joined by commas: who asks is then who they say it is."""
     api_tls_cert_file: Path | None = None
-    """The certificate, in PEM and with those between it and its authority, with which the API speaks TLS itself."""
+    """The certificate, in PEM and with those between it and its authority, with which the API speaks TLS; read once."""
     api_tls_key_file: Path | None = None
     """The private key of that certificate, in PEM and without a passphrase."""
     locale: str | None = None

@@ -35,7 +35,7 @@ from runtime.messaging.outbox import Outbox
 from runtime.messaging.partitions import UNREADABLE, Whose, bury
 from runtime.messaging.pull import Delivery, PullEngine
 from runtime.metrics import Metrics
-from supervisor.pipelines.declaration.against_cards import card_of
+from supervisor.pipelines.declaration.cards import card_of
 from supervisor.pipelines.declaration.files import read_pipeline
 from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
 from supervisor.pipelines.ending import failure_in

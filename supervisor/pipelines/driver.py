@@ -18,8 +18,8 @@ from contracts.traces import spelled_context
 from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
 from runtime.lease_loop import LeaseLost
-from supervisor.pipelines.declaration.reading import Gone, lost_results
-from supervisor.pipelines.declaration.references import keys_read
+from supervisor.pipelines.declaration.mentions import keys_read
+from supervisor.pipelines.declaration.phase_reader import Gone, lost_results
 from supervisor.pipelines.ending import end_run
 from supervisor.pipelines.live import LiveRun, Parts
 from supervisor.pipelines.phase_run import CancelRequested, PhaseEnd, PhaseRun, Restart

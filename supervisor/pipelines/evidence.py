@@ -30,11 +30,11 @@ from memory.sessions.files import FileEntry
 from memory.sessions.pipeline_records import NewRun, PhaseState, RunRecord
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
-from supervisor.pipelines.declaration.checks import prepared_inputs, problems_in_inputs
-from supervisor.pipelines.declaration.files import pipeline_from
+from supervisor.pipelines.declaration.declarations import pipeline_from
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.masking import MASK, Masker
-from supervisor.pipelines.declaration.watching import without_times
+from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.marks import without_times
+from supervisor.pipelines.declaration.masker import MASK, Masker
 
 FORMAT = "tasklore-evidence/1"
 #: Records of the pipeline's history that are looked through for earlier ends of a run: one page.

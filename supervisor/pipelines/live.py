@@ -22,7 +22,7 @@ from memory.sessions.session import SessionCache
 from runtime.messaging.link import Link
 from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.masking import Masker
+from supervisor.pipelines.declaration.masker import Masker
 from supervisor.pipelines.declaration.references import Reference, resolve
 from supervisor.pipelines.phase_task import TaskParts
 

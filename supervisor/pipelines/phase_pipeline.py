@@ -22,7 +22,7 @@ from memory.sessions.pipeline_records import NewRun
 from runtime.lease_loop import LeaseLost
 from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
-from supervisor.pipelines.declaration.masking import Masker
+from supervisor.pipelines.declaration.masker import Masker
 from supervisor.pipelines.ending import failure_in
 from supervisor.pipelines.live import Parts
 from supervisor.pipelines.phase_task import Failure

@@ -17,8 +17,8 @@ from memory.sessions.entries import NewEntry
 from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
 from runtime.lease_loop import LeaseLost
-from supervisor.pipelines.declaration.reading import Gone, PhaseReader
-from supervisor.pipelines.declaration.watching import DESIGN, FILE, STANDARD, tag_marks
+from supervisor.pipelines.declaration.marks import DESIGN, FILE, STANDARD, tag_marks
+from supervisor.pipelines.declaration.phase_reader import Gone, PhaseReader
 from supervisor.pipelines.fan_out import FannedOut, FanOut, failure_words
 from supervisor.pipelines.live import LiveRun, Parts, root_of
 from supervisor.pipelines.phase_task import Failure, PhaseTask

@@ -15,8 +15,8 @@ from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import read_key
 from supervisor.pipelines.declaration.globs import matches
 from supervisor.pipelines.declaration.graph import Graph, result_keys
+from supervisor.pipelines.declaration.mentions import keys_read
 from supervisor.pipelines.declaration.problems import known_ones
-from supervisor.pipelines.declaration.references import keys_read
 
 __all__ = [
     "Changes", "ResumePlan", "Statuses", "Steps", "matches", "next_steps", "resume_plan", "stale_phases",

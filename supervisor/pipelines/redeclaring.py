@@ -14,8 +14,8 @@ from contracts.pipelines import Phase, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
-from supervisor.pipelines.declaration.places import Reference, read_text
-from supervisor.pipelines.declaration.references import mentions_of
+from supervisor.pipelines.declaration.mentions import mentions_of
+from supervisor.pipelines.declaration.references import Reference, read_text
 
 #: Fields of a phase that its result does not rest on.
 _BESIDE_THE_RESULT = frozenset(

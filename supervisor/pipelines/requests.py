@@ -28,9 +28,11 @@ from contracts.parameters.body_sizes import demand_few_values
 from contracts.pipelines import Pipeline
 from memory.sessions.pipeline_records import NewRun, RunRecord
 from runtime import tracing
-from supervisor.pipelines.declaration.checks import all_problems, prepared_inputs, problems_in_inputs
-from supervisor.pipelines.declaration.files import Source, described, pipeline_from
+from supervisor.pipelines.declaration.checks import all_problems
+from supervisor.pipelines.declaration.declarations import pipeline_from
+from supervisor.pipelines.declaration.files import Source, described
 from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
 from supervisor.pipelines.ending import digest_of
 from supervisor.pipelines.live import LiveRun, Parts, demand_root
 from supervisor.pipelines.resuming import Resuming

@@ -9,8 +9,8 @@ from contracts.errors import InvalidInput
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline, items_phase
 from memory.sessions.pipeline_records import PhaseState, Redeclared, RunRecord
-from supervisor.pipelines.declaration.checks import problems_in_inputs
 from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.inputs import problems_in_inputs
 from supervisor.pipelines.declaration.staleness import Staleness
 from supervisor.pipelines.live import LiveRun, Parts, demand_root
 from supervisor.pipelines.planning import ResumePlan, resume_plan

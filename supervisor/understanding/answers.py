@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from memory.grounding import Passage, locate, quoted_in
 from quantities.numerals import DecimalMark
 from supervisor.understanding.conclusion import Filled
+from supervisor.understanding.evidence import Evidence, Grounded, Ungrounded, Why, ground
 from supervisor.understanding.prompt import NOW, Quotable, card
 from supervisor.understanding.routing import Router, Task
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.slot_grounding import Evidence, Grounded, Ungrounded, Why, ground
 
 #: Characters of what is remembered that a question shows.
 _MOST_RECALLED = 200

@@ -12,11 +12,11 @@ from quantities.numerals import parse_number
 from supervisor.understanding.conclusion import Filled, conclude
 from supervisor.understanding.conversation import Open, Past, take, words_before
 from supervisor.understanding.outcome import Clarification, Single, Unfitting
+from supervisor.understanding.questions import asks_to_confirm, leave, value_asked, values_asked
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import STOP, Utterance, evened, stems_of, word_set
-from supervisor.understanding.wording import asks_to_confirm, leave, value_asked, values_asked
 
 #: Words of an answer that only names a task, and of one without any value; more are about something else.
 _SHORT, _MOST_WORDS = 4, 6

@@ -14,10 +14,10 @@ from typing import Any
 
 from contracts.messages import TaskCall
 from supervisor.understanding.outcome import Clarification, Span, Understood
+from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, tell_useless
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import STOP, Token, Utterance, mark, tells_of_past, tokens_of, word_set
-from supervisor.understanding.wording import ask_for, ask_to_confirm, ask_to_leave_out, tell_useless
 
 #: Words without a slot that a question names; they all are asked about.
 _MOST_LEFT = 8

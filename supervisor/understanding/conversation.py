@@ -12,11 +12,7 @@ from supervisor.understanding.changes import Change, changes_in, put_change
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import Cue
 from supervisor.understanding.outcome import Span
-from supervisor.understanding.routing import Router, Task
-from supervisor.understanding.schema import Slot
-from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
-from supervisor.understanding.wording import (
+from supervisor.understanding.questions import (
     ask_unknown_reference,
     ask_whose,
     asks_to_confirm,
@@ -25,6 +21,10 @@ from supervisor.understanding.wording import (
     slots_asked,
     tasks_asked,
 )
+from supervisor.understanding.routing import Router, Task
+from supervisor.understanding.schema import Slot
+from supervisor.understanding.slots import fill
+from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
 
 _SAME = frozenset({"same", "previous", "earlier", "prior", "identical", "unchanged", "last", "old"})
 #: What may stand between "same" and the slot, beside names of slots ("the same limit and history").

@@ -27,10 +27,10 @@ from supervisor.understanding.answers import CheckedAnswer, Reading, check, star
 from supervisor.understanding.conclusion import conclude
 from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
 from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, narrow, question, sources_of
+from supervisor.understanding.questions import says_cannot
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
 from supervisor.understanding.utterance import Utterance, evened
-from supervisor.understanding.wording import says_cannot
 
 if TYPE_CHECKING:
     from supervisor.replies.recollection import Recollections

@@ -5,7 +5,7 @@ What a slot consumes (a date, a number, a name) is no evidence: half of all task
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -13,7 +13,6 @@ from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
 from supervisor.catalogue import Catalogue, Offer
 from supervisor.understanding.cues import CueIndex, learned_phrases
-from supervisor.understanding.likeness import MOST_EXAMPLES, Likeness
 from supervisor.understanding.schema import TaskSchema, task_schema
 from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens_of
 
@@ -32,6 +31,24 @@ _TELLING_EXAMPLES = 3
 _CLOSE = 0.65
 #: Runners-up that are named; what fits a thousand tasks is settled by asking.
 _MOST_RIVALS = 50
+#: Examples of a task that are learned from: learning is bounded, whatever a card holds.
+MOST_EXAMPLES = 200
+#: Words of an utterance that are looked at.
+_MOST_LIKE_WORDS = 64
+#: What features count beside a word.
+_PAIR, _PIECE = 0.5, 0.25
+_PIECES = (3, 4)
+#: How many examples a feature counts for that none of them has.
+_UNKNOWN = 0.5
+#: Examples beside the known ones, of which some say a usual word: with few cards, nothing else tells that it is usual.
+_OTHERS, _USUAL = 6.0, 3.0
+#: How far an example moves what its features count, how often all are gone through, and for how many in all.
+_STEP, _PASSES, _MOST_STEPS = 0.5, 6, 1_000
+#: By how much less like it is with no word in common that says something.
+_NOTHING_SAID = 0.9
+_EMPTY = STOP | {"0"}
+#: The likeness from which on an utterance is of a task.
+ENOUGH = 0.295
 _STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
 
 
@@ -272,3 +289,74 @@ def _evidence(task: Task) -> Iterator[tuple[Sequence[str], float]]:
         yield stems_of(example), _EXAMPLE
     for text in (task.offer.task.description, task.offer.agent.description):
         yield stems_of(text), _DESCRIBED
+
+
+class Likeness:
+    """How like an utterance is to the examples of each task: words, pairs and pieces of words, weighed by rarity.
+
+    The weight of each feature for each task is learned from the examples, which are to come out as 1 for their own task
+    and as 0 for the others (least mean squares). A word that no example has makes an utterance less like all of them,
+    so that one that no task is for stays below `ENOUGH`. All numbers are one word. *tasks* are the examples, each as
+    the stems of its words, by the place of their task in a catalogue.
+    """
+
+    def __init__(self, tasks: Mapping[int, Sequence[Sequence[str]]]) -> None:
+        owners: dict[tuple[str, ...], set[int]] = defaultdict(set)
+        for place, examples in tasks.items():
+            for stems in examples:
+                owners[tuple(stems)].add(place)
+        self._size = len(owners)
+        read = [(places, _features(stems)) for stems, places in owners.items()]
+        self._holding = Counter(feature for _, features in read for feature in features)
+        #: What each feature counts, by task.
+        self._counts: dict[str, dict[int, float]] = defaultdict(dict)
+        units = [(places, self._unit(features)) for places, features in read]
+        for _ in range(max(1, min(_PASSES, _MOST_STEPS // (self._size or 1)))):
+            for places, unit in units:
+                for place, likeness in {**dict.fromkeys(places, 0.0), **self._weigh(unit)}.items():
+                    step = _STEP * ((place in places) - likeness)
+                    if place in places or likeness > 0:
+                        for feature, weight in unit.items():
+                            counts = self._counts[feature]
+                            counts[place] = counts.get(place, 0.0) + step * weight
+
+    def _unit(self, features: Mapping[str, float]) -> dict[str, float]:
+        weighed = {feature: weight * self._rarity(feature) for feature, weight in features.items()}
+        length = math.sqrt(math.fsum(weight * weight for weight in weighed.values())) or 1.0
+        return {feature: weight / length for feature, weight in weighed.items()}
+
+    def _rarity(self, feature: str) -> float:
+        usual = _USUAL if feature in STOP else 0.0
+        rare = (self._size + _OTHERS) / ((self._holding[feature] or _UNKNOWN) + usual)
+        return math.sqrt(math.sqrt(math.log(1 + rare)))
+
+    def _weigh(self, unit: Mapping[str, float]) -> dict[int, float]:
+        found: dict[int, float] = defaultdict(float)
+        for feature, weight in unit.items():
+            for place, count in self._counts.get(feature, {}).items():
+                found[place] += weight * count
+        return found
+
+    def of(self, stems: Sequence[str]) -> dict[int, float]:
+        """Return how like *stems* is to each task, 1 for just enough; nothing for a value by itself, as "42k" is."""
+        stems = stems[:_MOST_LIKE_WORDS]
+        if "0" in stems and _EMPTY.issuperset(stems):
+            return {}
+        said = {place for stem in stems if stem not in _EMPTY for place in self._counts.get(stem, ())}
+        return {
+            place: likeness * (1 if place in said else _NOTHING_SAID) / ENOUGH
+            for place, likeness in self._weigh(self._unit(_features(stems))).items()
+            if likeness > 0
+        }
+
+
+def _features(stems: Sequence[str]) -> dict[str, float]:
+    stems = ["0" if stem[0].isdigit() else stem for stem in stems]
+    found = {f"{first} {second}": _PAIR for first, second in zip(["^", *stems], [*stems, "$"], strict=True)}
+    for stem in stems:
+        found[stem] = 1.0
+        if stem not in STOP:
+            bounded = f"<{stem}>"
+            for size in _PIECES:
+                found |= {f"~{bounded[at : at + size]}": _PIECE for at in range(len(bounded) - size + 1)}
+    return found

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import FAR, Cue, Distances
 from supervisor.understanding.outcome import Span
+from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
 from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
 from supervisor.understanding.values import Group, groups_of
-from supervisor.understanding.wording import ask_for, ask_which_value, ask_whose
 
 #: Assignments that are weighed side by side; those behind them are far worse.
 _BEAM = 48

@@ -12,9 +12,9 @@ from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from quantities.numerals import Found
 from quantities.times import FoundMoment
 from quantities.units import CURRENCIES
+from supervisor.understanding.questions import ask_for, ask_which_value
 from supervisor.understanding.schema import Kind, Slot
 from supervisor.understanding.utterance import Utterance, stems_of
-from supervisor.understanding.wording import ask_for, ask_which_value
 
 #: "10k" and "5m", which beside a measure may be a number with its scale or the beginning of a unit.
 _SCALED = re.compile(r"([-+]?[\d.,]*\d)\s?([kKmMbBgGtT])")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from contracts.analysis.document import AnalysisDocument
 from contracts.analysis.roster import Seat
 from tasklore.analysis.findings import DONE, FAILED, LATE, WAITING, findings
-from tasklore.pipeline.lines import took_text
+from tasklore.render.words import duration
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -84,10 +84,10 @@ class _LiveBoard:
 
         width = max((len(one.section) for one in self._found), default=0)
         came = sum(one.is_there for one in self._found)
-        elapsed = took_text(int((time.monotonic() - self._began) * 1000))
+        elapsed = duration(int((time.monotonic() - self._began) * 1000))
         lines = [Text(f"{self._title}: {came} of {len(self._found)} agents, {elapsed}")]
         for one in self._found:
-            took = "" if one.took_ms is None else took_text(one.took_ms)
+            took = "" if one.took_ms is None else duration(one.took_ms)
             # Plain text: what an agent says may hold what would be markup. One line a section: nothing jumps.
             line = Text(no_wrap=True, overflow="ellipsis")
             line.append(f"  {one.section.ljust(width)}  ", "bold")

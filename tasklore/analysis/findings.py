@@ -22,7 +22,7 @@ from contracts.analysis.pieces import UNJUDGED, Reduction
 from contracts.analysis.roster import model_of
 from memory.rendering.prompt_lines import CRITICAL
 from tasklore.memory.lines import one_line
-from tasklore.pipeline.lines import counted
+from tasklore.render.words import count_of
 
 #: The statuses of a section that was not found in time, or not at all.
 FAILED, LATE = "failed", "late"
@@ -140,7 +140,7 @@ def _memories(found: MemoryCreation) -> Iterator[str]:
         yield "none"
         return
     top = max(found.memories, key=lambda memory: memory.significance)
-    yield counted(len(found.memories), "memory")
+    yield count_of(len(found.memories), "memory")
     yield f"{_name(top.character or top.id)}: {top.summary or top.id}"
 
 
@@ -172,7 +172,7 @@ def _threads(found: PlotThreads) -> Iterator[str]:
 
 
 def _knowledge(found: Knowledge) -> Iterator[str]:
-    yield counted(len(found.facts), "fact") if found.facts else "nothing new"
+    yield count_of(len(found.facts), "fact") if found.facts else "nothing new"
     if found.facts:
         yield _names(list(dict.fromkeys(fact.subject for fact in found.facts)))
 
@@ -182,7 +182,7 @@ def _contradictions(found: Contradictions) -> Iterator[str]:
         yield "none"
         return
     counts = Counter(conflict.severity or "" for conflict in found.found)
-    yield counted(len(found.found), "contradiction")
+    yield count_of(len(found.found), "contradiction")
     yield ", ".join(f"{count} {severity}" for severity, count in counts.items() if severity)
     yield _names(list(dict.fromkeys(conflict.subject for conflict in found.found)))
 
@@ -194,13 +194,13 @@ def _entities(found: EntityAnalysis) -> Iterator[str]:
 
 def _facts(found: FactExtraction) -> Iterator[str]:
     count = sum(map(len, found.facts.values()))
-    yield f"{counted(count, 'fact')} of {counted(len(found.facts), 'name')}" if count else "none"
+    yield f"{count_of(count, 'fact')} of {count_of(len(found.facts), 'name')}" if count else "none"
     yield from _reduced(found.reduction)
 
 
 def _recalled(found: MemoryExtraction) -> Iterator[str]:
     count = sum(map(len, found.memories.values()))
-    yield f"{counted(count, 'memory')} of {counted(len(found.memories), 'character')}" if count else "none"
+    yield f"{count_of(count, 'memory')} of {count_of(len(found.memories), 'character')}" if count else "none"
     yield from _reduced(found.reduction)
 
 
@@ -228,7 +228,7 @@ def _name(text: str) -> str:
 
 
 def _counted_names(names: Sequence[str]) -> int:
-    """Return how many *names* there are, those of an entry "[12 others]" counted."""
+    """Return how many *names* there are, those of an entry "[12 others]" count_of."""
     others = [one[1:].split(" ")[0] for one in names if one.startswith("[") and one.endswith(" others]")]
     return len(names) - len(others) + sum(int(one) for one in others if one.isdigit())
 

@@ -20,8 +20,8 @@ from tasklore.analysis.stores import open_stores
 from tasklore.analysis.summary import Lines, rules_text, tell, tell_sum
 from tasklore.analysis.watch import Analysed, Watch
 from tasklore.exits import FAILED, OK, Interrupted
-from tasklore.pipeline.client import refuse_aloud
-from tasklore.pipeline.stores import open_wire
+from tasklore.pipeline.client import print_problems
+from tasklore.pipeline.stores import open_nats
 from tasklore.render.screen import patience, print_json, say
 from tasklore.story.files import InvalidStory, read_response, read_story, responses_in
 from tasklore.story.responses import FOLDER as RESPONSES
@@ -71,8 +71,8 @@ async def _run(wish: Wish) -> int:
     try:
         base, responses = read_story(wish.folder), responses_of(wish)
     except InvalidStory as error:
-        return refuse_aloud(error.problems, as_json=wish.as_json)
-    async with open_wire() as client, open_stores() as stores:
+        return print_problems(error.problems, as_json=wish.as_json)
+    async with open_nats() as client, open_stores() as stores:
         await stores.stories.load(base)
         watch = Watch(client, stores, base.settings)
         if wish.everything or len(responses) > 1:

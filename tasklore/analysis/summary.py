@@ -11,8 +11,8 @@ from memory.rendering.tokens import counter
 from tasklore.analysis.findings import DONE, Finding, findings
 from tasklore.analysis.views import at_work_of, closing_lines, counts_text, dollars, print_findings
 from tasklore.analysis.watch import Analysed
-from tasklore.pipeline.lines import counted, took_text
 from tasklore.render.screen import print_paragraph, styled
+from tasklore.render.words import count_of, duration
 
 #: How one of many responses went: no agent failed, one did, or not all were through in time.
 _WHOLE, _PARTIAL, _UNFINISHED = "whole", "partial", "unfinished"
@@ -26,7 +26,7 @@ _RULES = "rules"
 def tell(analysed: Analysed, budget_tokens: int) -> None:
     """Print what was found in one response, and the context of the next in at most *budget_tokens*."""
     document, sections = analysed.document, analysed.sections
-    served = "served from memory" if analysed.is_served else f"in {took_text(analysed.took_ms)}"
+    served = "served from memory" if analysed.is_served else f"in {duration(analysed.took_ms)}"
     print_paragraph(f"{analysed.response.source}, {counts_text(document, sections)}, {served}", style="bold")
     if document is None:
         return
@@ -76,7 +76,7 @@ class Lines:
             return
         at_work = len(at_work_of(document, analysed.sections))
         yield f"{document.meta.agents_ok:>2} of {document.meta.agents_run + at_work} ok"
-        yield f"{'served' if analysed.is_served else took_text(analysed.took_ms):>8}"
+        yield f"{'served' if analysed.is_served else duration(analysed.took_ms):>8}"
         yield f"{within(document, self._budget_tokens).tokens:>5} tokens of context"
         if at_work:
             yield f"{at_work} at work"
@@ -94,8 +94,8 @@ def tell_sum(done: Sequence[Analysed], base: StoryBase, took_ms: int, budget_tok
     """Print what came of *done* together."""
     documents = [one.document for one in done if one.document is not None]
     failed, late = len([one for each in done for one in missed(each)]), sum(not one.is_done for one in done)
-    words = [f"{counted(len(done), 'response')} in {took_text(took_ms)}"]
-    words += [counted(sum(document.meta.agents_ok for document in documents), "section")]
+    words = [f"{count_of(len(done), 'response')} in {duration(took_ms)}"]
+    words += [count_of(sum(document.meta.agents_ok for document in documents), "section")]
     words += [f"{failed} missing"] if failed else []
     words += [f"{late} unfinished"] if late else []
     cost = sum(document.stats.total_cost_usd or 0 for document in documents)

@@ -10,8 +10,8 @@ from tasklore.analysis.findings import Finding, findings
 from tasklore.analysis.paths import value_at
 from tasklore.analysis.sources import document_of, entities_of, raw_of
 from tasklore.exits import OK, USAGE
-from tasklore.pipeline.lines import took_text
 from tasklore.render.screen import complain, print_json, print_paragraph, print_table, printable, say
+from tasklore.render.words import duration
 
 
 def print_context(source: str, budget_tokens: int, number: int | None = None, *, as_json: bool) -> None:
@@ -87,8 +87,8 @@ def closing_lines(document: AnalysisDocument) -> Iterator[str]:
     stats = document.stats
     if stats.total_ms is not None:
         groups = (("background", stats.background_ms), ("immediate", stats.immediate_ms))
-        parts = ", ".join(f"{took_text(ms)} {name}" for name, ms in groups if ms is not None)
-        yield f"It took {parts}." if parts else f"It took {took_text(stats.total_ms)}."
+        parts = ", ".join(f"{duration(ms)} {name}" for name, ms in groups if ms is not None)
+        yield f"It took {parts}." if parts else f"It took {duration(stats.total_ms)}."
     if stats.total_cost_usd:
         roi = f"; what it saves costs {stats.roi:g} times as much" if stats.roi is not None else ""
         spent = f" for {stats.total_tokens:,} tokens of models" if stats.total_tokens else ""

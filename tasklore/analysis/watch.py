@@ -17,7 +17,7 @@ from tasklore.analysis.client import Asking
 from tasklore.analysis.findings import findings
 from tasklore.analysis.progress import Sight
 from tasklore.analysis.stores import StoryStores
-from tasklore.pipeline.check import away_of
+from tasklore.pipeline.client import absent_agents
 from tasklore.render.screen import say
 
 #: Seconds between two looks at what has come.
@@ -116,7 +116,7 @@ class Watch:
         there = {one.section for one in findings(found) if one.is_there}
         waited = {seat.agent_id for seat in self.seats if seat.section not in there}
         try:
-            away = await away_of(self._client, sorted(waited))
+            away = await absent_agents(self._client, sorted(waited))
         except Unreachable:
             return
         if away:

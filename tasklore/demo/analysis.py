@@ -14,8 +14,8 @@ from tasklore.analysis.stores import stores_on
 from tasklore.analysis.summary import Lines, source_tokens
 from tasklore.analysis.views import tell_document
 from tasklore.analysis.watch import AGENTS, Analysed, Watch
-from tasklore.pipeline.lines import counted, took_text
 from tasklore.render.screen import print_paragraph, styled
+from tasklore.render.words import count_of, duration
 from tasklore.story.example import FOLDER
 from tasklore.story.files import read_response, read_story, responses_in
 
@@ -56,7 +56,7 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
     tell_document(document)
     context = within(document)
     print_paragraph(
-        f"\n{counted(len(done), 'response')} in {took_text(took_ms)}: {source_tokens(base):,} tokens of files -> "
+        f"\n{count_of(len(done), 'response')} in {duration(took_ms)}: {source_tokens(base):,} tokens of files -> "
         f"{context.tokens} tokens\n\n",
         style="green",
     )

@@ -15,15 +15,16 @@ from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from runtime.servers.valkey import Valkey
 from tasklore.pipeline.client import ask
-from tasklore.pipeline.lines import said_of, took_text
 from tasklore.pipeline.run import new_session_id
 from tasklore.pipeline.sources import read_source
+from tasklore.pipeline.steps import reason_of
 from tasklore.pipeline.stores import Look, Stores
 from tasklore.pipeline.watch import Watch
 from tasklore.places import current_supervisor
 from tasklore.render.screen import print_paragraph, printable, styled
+from tasklore.render.words import duration
 
-AGENT = "workers.agents.repository"
+AGENT = "examples.repository_health"
 
 PIPELINE = "repository-health"
 #: What the fourth phase asks for, and does not find at first.
@@ -92,13 +93,13 @@ class _Stage:
         reply = await ask(self._client, wish, supervisor_id)
         shown = {note.phase for note in reply.reused}
         for note in reply.reused:
-            self._print_phase(note.phase, "reused", f"{took_text(note.saved_ms)} saved")
+            self._print_phase(note.phase, "reused", f"{duration(note.saved_ms)} saved")
 
         def show(look: Look, _told: Mapping[str, str]) -> None:
             for name, state in _ended(look).items():
                 if name not in shown:
                     shown.add(name)
-                    self._print_phase(name, state.status, took_text(state.took_ms), said_of(state))
+                    self._print_phase(name, state.status, duration(state.took_ms), reason_of(state))
 
         return reply, await watch.until_over(show)
 

@@ -49,27 +49,27 @@ def run(
 ) -> int:
     """Check a pipeline, run it, and show each phase as it goes.
 
-    Everything that is wrong with it is told first, each with its line and its cure, and then nothing runs. Ctrl-C
-    leaves the run going. Ends with 1 when a phase failed: `tasklore pipeline resume` then goes on from there.
+    A pipeline with problems does not run; each is printed with its line and its cure. Ctrl-C leaves the run going.
+    Ends with 1 when a phase failed: `tasklore pipeline resume` then goes on from there.
     """
     from tasklore import running
-    from tasklore.pipeline.run import Wish, run_aloud
+    from tasklore.pipeline.run import RunOptions, run_pipeline
 
-    wish = Wish(source, tuple(inputs or ()), keep=keep, session=session, user=user, no_wait=no_wait, as_json=as_json)
-    return running.run(run_aloud(wish))
+    options = RunOptions(source, tuple(inputs or ()), keep, session, user, no_wait, as_json)
+    return running.run(run_pipeline(options))
 
 
 @app.command(cls=Command, epilog=example("tasklore pipeline check health.toml"))
 def check(source: Source, inputs: Inputs = None, as_json: Json = False) -> int:
-    """Tell what is wrong with a pipeline, each with its line and its cure, and run nothing.
+    """Print the problems of a pipeline, each with its line and its cure, and run nothing.
 
-    Agents and their tasks are compared when a system runs here. Inputs are looked at when any is given. Ends with 2
-    when something is wrong.
+    Agents and their tasks are compared when a system runs here. Inputs are checked when any is given. Ends with 2
+    when there are problems.
     """
     from tasklore import running
-    from tasklore.pipeline.check import check_aloud
+    from tasklore.pipeline.check import print_check
 
-    return running.run(check_aloud(source, tuple(inputs or ()), as_json=as_json))
+    return running.run(print_check(source, tuple(inputs or ()), as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore pipeline status health-3f9a2c71d0 --follow"))
@@ -83,9 +83,10 @@ def status(
     Ends with 1 when it failed or was cancelled.
     """
     from tasklore import running
-    from tasklore.pipeline.status import follow_aloud, print_status
+    from tasklore.pipeline.run import follow_run
+    from tasklore.pipeline.views import print_status
 
-    return running.run((follow_aloud if follow else print_status)(session, as_json=as_json))
+    return running.run((follow_run if follow else print_status)(session, as_json=as_json))
 
 
 @app.command(
@@ -108,20 +109,17 @@ def resume(
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> int:
-    """Go on after a failure: run only what failed, what is missing, and what depends on it.
+    """Resume a run after a failure: run only failed and missing phases, and their dependents.
 
-    Tells first which phases run again and why, and which are reused. --input stands for inputs that are not kept, such
-    as secret ones after a restore. A file that was corrected counts when it is given: with --file phases whose
-    declaration changed run again.
+    Prints first which phases run again and why, and which are reused. --input stands for inputs that are not kept, such
+    as secret ones after a restore. With --file a corrected declaration counts: phases whose declaration changed run
+    again.
     """
     from tasklore import running
-    from tasklore.pipeline.resume import resume_aloud
+    from tasklore.pipeline.run import ResumeOptions, resume_run
 
-    return running.run(
-        resume_aloud(
-            session, evidence=evidence, inputs=tuple(inputs or ()), no_wait=no_wait, as_json=as_json, file=file
-        )
-    )
+    options = ResumeOptions(file, no_wait, as_json)
+    return running.run(resume_run(session, options, evidence=evidence, inputs=tuple(inputs or ())))
 
 
 @app.command(cls=Command, epilog=example("tasklore pipeline rerun health-3f9a2c71d0 --from analysis"))
@@ -132,14 +130,14 @@ def rerun(
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> int:
-    """Run a phase again, and what depends on it; everything else is reused.
+    """Run a phase again with its dependents; everything else is reused.
 
     The session must still be there: one that was kept, or that failed.
     """
     from tasklore import running
-    from tasklore.pipeline.resume import rerun_aloud
+    from tasklore.pipeline.run import ResumeOptions, rerun_phase
 
-    return running.run(rerun_aloud(session, phase, no_wait=no_wait, as_json=as_json, file=file))
+    return running.run(rerun_phase(session, phase, ResumeOptions(file, no_wait, as_json)))
 
 
 @app.command(
@@ -165,15 +163,15 @@ def invalidate(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Mark phases stale, with what depends on them, and tell which and why; the next resume runs them again.
+    """Mark phases stale, with their dependents, and print which and why; the next resume runs them again.
 
     Without options those whose files, standards or decisions have changed since they read them.
     """
     from tasklore import running
-    from tasklore.pipeline.marks import Stale, invalidate_aloud
+    from tasklore.pipeline.edits import invalidate_run
 
-    stale = Stale(phase, tuple(keys or ()), tuple(changed or ()), tuple(standards or ()), tuple(design or ()))
-    return running.run(invalidate_aloud(session, stale, as_json=as_json))
+    marks = {"keys": keys or (), "changed": changed or (), "standards": standards or (), "design": design or ()}
+    return running.run(invalidate_run(session, phase=phase, **marks, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example('tasklore pipeline cancel health-3f9a2c71d0 --reason "wrong folder"'))
@@ -182,14 +180,14 @@ def cancel(
     reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; it is kept with the run.")] = "",
     as_json: Json = False,
 ) -> int:
-    """End a run: what it waits for is cancelled, and nothing of it starts any more.
+    """End a run: its running tasks are cancelled, and no phase starts any more.
 
-    What is done is kept: `tasklore pipeline resume` goes on from there. Ends with 1 when it came too late.
+    Results are kept: `tasklore pipeline resume` goes on from there. Ends with 1 when it came too late.
     """
     from tasklore import running
-    from tasklore.pipeline.marks import cancel_aloud
+    from tasklore.pipeline.edits import cancel_run
 
-    return running.run(cancel_aloud(session, reason, as_json=as_json))
+    return running.run(cancel_run(session, reason, as_json=as_json))
 
 
 @app.command("list", cls=Command, epilog=example("tasklore pipeline list"))
@@ -210,7 +208,7 @@ def evidence(
     file: Annotated[Path | None, Argument(metavar="FILE", help="Where to; without it stdout.")] = None,
     force: Annotated[bool, Option("--force", help="Write over a file that is there.")] = False,
 ) -> int:
-    """Write what a run left behind: inputs, entries, reports, errors and times, secrets masked.
+    """Write a run as one file: inputs, entries, reports, errors and times, secrets masked.
 
     A failed run leaves such a file by itself; `tasklore pipeline resume --evidence FILE` goes on from it.
     """

@@ -1,33 +1,37 @@
-"""Asking the supervisor for something about pipelines, and hearing whether it takes it up."""
+"""Requests to a supervisor about pipelines, and the agents that a run waits for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from nats.aio.client import Client
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from contracts import subjects
 from contracts.errors import InvalidInput, InvalidPipeline, MessageTooLarge, Unreachable
 from contracts.messages import PipelineReply, PipelineRequest
 from tasklore.ask.call import Call
 from tasklore.exits import USAGE
-from tasklore.pipeline.lines import counted
-from tasklore.places import current_supervisor
-from tasklore.render.screen import complain, print_json, printable
+from tasklore.places import current_supervisor, leading_with_the_cure
+from tasklore.render.screen import complain, print_json, printable, say
+from tasklore.render.words import count_of
+from workers.presence import live_workers
+
+R = TypeVar("R", bound=BaseModel)
 
 #: Seconds for the reply: it takes a look at the catalogue and into Valkey, and a supervisor may have been replaced.
 REPLY_S = 20.0
-#: Seconds after which it is asked again, which starts nothing twice.
+#: Seconds after which the request is sent again, which starts nothing twice.
 AGAIN_S = 4.0
 
 
 async def ask(client: Client, request: PipelineRequest, supervisor_id: str | None = None) -> PipelineReply:
-    """Return what *supervisor_id*, None is the one whom the environment names, says to *request*.
+    """Send *request* to *supervisor_id*, None is that of the environment, and return the reply that accepts it.
 
     Raises:
-        InvalidPipeline: it refuses, for problems that each have a place and a cure.
-        InvalidInput: it refuses.
+        InvalidPipeline: it is refused, for problems that each have a place and a cure.
+        InvalidInput: it is refused.
         MessageTooLarge: the request does not fit into a message.
-        Unreachable: nobody takes the request, or whoever took it fell silent.
+        Unreachable: no supervisor takes the request, or it fell silent.
     """
     body = request.model_dump_json(exclude_none=True).encode()
     if len(body) > subjects.MAX_BODY:
@@ -36,28 +40,57 @@ async def ask(client: Client, request: PipelineRequest, supervisor_id: str | Non
             "keep what is large in files and give their paths as inputs"
         )
     subject = subjects.pipelines(supervisor_id or current_supervisor())
-    reply = _read(await Call(client, subject, lambda: body).reply(REPLY_S, AGAIN_S))
+    reply = read_reply(PipelineReply, await Call(client, subject, lambda: body).reply(REPLY_S, AGAIN_S))
     if reply.kind == "accepted":
         return reply
     if reply.problems:
         raise InvalidPipeline(reply.problems)
-    raise InvalidInput(printable(reply.text) or "the supervisor refused, and did not say why; its log does")
+    raise refusal(reply.text)
 
 
-def _read(body: bytes) -> PipelineReply:
+def read_reply(model: type[R], body: bytes) -> R:
+    """Return the reply in *body*.
+
+    Raises:
+        Unreachable: it is none: another version replied.
+    """
     try:
-        return PipelineReply.model_validate_json(body)
+        return model.model_validate_json(body)
     except ValidationError as error:
         msg = f"the supervisor answered with something else than a reply: {body[:200]!r}; are the versions the same?"
         raise Unreachable(msg) from error
 
 
-def refuse_aloud(problems: Sequence[str], *, as_json: bool) -> int:
-    """Print what is wrong, a line for each problem, and return the exit code."""
+def refusal(text: str) -> InvalidInput:
+    """Return the error for a reply that refuses for the reason *text*."""
+    return InvalidInput(printable(text) or "the supervisor refused, and did not say why; its log does")
+
+
+def print_problems(problems: Sequence[str], *, as_json: bool) -> int:
+    """Print a line for each problem, and return the exit code."""
     if as_json:
         print_json({"problems": list(problems)})
     for problem in problems:
         complain(printable(problem))
     if len(problems) > 1:
-        complain(f"{counted(len(problems), 'problem')}; nothing was run")
+        complain(f"{count_of(len(problems), 'problem')}; nothing was run")
     return USAGE
+
+
+async def absent_agents(client: Client, agents: Iterable[str]) -> list[str]:
+    """Return which of *agents* have no live worker, in their order; a worker that died counts for 15 s.
+
+    Raises:
+        Unreachable: the bucket of workers did not answer.
+    """
+    with leading_with_the_cure():
+        alive = {worker.agent_id for worker in await live_workers(client)}
+    return [agent for agent in dict.fromkeys(agents) if agent not in alive]
+
+
+def say_absent(agents: Sequence[str]) -> None:
+    """Print a line about *agents* without a live worker, none when there are none."""
+    if agents:
+        whose = "its" if len(agents) == 1 else "their"
+        cure = f"{whose} phases wait until one is started with `tasklore worker`"
+        say(f"no worker of {', '.join(agents)} is alive; {cure}")

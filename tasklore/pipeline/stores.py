@@ -1,10 +1,9 @@
-"""What the commands on pipelines share: the servers, open, and how a run is looked at."""
+"""The servers of these commands, open, and a run as it is read from them."""
 
 import contextlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 from nats.aio.client import Client
@@ -20,15 +19,15 @@ from runtime.servers import valkey
 from runtime.settings import Settings
 from tasklore.places import current_endpoints, demand_listener
 
-#: Seconds for one look: a person waits, and an answer late is better than none.
+#: Seconds for one read: a person waits, and an answer late is better than none.
 _DEADLINE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A run as it is found: its `record` while the session is there, its `outcome` once it has ended.
+    """A run at one time: its `record` while the session exists, its `outcome` once it has ended.
 
-    `away` are agents of running phases that have no live worker; none when nobody looked for workers.
+    `away` are agents of running phases without a live worker.
     """
 
     session_id: str
@@ -38,30 +37,29 @@ class Look:
 
     @property
     def state(self) -> str:
-        """How far it is, as `RunRecord.state`; "gone" when nothing is known of it."""
+        """The state, as `RunRecord.state`; "gone" when nothing is left of the run."""
         if self.record is not None:
             return self.record.state
         return str(self.outcome["state"]) if self.outcome is not None else "gone"
-
-    @property
-    def begun_agents(self) -> frozenset[str]:
-        """The agents whose phases are under way."""
-        if self.record is None or self.is_over:
-            return frozenset()
-        phases = self.record.phases
-        under_way = {name for name, state in phases.items() if state.status == "running"}
-        at_work = [phase.agents for phase in self.record.pipeline.phases if phase.name in under_way]
-        return frozenset(chain.from_iterable(at_work))
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more happens by itself."""
         return self.state != "running"
 
+    @property
+    def running_agents(self) -> frozenset[str]:
+        """The agents of running phases."""
+        if self.record is None or self.is_over:
+            return frozenset()
+        running = {name for name, state in self.record.phases.items() if state.status == "running"}
+        phases = (phase for phase in self.record.pipeline.phases if phase.name in running)
+        return frozenset(agent for phase in phases for agent in phase.agents)
+
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where sessions and runs are kept, open."""
+    """The stores of sessions, runs and projects, open."""
 
     runs: PipelineRuns
     cache: SessionCache
@@ -76,24 +74,38 @@ class Stores:
         record = await self.runs.read(session_id)
         if record is not None and record.state == "running":
             return Look(session_id, record, None)
-        # What it left may be of an earlier run of the same session; only what has ended is asked for it.
-        told = await self.runs.outcome(session_id)
-        return Look(session_id, record, json.loads(told) if told is not None else None)
+        # An outcome may be of an earlier run of the same session; it is read only for a run that has ended.
+        outcome = await self.runs.outcome(session_id)
+        return Look(session_id, record, json.loads(outcome) if outcome is not None else None)
 
-    async def found(self, session_id: str) -> Look:
-        """Return the run as it is now, when there is one.
+    async def find(self, session_id: str) -> Look:
+        """Return the run as it is now.
 
         Raises:
-            UnknownSession: there is none, and how it ended is not known any more.
-            InvalidInput: *session_id* is none.
+            UnknownSession: there is no such run, or its outcome has expired.
+            InvalidInput: *session_id* is no name.
             MemoryUnavailable: Redis did not answer.
         """
         look = await self.look(checked_name(session_id, "SESSION"))
-        if look.record is None and look.outcome is None:
+        if look.state == "gone":
             raise UnknownSession(
                 f"no run {session_id!r} is known, or its time is over; `tasklore pipeline list` shows those there are"
             )
         return look
+
+    async def find_record(self, session_id: str) -> RunRecord:
+        """Return a run whose session exists.
+
+        Raises:
+            UnknownSession: it does not; the message names the cure.
+            InvalidInput: *session_id* is no name.
+        """
+        look = await self.find(session_id)
+        if look.record is not None:
+            return look.record
+        evidence = (look.outcome or {}).get("evidence")
+        cure = f"`tasklore pipeline resume --evidence {evidence}` restores it" if evidence else "run the pipeline anew"
+        raise UnknownSession(f"the run {session_id!r} is {look.state} and its session is gone; {cure}")
 
 
 @contextlib.asynccontextmanager
@@ -101,23 +113,30 @@ async def open_stores(name: str = "tasklore-pipeline") -> AsyncIterator[Stores]:
     """Open the sessions and runs of the system that runs here.
 
     Raises:
-        Unreachable: there is none, or its Redis does not answer.
+        Unreachable: no system runs here, or its Redis does not answer.
     """
     url, settings = current_endpoints().redis_url, Settings.load()
     await demand_listener(url)
     async with valkey.connect(url, name=name, deadline_s=2 * _DEADLINE_S) as client:
         await client.check()
-        cache = SessionCache(client, max_value_bytes=settings.session_value_max_bytes, deadline_s=_DEADLINE_S)
-        projects = ProjectMemory(client, deadline_s=_DEADLINE_S)
-        yield Stores(PipelineRuns(client, deadline_s=_DEADLINE_S), cache, projects)
+        yield stores_on(client, max_value_bytes=settings.session_value_max_bytes)
+
+
+def stores_on(client: valkey.Valkey, **cache_options: Any) -> Stores:
+    """Return the stores over a connection that is open."""
+    return Stores(
+        PipelineRuns(client, deadline_s=_DEADLINE_S),
+        SessionCache(client, deadline_s=_DEADLINE_S, **cache_options),
+        ProjectMemory(client, deadline_s=_DEADLINE_S),
+    )
 
 
 @contextlib.asynccontextmanager
-async def open_wire(listener: Listener | None = None) -> AsyncIterator[Client]:
+async def open_nats(listener: Listener | None = None) -> AsyncIterator[Client]:
     """Open a connection to the NATS of the system that runs here.
 
     Raises:
-        Unreachable: there is none, or it does not answer.
+        Unreachable: no system runs here, or its NATS does not answer.
     """
     url = current_endpoints().nats
     await demand_listener(url)

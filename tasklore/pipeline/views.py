@@ -1,60 +1,184 @@
-"""`tasklore pipeline list|evidence`: which pipelines and runs there are, and what a run left behind."""
+"""`tasklore pipeline status|list|evidence`: the state of a run, all pipelines and runs, and a run as one file."""
 
 import asyncio
+import contextlib
+import dataclasses
 import json
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import InvalidInput, TaskloreError, UnknownSession
+from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreachable
 from memory.sessions.files import spell_time
+from memory.sessions.pipeline_records import RunRecord
 from memory.sessions.session import SessionRoot
 from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
-from tasklore.exits import OK
-from tasklore.pipeline.lines import counted, one_line
-from tasklore.pipeline.sources import known_names, read_source
-from tasklore.pipeline.stores import Stores, open_stores
+from tasklore.exits import FAILED, OK
+from tasklore.pipeline.client import absent_agents, say_absent
+from tasklore.pipeline.run import stale_phases
+from tasklore.pipeline.sources import known_names, mask, read_source
+from tasklore.pipeline.steps import LONGEST_ERROR, steps_of, summary_of
+from tasklore.pipeline.stores import Look, Stores, open_nats, open_stores
+from tasklore.render.board import STATUSES, widest
+from tasklore.render.columns import Column, print_records
 from tasklore.render.durations import read_aloud
-from tasklore.render.screen import patience, print_json, print_table, printable, say
+from tasklore.render.screen import fits_a_line, patience, print_json, print_paragraph, printable, say, styled
+from tasklore.render.words import age, count_of, one_line
 from tasklore.session.files import demand_free
 
 #: Sessions read at a time while runs are looked for among them.
 _PAGE = 200
-#: Characters of a description in a list.
-_WIDE = 90
+#: Characters of one input, and of a description, in a list of them.
+_LONGEST_INPUT, _LONGEST_DESCRIPTION = 100, 90
+_BAD = frozenset({"failed", "cancelled"})
+
+PIPELINES = (
+    Column[dict[str, Any]]("PIPELINE", lambda one: printable(one["name"]), whole=True),
+    Column[dict[str, Any]]("PHASES", lambda one: str(one["phases"]), right=True),
+    Column[dict[str, Any]](
+        "WHAT IT DOES",
+        lambda one: one_line(
+            one["description"] if one["error"] is None else f"cannot be read: {one['error']}", _LONGEST_DESCRIPTION
+        ),
+    ),
+)
+RUNS = (
+    Column[SessionRoot]("SESSION", lambda root: root.session_id, whole=True),
+    Column[SessionRoot]("PROJECT", lambda root: printable(root.project or "")),
+    Column[SessionRoot]("STATE", lambda root: root.state),
+    Column[SessionRoot]("RUN", lambda root: str(root.run), right=True),
+    Column[SessionRoot]("UPDATED", lambda root: age(root.updated_ms), right=True),
+    Column[SessionRoot]("LEFT", lambda root: time_left(root), right=True),
+)
+
+
+def time_left(root: SessionRoot) -> str:
+    """Return how long a session will exist."""
+    return "while it runs" if root.expires_in_ms is None else read_aloud(root.expires_in_ms)
+
+
+async def print_status(session_id: str, *, as_json: bool) -> int:
+    """Print the state of a run, a line for each phase, and return the exit code: failed when the run has.
+
+    Raises:
+        UnknownSession: there is no such run.
+        Unreachable: Redis does not answer.
+    """
+    async with open_stores() as stores, patience("reading the run"):
+        look = await stores.find(session_id)
+    if look.running_agents:
+        with contextlib.suppress(Unreachable):
+            async with open_nats() as client:
+                absent = await absent_agents(client, sorted(look.running_agents))
+                look = dataclasses.replace(look, away=frozenset(absent))
+    if as_json:
+        print_json(run_document(look))
+    else:
+        _print_run(look)
+    return FAILED if look.state in _BAD else OK
+
+
+def run_document(look: Look) -> dict[str, Any]:
+    """Return a run for programs: its outcome once it has ended, and its phases while the session exists."""
+    document: dict[str, Any] = {"session_id": look.session_id, "state": look.state}
+    if (record := look.record) is not None:
+        document |= {
+            "pipeline": record.pipeline.name,
+            "version": record.pipeline.version,
+            "run": record.run,
+            "project": record.project,
+            "user_id": record.user_id,
+            "created_at": spell_time(record.created_ms),
+            "updated_at": spell_time(record.updated_ms),
+            "keep": record.keep,
+            "driven_by": record.holder,
+            "without_worker": sorted(look.away),
+            "inputs": mask(record.pipeline, record.inputs),
+            "phases": [{"phase": name, **dataclasses.asdict(state)} for name, state in record.phases.items()],
+            "corrected": record.corrected,
+        }
+    return document | {"outcome": look.outcome}
+
+
+def _print_run(look: Look) -> None:
+    record = look.record
+    if record is not None:
+        word, style = STATUSES[record.state]
+        again = f", run {record.run}" if record.run > 1 else ""
+        print(f"{styled(printable(record.pipeline.name), 'bold')}  {styled(word, style)}{again}  {record.session_id}")
+        for name, value in mask(record.pipeline, record.inputs).items():
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            print(f"  {styled(f'{name} =', 'dim')} {one_line(text, _LONGEST_INPUT)}")
+    steps = steps_of(look)
+    width = widest(steps)
+    for step in steps:
+        is_short = fits_a_line(step.line(width))
+        print((step if is_short else dataclasses.replace(step, note="")).line(width, has_colour=True))
+        if not is_short:
+            print_paragraph(step.note, "      ")
+    if look.outcome is not None:
+        print_paragraph(summary_of(look, look.outcome))
+        for name in ("error", "evidence"):
+            if look.outcome.get(name):
+                print(f"{styled(f'{name}:', 'dim')} {one_line(str(look.outcome[name]), LONGEST_ERROR)}")
+    if record is not None:
+        _say_next(look, record)
+
+
+def _say_next(look: Look, record: RunRecord) -> None:
+    """Print what a run that is not over waits for, or how to resume one that is."""
+    stale = len(stale_phases(record))
+    if look.state == "running" and record.cancel_reason is not None:
+        say("it is about to be cancelled" + (f": {one_line(record.cancel_reason)}" if record.cancel_reason else ""))
+    elif look.state == "running" and record.holder is None:
+        say("no supervisor drives it now; it goes on once one is there")
+    if look.state == "running":
+        say_absent(sorted(look.away))
+    elif stale:
+        again = "run it again" if stale == 1 else "run them again"
+        say(f"{count_of(stale, 'phase')} stale; {again} with: tasklore pipeline resume {look.session_id}")
+    elif look.state in _BAD:
+        say(f"go on with: tasklore pipeline resume {look.session_id}")
 
 
 async def print_list(limit: int, *, as_json: bool) -> None:
-    """Print the pipelines that are known here, and a line for each of at most *limit* runs, the last updated first.
+    """Print the known pipelines, and a line for each of at most *limit* runs, the last updated first.
 
     Raises:
         Unreachable: Redis does not answer.
     """
-    known = [_known(name) for name in known_names()]
+    known = [_describe(name) for name in known_names()]
     async with open_stores() as stores, patience("reading runs"):
-        runs = await _runs(stores, limit)
+        runs = await _find_runs(stores, limit)
     if as_json:
-        print_json({"pipelines": known, "runs": [_run_document(root) for root in runs]})
+        fields = ("session_id", "project", "state", "run", "expires_in_ms")
+        documents = [
+            {name: getattr(root, name) for name in fields}
+            | {"created_at": spell_time(root.created_ms), "updated_at": spell_time(root.updated_ms)}
+            for root in runs
+        ]
+        print_json({"pipelines": known, "runs": documents})
         return
     if known:
-        titles = ("PIPELINE", "PHASES", "WHAT IT DOES")
-        print_table(titles, [_known_line(one) for one in known], right=("PHASES",), whole=("PIPELINE",))
+        print_records(PIPELINES, known)
         print()
-    if not runs:
+    if runs:
+        print_records(RUNS, runs)
+    else:
         print("No run has a session; `tasklore pipeline run FILE|NAME` starts one.")
-        return
-    now_ms = time.time_ns() // 1_000_000
-    print_table(
-        ("SESSION", "PROJECT", "STATE", "RUN", "UPDATED", "LEFT"),
-        [_run_line(root, now_ms) for root in runs],
-        right=("RUN", "UPDATED", "LEFT"),
-        whole=("SESSION",),
-    )
 
 
-async def _runs(stores: Stores, limit: int) -> list[SessionRoot]:
-    """Return sessions that a pipeline runs, or ran, in."""
+def _describe(name: str) -> dict[str, Any]:
+    """Return the pipeline *name* for programs; one that cannot be read has an `error`."""
+    try:
+        pipeline = read_source(name).pipeline
+    except TaskloreError as error:
+        return {"name": name, "phases": 0, "description": "", "error": str(error)}
+    return {"name": name, "phases": len(pipeline.phases), "description": pipeline.description, "error": None}
+
+
+async def _find_runs(stores: Stores, limit: int) -> list[SessionRoot]:
+    """Return the sessions of pipelines."""
     found: list[SessionRoot] = []
     before: SessionRoot | None = None
     while len(found) < limit:
@@ -66,44 +190,12 @@ async def _runs(stores: Stores, limit: int) -> list[SessionRoot]:
     return found[:limit]
 
 
-def _known(name: str) -> dict[str, Any]:
-    """Return what is known of the pipeline *name*; one that cannot be read says why."""
-    try:
-        pipeline = read_source(name).pipeline
-    except TaskloreError as error:
-        return {"name": name, "phases": 0, "description": "", "error": str(error)}
-    return {"name": name, "phases": len(pipeline.phases), "description": pipeline.description, "error": None}
-
-
-def _known_line(known: dict[str, Any]) -> tuple[str, ...]:
-    said = known["description"] if known["error"] is None else f"cannot be read: {known['error']}"
-    return (printable(known["name"]), str(known["phases"]), one_line(said, _WIDE))
-
-
-def _run_line(root: SessionRoot, now_ms: int) -> tuple[str, ...]:
-    left = "while it runs" if root.expires_in_ms is None else read_aloud(root.expires_in_ms)
-    updated = read_aloud(max(0, now_ms - root.updated_ms))
-    return (root.session_id, printable(root.project or ""), root.state, str(root.run), updated, left)
-
-
-def _run_document(root: SessionRoot) -> dict[str, Any]:
-    return {
-        "session_id": root.session_id,
-        "project": root.project,
-        "state": root.state,
-        "run": root.run,
-        "created_at": spell_time(root.created_ms),
-        "updated_at": spell_time(root.updated_ms),
-        "expires_in_ms": root.expires_in_ms,
-    }
-
-
 async def write_evidence(session_id: str, file: Path | None, *, is_forced: bool) -> int:
-    """Write what the run left to *file*, None to stdout, and return the exit code.
+    """Write a run to *file*, None to stdout, and return the exit code.
 
     Raises:
         UnknownSession: there is no such run, or its session is gone.
-        InvalidInput: the file is there and *is_forced* is not said, or it cannot be written.
+        InvalidInput: the file exists and *is_forced* is False, or it cannot be written.
         Unreachable: Redis does not answer.
     """
     if file is not None:
@@ -117,28 +209,19 @@ async def write_evidence(session_id: str, file: Path | None, *, is_forced: bool)
         await asyncio.to_thread(write_bundle, file, bundle)
     except OSError as error:
         raise InvalidInput(f"{str(file)!r} cannot be written ({error.strerror or error}); name another file") from error
-    say(f"{counted(len(bundle['session']['cache']), 'entry')} in {file}, secrets masked")
+    say(f"{count_of(len(bundle['session']['cache']), 'entry')} in {file}, secrets masked")
     return OK
 
 
 async def _bundle(stores: Stores, session_id: str) -> dict[str, Any]:
-    look = await stores.found(session_id)
-    if look.record is None:
+    look = await stores.find(session_id)
+    if (record := look.record) is None:
         left = (look.outcome or {}).get("evidence")
         where = f"what it left is in {left}, where the supervisor ran" if left else "only failed runs leave evidence"
         raise UnknownSession(f"the run {session_id!r} is {look.state} and its session is gone; {where}")
     if not look.is_over:
         say("it still runs; this is how far it is")
     session, seen = await stores.cache.export(session_id), await stores.runs.seen(session_id)
-    record = look.record
     earlier = await earlier_ends(stores.projects, record)
-    return bundle_of(
-        record,
-        record.phases,
-        record.corrected,
-        session,
-        seen,
-        error=record.error,
-        made_at=datetime.now(UTC),
-        earlier=earlier,
-    )
+    parts = record, record.phases, record.corrected, session, seen
+    return bundle_of(*parts, error=record.error, made_at=datetime.now(UTC), earlier=earlier)

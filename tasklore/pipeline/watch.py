@@ -1,12 +1,13 @@
-"""Watching a run until it is over: events say at once that something happened, and what it was is then looked up.
+"""Watch a run until it is over: an event wakes the watch, and the run is then read from Valkey.
 
-So a lost event costs at most a second, and whoever drives the run may die: the truth lies in Valkey.
+So a lost event costs at most a second, and the supervisor that drives the run may die.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -16,20 +17,21 @@ from pydantic import ValidationError
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, UnknownSession, Unreachable
 from contracts.messages import Progress
-from tasklore.pipeline.check import away_of
+from tasklore.pipeline.client import absent_agents
+from tasklore.pipeline.steps import Reused, steps_of
 from tasklore.pipeline.stores import Look, Stores
+from tasklore.render.board import board
 from tasklore.render.screen import printable, say
 
-#: Seconds between two looks while nothing is heard.
+#: Seconds between two reads without an event.
 LOOK_S = 1.0
-#: Seconds without a supervisor, or without Valkey, after which it is said, and after which nobody should wait here.
+#: Seconds without a supervisor, or without Valkey, after which a line says so, and after which the watch gives up.
 SAY_AFTER_S, GIVE_UP_S = 8.0, 60.0
-
-#: Seconds between two looks for live workers: one that starts is seen soon, and the bucket is not read at each event.
+#: Seconds between two reads of live workers: a new one is found soon, and the bucket is not read at each event.
 _WORKERS_S = 2.0
 
-#: What is told of each look: the run, and what its running phases said of their progress, by phase.
-Show = Callable[[Look, dict[str, str]], None]
+#: Called at each read with the run and the progress of its running phases, by phase.
+OnLook = Callable[[Look, Mapping[str, str]], None]
 
 
 class Watch:
@@ -40,120 +42,118 @@ class Watch:
         self._stores = stores
         self._session_id = session_id
         self._supervisor_id = supervisor_id
-        self._stir = asyncio.Event()
-        self._told: dict[str, str] = {}
-        #: Agents without a live worker, of those asked for, and until when that is not asked again.
+        self._event = asyncio.Event()
+        self._progress: dict[str, str] = {}
+        #: Agents without a live worker, of those asked for, and until when that holds.
         self._away: tuple[frozenset[str], frozenset[str], float] = (frozenset(), frozenset(), 0.0)
-        #: The phase of each task whose progress is listened to.
-        self._heard: dict[str, tuple[str, Subscription]] = {}
+        #: The phase and the subscription of each task whose progress is followed.
+        self._followed: dict[str, tuple[str, Subscription]] = {}
+        self._lacking_since: float | None = None
+        self._has_said_lacking = False
 
     async def open(self) -> None:
-        """Begin to listen; what happens from now on is not missed."""
+        """Begin to listen; later events are not missed."""
 
-        async def stir(_message: Msg) -> None:
-            self._stir.set()
+        async def wake(_message: Msg) -> None:
+            self._event.set()
 
-        await self._client.subscribe(subjects.run_events(self._session_id), cb=stir)
+        await self._client.subscribe(subjects.run_events(self._session_id), cb=wake)
         await self._client.flush()
 
-    async def until_over(self, show: Show) -> Look:
-        """Return the run once it is over; *show* is told of each look.
+    async def show(self, *, is_silent: bool, reused: Reused | None = None) -> Look:
+        """Return the run once it is over, and show it on stderr until then.
 
         Raises:
-            UnknownSession: it is gone, and nobody knows how it ended.
-            Unreachable: nobody drives it any more, or Valkey is away, for longer than anybody should wait here.
+            UnknownSession, Unreachable: as `until_over`.
         """
-        patience = _Patience(self._session_id)
+        with board(is_silent=is_silent) as show:
+            return await self.until_over(lambda look, progress: show(steps_of(look, progress, reused)))
+
+    async def until_over(self, on_look: OnLook) -> Look:
+        """Return the run once it is over.
+
+        Raises:
+            UnknownSession: it is gone, and its outcome has expired.
+            Unreachable: no supervisor drives it, or Valkey is away, for `GIVE_UP_S`.
+        """
         while True:
-            self._stir.clear()
-            look = await self._look(patience)
+            self._event.clear()
+            look = await self._look()
             if look is not None:
                 if look.state == "gone":
                     raise UnknownSession(f"session {self._session_id!r} is gone, and nothing tells how it ended")
-                await self._listen(look)
-                show(dataclasses.replace(look, away=await self._without_workers(look)), self._told)
+                await self._follow_progress(look)
+                on_look(dataclasses.replace(look, away=await self._absent_agents(look)), self._progress)
                 if look.is_over:
                     return look
-            await self._stirred()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_S):
+                    await self._event.wait()
 
-    async def _without_workers(self, look: Look) -> frozenset[str]:
+    async def _look(self) -> Look | None:
+        try:
+            look = await self._stores.look(self._session_id)
+        except MemoryUnavailable as error:
+            self._note_lacking("Valkey", str(error))
+            return None
+        if look.record is not None and look.state == "running" and look.record.holder is None:
+            self._note_lacking("a supervisor", "nobody drives the run; it goes on once a supervisor is there")
+        else:
+            self._lacking_since, self._has_said_lacking = None, False
+        return look
+
+    def _note_lacking(self, what: str, why: str) -> None:
+        """Say once that the run lacks *what*, and give up after a while."""
+        now = time.monotonic()
+        self._lacking_since = self._lacking_since if self._lacking_since is not None else now
+        if now - self._lacking_since > GIVE_UP_S:
+            raise Unreachable(
+                f"{what} was away for {GIVE_UP_S:.0f} s; the run is kept and goes on with the next `tasklore up` or "
+                f"`tasklore supervisor`, `tasklore pipeline status {self._session_id} --follow` looks at it"
+            )
+        if now - self._lacking_since > SAY_AFTER_S and not self._has_said_lacking:
+            self._has_said_lacking = True
+            say(why)
+
+    async def _absent_agents(self, look: Look) -> frozenset[str]:
         """Return the agents of running phases that have no live worker; none while the bucket does not answer."""
-        agents, now = look.begun_agents, time.monotonic()
+        agents, now = look.running_agents, time.monotonic()
         away, asked, until = self._away
         if agents and (agents != asked or now >= until):
             try:
-                away = frozenset(await away_of(self._client, agents))
+                away = frozenset(await absent_agents(self._client, agents))
             except Unreachable:
                 away = frozenset()
             self._away = (away, agents, now + _WORKERS_S)
         return away & agents
 
-    async def _look(self, patience: "_Patience") -> Look | None:
-        try:
-            look = await self._stores.look(self._session_id)
-        except MemoryUnavailable as error:
-            patience.lacks("Valkey", str(error))
-            return None
-        if look.record is not None and look.state == "running" and look.record.holder is None:
-            patience.lacks("a supervisor", "nobody drives the run; it goes on once a supervisor is there")
-        else:
-            patience.lacks_nothing()
-        return look
-
-    async def _stirred(self) -> None:
-        try:
-            async with asyncio.timeout(LOOK_S):
-                await self._stir.wait()
-        except TimeoutError:
-            return
-
-    async def _listen(self, look: Look) -> None:
-        """Listen to the progress of what runs, and of nothing else."""
+    async def _follow_progress(self, look: Look) -> None:
+        """Subscribe to the progress of running tasks, and to no other."""
         phases = look.record.phases if look.record is not None else {}
         running = {state.task_id: name for name, state in phases.items() if state.status == "running" and state.task_id}
-        for task_id in self._heard.keys() - running.keys():
-            phase, subscription = self._heard.pop(task_id)
-            self._told.pop(phase, None)
+        for task_id in self._followed.keys() - running.keys():
+            phase, subscription = self._followed.pop(task_id)
+            self._progress.pop(phase, None)
             await subscription.unsubscribe()
-        for task_id in running.keys() - self._heard.keys():
+        for task_id in running.keys() - self._followed.keys():
             subject = subjects.progress(self._supervisor_id, task_id)
-            self._heard[task_id] = (running[task_id], await self._client.subscribe(subject, cb=self._hear))
+            self._followed[task_id] = (running[task_id], await self._client.subscribe(subject, cb=self._take_progress))
 
-    async def _hear(self, message: Msg) -> None:
-        try:
+    async def _take_progress(self, message: Msg) -> None:
+        with contextlib.suppress(ValidationError):
             progress = Progress.model_validate_json(message.data)
-        except ValidationError:
-            return
-        if (heard := self._heard.get(progress.task_id)) is not None:
-            self._told[heard[0]] = printable(progress_text(progress))
-            self._stir.set()
+            if (followed := self._followed.get(progress.task_id)) is not None:
+                share = "" if progress.fraction is None else f"{progress.fraction:.0%} "
+                self._progress[followed[0]] = printable(f"{share}{progress.text}".strip())
+                self._event.set()
 
 
-class _Patience:
-    """How long something has been missing that a run needs; it is said once, and not waited for without end."""
-
-    def __init__(self, session_id: str) -> None:
-        self._session_id = session_id
-        self._since: float | None = None
-        self._has_said = False
-
-    def lacks_nothing(self) -> None:
-        self._since, self._has_said = None, False
-
-    def lacks(self, what: str, why: str) -> None:
-        now = time.monotonic()
-        self._since = self._since if self._since is not None else now
-        if now - self._since > GIVE_UP_S:
-            raise Unreachable(
-                f"{what} was away for {GIVE_UP_S:.0f} s; the run is kept and goes on with the next `tasklore up` or "
-                f"`tasklore supervisor`, `tasklore pipeline status {self._session_id} --follow` looks at it"
-            )
-        if now - self._since > SAY_AFTER_S and not self._has_said:
-            self._has_said = True
-            say(why)
-
-
-def progress_text(progress: Progress) -> str:
-    """Return what a task said of its progress, for people."""
-    share = "" if progress.fraction is None else f"{progress.fraction:.0%} "
-    return f"{share}{progress.text}".strip()
+@contextlib.contextmanager
+def hint_when_stopped(session_id: str) -> Iterator[None]:
+    """Print how to follow and to cancel a run when the command is stopped while the run goes on."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        say(f"the run goes on; `tasklore pipeline status {session_id} --follow` looks at it")
+        say(f"`tasklore pipeline cancel {session_id}` ends it")
+        raise

@@ -4,9 +4,9 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from contracts.session_keys import read_key
 from memory.sessions.session import SessionRoot
-from tasklore.pipeline.lines import counted
 from tasklore.pipeline.stores import Stores, open_stores
 from tasklore.render.screen import patience, print_json, printable, say
+from tasklore.render.words import count_of
 from tasklore.session.views import root_of
 
 
@@ -28,7 +28,7 @@ async def invalidate_aloud(
     if as_json:
         print_json({"session_id": session_id, "removed": list(removed)})
         return
-    print(f"Removed {counted(len(removed), 'entry')}." if removed else "Nothing fits; nothing was removed.")
+    print(f"Removed {count_of(len(removed), 'entry')}." if removed else "Nothing fits; nothing was removed.")
     for one in removed:
         print(f"  {printable(one)}")
     if root.pipeline and removed:
@@ -77,6 +77,6 @@ async def sweep_aloud(*, as_json: bool) -> None:
     if as_json:
         print_json({"swept": gone})
         return
-    print(f"Swept {counted(len(gone), 'session')} away." if gone else "Nothing was over.")
+    print(f"Swept {count_of(len(gone), 'session')} away." if gone else "Nothing was over.")
     for one in gone:
         print(f"  {printable(one)}")

@@ -9,9 +9,9 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from memory.sessions.session import SessionLoadReport
 from tasklore.exits import OK, USAGE
-from tasklore.pipeline.lines import counted
 from tasklore.pipeline.stores import open_stores
 from tasklore.render.screen import complain, patience, print_json, printable, say
+from tasklore.render.words import count_of
 from tasklore.session.views import root_of
 
 #: Bytes of a file that is read: far above a session whose entries are as large as they may be, below what fills memory.
@@ -36,7 +36,7 @@ async def export_file(session_id: str, file: str | None, *, is_forced: bool) -> 
         print_json(document)
         return
     write_json(path, document, is_forced=is_forced)
-    say(f"{counted(len(document['cache']), 'entry')} in {path}")
+    say(f"{count_of(len(document['cache']), 'entry')} in {path}")
 
 
 async def import_file(file: Path, session_id: str | None, *, as_json: bool) -> int:
@@ -71,9 +71,9 @@ async def import_file(file: Path, session_id: str | None, *, as_json: bool) -> i
 
 def _tell(report: SessionLoadReport, file: Path) -> None:
     if report.loaded or not report.refused:
-        print(f"{counted(report.loaded, 'entry')} in session {report.session_id}.")
+        print(f"{count_of(report.loaded, 'entry')} in session {report.session_id}.")
     if report.expired:
-        print(f"{counted(len(report.expired), 'entry')} left out, as their time is over:")
+        print(f"{count_of(len(report.expired), 'entry')} left out, as their time is over:")
         print("\n".join(f"  {printable(key)}" for key in report.expired))
     for key, why in report.refused.items():
         complain(f"{printable(key)}: {printable(why)}")

@@ -10,10 +10,11 @@ from contracts.session_keys import read_key
 from memory.sessions.entries import State
 from memory.sessions.files import spell_time
 from memory.sessions.session import EntryInfo, SessionRoot
-from tasklore.pipeline.lines import WORDS, one_line, took_text
 from tasklore.pipeline.stores import Stores, open_stores
+from tasklore.render.board import STATUSES
 from tasklore.render.durations import read_aloud
 from tasklore.render.screen import patience, print_json, print_table, printable, say, styled
+from tasklore.render.words import duration, one_line
 
 #: Sessions read at a time while one is looked for.
 _PAGE = 200
@@ -92,8 +93,8 @@ async def print_stats(session_id: str, *, as_json: bool) -> None:
     for name, value in (
         ("total_entries", f"{stats.total_entries:,}"),
         ("total_hits", f"{stats.total_hits:,}"),
-        ("total_saved_time_ms", f"{stats.total_saved_time_ms:,}  ({took_text(stats.total_saved_time_ms)})"),
-        ("avg_entry_age_ms", f"{stats.avg_entry_age_ms:,}  ({took_text(stats.avg_entry_age_ms)})"),
+        ("total_saved_time_ms", f"{stats.total_saved_time_ms:,}  ({duration(stats.total_saved_time_ms)})"),
+        ("avg_entry_age_ms", f"{stats.avg_entry_age_ms:,}  ({duration(stats.avg_entry_age_ms)})"),
     ):
         print(f"{styled(name.ljust(20), 'dim')} {value}")
     for title, names in (
@@ -226,7 +227,7 @@ def _entry_line(entry: EntryInfo, root: SessionRoot, now_ms: int) -> tuple[str, 
         read_aloud(max(0, now_ms - entry.created_ms)),
         left,
         f"{entry.hits:,}",
-        took_text(entry.computation_ms) if entry.is_timed else "",
+        duration(entry.computation_ms) if entry.is_timed else "",
         size_text(entry.bytes),
         printable(entry.agent or ""),
         printable(entry.hidden_by or ""),
@@ -234,7 +235,7 @@ def _entry_line(entry: EntryInfo, root: SessionRoot, now_ms: int) -> tuple[str, 
 
 
 def _print_root(root: SessionRoot) -> None:
-    word, style = WORDS[root.state]
+    word, style = STATUSES[root.state]
     facts = (
         ("session", styled(root.session_id, "bold")),
         ("state", styled(word, style) + (f", run {root.run}" if root.run > 1 else "")),

@@ -6,8 +6,8 @@ from pydantic import JsonValue
 
 from contracts.analysis.stories import StoryBase
 from tasklore.exits import OK, USAGE
-from tasklore.pipeline.lines import counted
 from tasklore.render.screen import complain, print_json, printable, say
+from tasklore.render.words import count_of
 from tasklore.story.files import InvalidStory, StoryReading, look_at_story
 
 
@@ -21,8 +21,8 @@ def check_aloud(folder: Path, *, as_json: bool) -> int:
         return OK
     base, responses = reading.base, len(reading.responses or ())
     tokens = sum(entity.tokens for entity in base.entities)
-    odd = f"{counted(len(reading.warnings), 'thing')} to look at" if reading.warnings else "nothing is wrong"
-    print(f"{called(base)}: {counts(base)}, {counted(responses, 'response')}; {odd}.")
+    odd = f"{count_of(len(reading.warnings), 'thing')} to look at" if reading.warnings else "nothing is wrong"
+    print(f"{called(base)}: {counts(base)}, {count_of(responses, 'response')}; {odd}.")
     print(f"Its entity files are {tokens:,} tokens.")
     return OK
 
@@ -39,7 +39,7 @@ def looked_at(folder: Path, *, as_json: bool) -> StoryReading | None:
         for warning in error.warnings:
             say(printable(warning))
         if len(error.problems) > 1:
-            complain(f"{counted(len(error.problems), 'problem')}; the story cannot be used before they are mended")
+            complain(f"{count_of(len(error.problems), 'problem')}; the story cannot be used before they are mended")
         return None
     for warning in reading.warnings:
         say(printable(warning))
@@ -75,10 +75,10 @@ def counts(base: StoryBase) -> str:
     """Return how much of each a story begins with."""
     return ", ".join(
         (
-            counted(len(base.entities), "entity"),
-            counted(len(base.memories), "memory"),
-            counted(len(base.relations.bonds), "bond"),
-            counted(len(base.threads), "thread"),
-            counted(len(base.knowledge), "fact"),
+            count_of(len(base.entities), "entity"),
+            count_of(len(base.memories), "memory"),
+            count_of(len(base.relations.bonds), "bond"),
+            count_of(len(base.threads), "thread"),
+            count_of(len(base.knowledge), "fact"),
         )
     )

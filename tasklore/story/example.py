@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 from contracts.errors import InvalidInput
-from tasklore.pipeline.lines import counted
 from tasklore.render.screen import printable, say
+from tasklore.render.words import count_of
 
 _INSTALLED = Path(__file__).with_name("lighthouse")
 #: The folder of the story: in a wheel beside this module, in a checkout among the examples.
@@ -29,5 +29,5 @@ def copy_into(folder: Path) -> None:
         )
         raise InvalidInput(msg) from error
     shown = printable(str(folder))
-    print(f"{counted(sum(one.is_file() for one in FOLDER.rglob('*')), 'file')} in {shown}")
+    print(f"{count_of(sum(one.is_file() for one in FOLDER.rglob('*')), 'file')} in {shown}")
     say(f"look it over with `tasklore story check {shown}`, then `tasklore analysis run {shown} --all`")

@@ -14,9 +14,9 @@ from memory.stories.store import StoryInfo
 from memory.stories.view import StandingStory, ThreadState
 from tasklore.analysis.stores import open_stores
 from tasklore.memory.lines import one_line
-from tasklore.pipeline.lines import counted
 from tasklore.render.durations import read_aloud
 from tasklore.render.screen import patience, print_json, print_table, printable, styled
+from tasklore.render.words import count_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _facts(state: StoryState) -> list[tuple[str, str]]:
     settings = state.story.settings
     kinds = Counter(entity.kind for entity in state.entities)
     tokens = sum(entity.tokens for entity in state.entities)
-    told = ", ".join(counted(count, kind) for kind, count in kinds.most_common())
+    told = ", ".join(count_of(count, kind) for kind, count in kinds.most_common())
     last = f", the last is {state.last}" if state.responses else ""
     seats, ours = roster_of(settings.agents), {seat.section for seat in ROSTER}
     off = [seat.section for seat in seats if not seat.enabled]
@@ -164,7 +164,7 @@ def _facts(state: StoryState) -> list[tuple[str, str]]:
         ("entities", f"{told or 'none'}; {tokens:,} tokens"),
         ("memories", f"{len(state.story.memories):,}"),
         ("facts", f"{len(state.story.knowledge):,}"),
-        ("critical", f"with {counted(settings.critical_countdown, 'response')} left"),
+        ("critical", f"with {count_of(settings.critical_countdown, 'response')} left"),
         ("agents wait", f"{settings.patience_s:g} s for each other, {settings.late_s:g} s for late ones"),
         ("prices", f"{settings.reader_usd_per_million:g} USD for a million tokens read"),
         ("switched off", ", ".join(off)),
@@ -203,11 +203,11 @@ def _print_threads(state: StoryState) -> None:
             whole=("OPEN THREAD",),
         )
     if resolved:
-        print(f"\n{counted(resolved, 'thread')} resolved.")
+        print(f"\n{count_of(resolved, 'thread')} resolved.")
 
 
 def _thread_line(one: ThreadState, status: str, consequence: int | None, due: int | None) -> tuple[str, ...]:
-    left = ("" if count is None else counted(count, "response") for count in (consequence, due))
+    left = ("" if count is None else count_of(count, "response") for count in (consequence, due))
     last = "" if one.last_mention is None else f"{one.last_mention:,}"
     return (one_line(one.thread.id), one_line(one.thread.title), status, *left, last)
 

@@ -34,7 +34,7 @@ from memory.stories.store import StoryStore
 from runtime.access import Access, inbox_prefix
 from runtime.messaging.refusals import Refusal, read_refusal
 from runtime.servers.embedded import NatsServer
-from supervisor.watch import StoreWatch
+from supervisor.watches import StoreWatch
 from tests.acceptance.guarded import EXAMINER, Guarded, config, guarded, nats_variables
 from tests.acceptance.outside import PATIENCE_S
 

@@ -22,7 +22,8 @@ from memory import keys
 from runtime.documents import CHANNELS
 from runtime.messaging.streams import Sizes, stream_configurations
 from runtime.servers.embedded import EmbeddedServers
-from supervisor.pipelines.declaration.checks import problems_of, problems_with
+from supervisor.pipelines.declaration.cards import problems_with
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import described, read_pipeline
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House

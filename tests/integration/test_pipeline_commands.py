@@ -13,13 +13,11 @@ from contracts.pipelines import Phase, Pipeline
 from memory.sessions.pipeline_records import NewRun
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import FAILED, OK, USAGE
-from tasklore.pipeline.check import check_aloud
-from tasklore.pipeline.marks import Stale, cancel_aloud, invalidate_aloud
-from tasklore.pipeline.resume import rerun_aloud, resume_aloud
-from tasklore.pipeline.run import Wish, run_aloud
-from tasklore.pipeline.status import follow_aloud, print_status
-from tasklore.pipeline.stores import Look, Stores, open_stores, open_wire
-from tasklore.pipeline.views import print_list, write_evidence
+from tasklore.pipeline.check import print_check
+from tasklore.pipeline.edits import cancel_run, invalidate_run
+from tasklore.pipeline.run import ResumeOptions, RunOptions, follow_run, rerun_phase, resume_run, run_pipeline
+from tasklore.pipeline.stores import Look, Stores, open_nats, open_stores
+from tasklore.pipeline.views import print_list, print_status, write_evidence
 from tasklore.pipeline.watch import Watch
 from tests.acceptance.house import House
 
@@ -140,12 +138,12 @@ def _place(house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
 
 
 @pytest.fixture
-def wish(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Wish]:
-    """Return what makes a wish to run the steps, in a session called as the test."""
+def options(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., RunOptions]:
+    """Return what makes a options to run the steps, in a session called as the test."""
     name = f"s-{abs(hash(request.node.name)):x}"
 
-    def make(**told: Any) -> Wish:
-        return Wish("steps.toml", (f"folder={tmp_path}",), **{"session": name, **told})
+    def make(**told: Any) -> RunOptions:
+        return RunOptions("steps.toml", (f"folder={tmp_path}",), **{"session": name, **told})
 
     return make
 
@@ -165,11 +163,11 @@ def _runs(phase: str) -> Callable[[Look], bool]:
 
 
 async def test_a_run_prints_its_result_and_tells_of_each_phase(
-    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The result alone on stdout; afterwards the session is gone, and how it ended is still known."""
-    session = str(wish().session)
-    assert await run_aloud(wish()) == OK
+    session = str(options().session)
+    assert await run_pipeline(options()) == OK
     out, err = capsys.readouterr()
     assert out == RESULT
     lines = err.splitlines()
@@ -184,18 +182,18 @@ async def test_a_run_prints_its_result_and_tells_of_each_phase(
     told = json.loads(capsys.readouterr().out)
     assert (told["state"], told["outcome"]["result"]) == ("completed", {"said": "abc"})
     with pytest.raises(UnknownSession, match="session is gone; run the pipeline anew"):
-        await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False)
+        await resume_run(session, ResumeOptions())
 
 
 async def test_the_same_wish_again_starts_nothing_twice_and_another_one_is_refused(
-    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Under one session id; programs get the whole outcome."""
-    assert await run_aloud(wish(as_json=True)) == OK
+    assert await run_pipeline(options(as_json=True)) == OK
     first = json.loads(capsys.readouterr().out)
-    assert await run_aloud(wish(as_json=True)) == OK
+    assert await run_pipeline(options(as_json=True)) == OK
     assert json.loads(capsys.readouterr().out) == first
-    assert await run_aloud(wish(user="ana")) == USAGE
+    assert await run_pipeline(options(user="ana")) == USAGE
     assert "is taken by another run" in capsys.readouterr().err
 
 
@@ -212,55 +210,59 @@ async def test_the_same_wish_again_starts_nothing_twice_and_another_one_is_refus
     ],
 )
 async def test_a_pipeline_that_cannot_run_is_refused_with_line_and_cure(
-    mistake: tuple[str, str], line: int, said: str, wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+    mistake: tuple[str, str],
+    line: int,
+    said: str,
+    options: Callable[..., RunOptions],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Before anything runs, by `run` and by `check` alike."""
     _declare(PIPELINE.replace(*mistake, 1))
-    for code in (await run_aloud(wish()), await check_aloud("steps.toml", (), as_json=False)):
+    for code in (await run_pipeline(options()), await print_check("steps.toml", (), as_json=False)):
         assert code == USAGE
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()
     assert any(one.startswith(f"tasklore: steps.toml:{line}: ") and said in one for one in lines), err
     with pytest.raises(UnknownSession):
-        await print_status(str(wish().session), as_json=False)
+        await print_status(str(options().session), as_json=False)
 
 
 async def test_what_fits_is_said_to_fit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where nothing is started, as far as that can be told."""
-    assert await check_aloud("steps.toml", (), as_json=False) == OK
+    assert await print_check("steps.toml", (), as_json=False) == OK
     assert capsys.readouterr().out == "steps: 4 phases, nothing is wrong; it fits the agents that are known here.\n"
-    assert await check_aloud("steps.toml", ("folder=.",), as_json=True) == OK
+    assert await print_check("steps.toml", ("folder=.",), as_json=True) == OK
     assert json.loads(capsys.readouterr().out) == {"pipeline": "steps", "problems": [], "checked_agents": True}
     monkeypatch.setenv("TASKLORE_NATS_URL", "nats://127.0.0.1:1")
-    assert await check_aloud("steps.toml", (), as_json=False) == OK
+    assert await print_check("steps.toml", (), as_json=False) == OK
     out, err = capsys.readouterr()
     assert out == "steps: 4 phases, nothing is wrong; by itself it is sound.\n"
     assert "its agents and their tasks were not looked at" in err
 
 
 async def test_missing_and_mistyped_inputs_are_named(
-    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With how to give them."""
-    assert await run_aloud(Wish("steps.toml")) == USAGE
+    assert await run_pipeline(RunOptions("steps.toml")) == USAGE
     assert "input 'folder' is missing; give it, such as --input folder=..." in capsys.readouterr().err
     with pytest.raises(InvalidInput, match="--input foldr"):
-        await run_aloud(Wish("steps.toml", ("foldr=.",)))
+        await run_pipeline(RunOptions("steps.toml", ("foldr=.",)))
     for user in (" ", "u" * 257, "\udc80"):
         with pytest.raises(InvalidInput, match="--user"):
-            await run_aloud(wish(user=user))
+            await run_pipeline(options(user=user))
     with pytest.raises(InvalidInput, match="--session"):
-        await run_aloud(wish(session="a b"))
+        await run_pipeline(options(session="a b"))
 
 
 async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again(
-    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The failure names its evidence and what to type; resuming tells first what runs and what is reused."""
-    session = str(wish().session)
+    session = str(options().session)
     (tmp_path / "fail-b").touch()
-    assert await run_aloud(wish()) == FAILED
+    assert await run_pipeline(options()) == FAILED
     out, err = capsys.readouterr()
     assert out == ""
     assert "tasklore: second: GiveUp: b was to fail\n" in err
@@ -273,7 +275,7 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
         ["first", "done"], ["beside", "done"], ["second", "failed"], ["third", "waiting"],
     ]  # fmt: skip
     (tmp_path / "fail-b").unlink()
-    assert await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False) == OK
+    assert await resume_run(session, ResumeOptions()) == OK
     out, err = capsys.readouterr()
     assert out == RESULT
     again, reused = err.split("phases reused")
@@ -282,32 +284,32 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
 
 
 async def test_a_corrected_file_counts_once_it_is_given(
-    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Checked as a new run is; only phases that are declared otherwise run again, and what depends on them."""
-    session = str(wish().session)
+    session = str(options().session)
     (tmp_path / "fail-b").touch()
-    assert await run_aloud(wish()) == FAILED
-    go_on: dict[str, Any] = {"evidence": None, "inputs": (), "no_wait": False, "as_json": False, "file": "steps.toml"}
+    assert await run_pipeline(options()) == FAILED
+    corrected = ResumeOptions(file="steps.toml")
     _declare(PIPELINE.replace("first:results.said", "first:result.said"))
     capsys.readouterr()
-    assert await resume_aloud(session, **go_on) == USAGE
+    assert await resume_run(session, corrected) == USAGE
     assert capsys.readouterr().err.startswith("tasklore: steps.toml:25: phase second: ")
     _declare(PIPELINE.replace('label = "b"', 'label = "B"'))
-    assert await resume_aloud(session, **go_on | {"file": None}) == FAILED
-    assert await resume_aloud(session, **go_on) == OK
+    assert await resume_run(session, ResumeOptions()) == FAILED
+    assert await resume_run(session, corrected) == OK
     assert json.loads(capsys.readouterr().out) == {"said": "aBc"}
 
 
 async def test_a_kept_run_is_begun_again_by_a_corrected_file(
-    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is declared otherwise is told to be."""
-    session = str(wish().session)
-    assert await run_aloud(wish(keep=True)) == OK
+    session = str(options().session)
+    assert await run_pipeline(options(keep=True)) == OK
     capsys.readouterr()
     _declare(PIPELINE.replace('label = "x"', 'label = "y"'))
-    assert await rerun_aloud(session, "third", no_wait=False, as_json=False, file="steps.toml") == OK
+    assert await rerun_phase(session, "third", ResumeOptions(file="steps.toml")) == OK
     out, err = capsys.readouterr()
     assert out == RESULT
     told = err.split("phases reused")[0].splitlines()
@@ -317,12 +319,15 @@ async def test_a_kept_run_is_begun_again_by_a_corrected_file(
 
 
 async def test_a_phase_whose_agent_has_no_worker_is_said_to_wait(
-    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    options: Callable[..., RunOptions],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By whoever looks once, and by whoever follows."""
-    session = str(wish().session)
+    session = str(options().session)
     (tmp_path / "hold-a").touch()
-    assert await run_aloud(wish(no_wait=True)) == OK
+    assert await run_pipeline(options(no_wait=True)) == OK
     await _until(session, _runs("first"))
     capsys.readouterr()
 
@@ -330,14 +335,14 @@ async def test_a_phase_whose_agent_has_no_worker_is_said_to_wait(
         return []
 
     with monkeypatch.context() as patched:
-        patched.setattr("tasklore.pipeline.check.live_workers", nobody)
+        patched.setattr("tasklore.pipeline.client.live_workers", nobody)
         assert await print_status(session, as_json=False) == OK
         out, err = capsys.readouterr()
         assert "waits for a worker of StepAgent" in out
         assert "no worker of StepAgent is alive; its phases wait" in err
         assert await print_status(session, as_json=True) == OK
         assert json.loads(capsys.readouterr().out)["without_worker"] == ["StepAgent"]
-        following = asyncio.create_task(follow_aloud(session, as_json=False))
+        following = asyncio.create_task(follow_run(session, as_json=False))
         shown = ""
         async with asyncio.timeout(PATIENCE_S):
             while "waits for a worker of StepAgent" not in shown:
@@ -351,49 +356,49 @@ async def test_a_phase_whose_agent_has_no_worker_is_said_to_wait(
 
 
 async def test_a_kept_run_is_begun_again_at_a_phase_or_by_what_changed(
-    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exactly what depends on it; invalidating names it and runs nothing."""
-    session = str(wish().session)
-    assert await run_aloud(wish(keep=True)) == OK
+    session = str(options().session)
+    assert await run_pipeline(options(keep=True)) == OK
     assert "the session is kept" in capsys.readouterr().err
-    assert await rerun_aloud(session, "second", no_wait=False, as_json=False) == OK
+    assert await rerun_phase(session, "second", ResumeOptions()) == OK
     told = capsys.readouterr().err
     assert [line.split()[0] for line in told.split("phases reused")[0].splitlines() if line.startswith("  ")] == [
         "second", "third",
     ]  # fmt: skip
     for stale, expected in (
-        (Stale(), []),
-        (Stale(design=("colours",)), []),
-        (Stale(changed=("notes.md",)), []),
-        (Stale(changed=("notes.txt",)), ["first", "second", "third"]),
-        (Stale(keys=("beside:results",)), ["beside"]),
+        ({}, []),
+        ({"design": ("colours",)}, []),
+        ({"changed": ("notes.md",)}, []),
+        ({"changed": ("notes.txt",)}, ["first", "second", "third"]),
+        ({"keys": ("beside:results",)}, ["beside"]),
     ):
-        assert await invalidate_aloud(session, stale, as_json=True) == OK
+        assert await invalidate_run(session, **stale, as_json=True) == OK
         assert [note["phase"] for note in json.loads(capsys.readouterr().out)["stale"]] == expected
     assert await print_status(session, as_json=False) == OK
     out, err = capsys.readouterr()
     assert "reads the file 'notes.txt', which changed" in out
     assert f"4 phases stale; run them again with: tasklore pipeline resume {session}" in err
-    assert await invalidate_aloud(session, Stale(phase="first"), as_json=False) == OK
+    assert await invalidate_run(session, phase="first", as_json=False) == OK
     assert capsys.readouterr().out == (
         f"That makes nothing more stale; 4 are already: `tasklore pipeline resume {session}` runs them.\n"
     )
-    assert await resume_aloud(session, evidence=None, inputs=(), no_wait=True, as_json=True) == OK
+    assert await resume_run(session, ResumeOptions(no_wait=True, as_json=True)) == OK
     why = {note["phase"]: note["why"] for note in json.loads(capsys.readouterr().out)["stale"]}
     assert len(why) == 4
     assert "notes.txt" in why["first"]
-    assert await follow_aloud(session, as_json=False) == OK
+    assert await follow_run(session, as_json=False) == OK
     assert capsys.readouterr().out == RESULT
 
 
 async def test_evidence_is_enough_to_go_on_from(
-    wish: Callable[..., Wish], tmp_path: Path, house: House, capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], tmp_path: Path, house: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also when nothing else is left of the run; the file that is there is not written over unasked."""
-    session = str(wish().session)
+    session = str(options().session)
     (tmp_path / "fail-c").touch()
-    assert await run_aloud(wish()) == FAILED
+    assert await run_pipeline(options()) == FAILED
     left = _read(house.folder / "evidence" / f"{session}-failed.json")
     assert await write_evidence(session, Path("own.json"), is_forced=False) == OK
     own = _read(Path("own.json"))
@@ -403,12 +408,12 @@ async def test_evidence_is_enough_to_go_on_from(
     async with open_stores() as stores:
         assert await stores.cache.drop(session)
     with pytest.raises(UnknownSession, match=r"--evidence .*-failed\.json"):
-        await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False)
+        await resume_run(session, ResumeOptions())
     with pytest.raises(InvalidInput, match="not of 'another'"):
-        await resume_aloud("another", evidence=Path("own.json"), inputs=(), no_wait=False, as_json=False)
+        await resume_run("another", ResumeOptions(), evidence=Path("own.json"))
     (tmp_path / "fail-c").unlink()
     capsys.readouterr()
-    assert await resume_aloud(None, evidence=Path("own.json"), inputs=(), no_wait=False, as_json=False) == OK
+    assert await resume_run(None, ResumeOptions(), evidence=Path("own.json")) == OK
     out, err = capsys.readouterr()
     assert out == RESULT
     assert err.startswith(f"tasklore: session {session} is restored with 3 entries\n")
@@ -416,12 +421,12 @@ async def test_evidence_is_enough_to_go_on_from(
 
 
 async def test_whoever_stops_watching_leaves_the_run_going(
-    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And is told how to look at it, and how to end it."""
-    session = str(wish().session)
+    session = str(options().session)
     (tmp_path / "hold-a").touch()
-    watching = asyncio.create_task(run_aloud(wish()))
+    watching = asyncio.create_task(run_pipeline(options()))
     await _until(session, _runs("first"))
     # The command has to be watching: it has said so once it shows what runs.
     shown = ""
@@ -436,33 +441,33 @@ async def test_whoever_stops_watching_leaves_the_run_going(
     assert f"the run goes on; `tasklore pipeline status {session} --follow` looks at it" in told
     assert f"`tasklore pipeline cancel {session}` ends it" in told
     (tmp_path / "hold-a").unlink()
-    assert await follow_aloud(session, as_json=False) == OK
+    assert await follow_run(session, as_json=False) == OK
     assert capsys.readouterr().out == RESULT
 
 
 async def test_a_run_is_cancelled_and_can_go_on(
-    wish: Callable[..., Wish], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What it waited for never counts; what was done is reused."""
-    session = str(wish().session)
+    session = str(options().session)
     (tmp_path / "hold-b").touch()
-    assert await run_aloud(wish(no_wait=True)) == OK
+    assert await run_pipeline(options(no_wait=True)) == OK
     assert capsys.readouterr().out == f"{session}\n"
     await _until(session, lambda look: _runs("second")(look) and look.record.phases["beside"].is_over)  # type: ignore[union-attr] # there
     await print_list(10, as_json=True)
     assert session in [one["session_id"] for one in json.loads(capsys.readouterr().out)["runs"]]
     with pytest.raises(InvalidInput, match="is running"):
-        await _refused(resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False), capsys)
-    assert await cancel_aloud(session, "wrong folder", as_json=False) == OK
+        await _refused(resume_run(session, ResumeOptions()), capsys)
+    assert await cancel_run(session, "wrong folder", as_json=False) == OK
     assert capsys.readouterr().out == f"{session} is cancelled.\n"
-    assert await cancel_aloud(session, "", as_json=True) == OK
+    assert await cancel_run(session, "", as_json=True) == OK
     assert json.loads(capsys.readouterr().out)["outcome"] == "cancelled"
     assert await print_status(session, as_json=False) == FAILED
     assert "error: wrong folder" in capsys.readouterr().out
     (tmp_path / "hold-b").unlink()
-    assert await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False) == OK
+    assert await resume_run(session, ResumeOptions()) == OK
     assert capsys.readouterr().out == RESULT
-    assert await cancel_aloud(session, "", as_json=False) == FAILED
+    assert await cancel_run(session, "", as_json=False) == FAILED
     assert capsys.readouterr().out == f"{session} had ended already: completed.\n"
 
 
@@ -473,12 +478,12 @@ async def _refused(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 async def test_a_supervisor_that_is_killed_costs_whoever_watches_nothing(
-    wish: Callable[..., Wish], tmp_path: Path, house: House, capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], tmp_path: Path, house: House, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another one goes on, and the command prints what it would have printed."""
-    session = str(wish().session)
+    session = str(options().session)
     (tmp_path / "hold-b").touch()
-    watching = asyncio.create_task(run_aloud(wish()))
+    watching = asyncio.create_task(run_pipeline(options()))
     await _until(session, _runs("second"))
     for process in house._processes[1:]:
         process.kill()
@@ -494,25 +499,25 @@ async def test_a_supervisor_that_is_killed_costs_whoever_watches_nothing(
     [
         (lambda: print_status("nobody", as_json=False), UnknownSession, "tasklore pipeline list"),
         (lambda: print_status("no body", as_json=False), InvalidInput, "SESSION 'no body'"),
-        (lambda: follow_aloud("nobody", as_json=False), UnknownSession, "nobody"),
-        (lambda: rerun_aloud("nobody", "first", no_wait=False, as_json=False), UnknownSession, "nobody"),
-        (lambda: cancel_aloud("nobody", "", as_json=False), UnknownSession, "nobody"),
+        (lambda: follow_run("nobody", as_json=False), UnknownSession, "nobody"),
+        (lambda: rerun_phase("nobody", "first", ResumeOptions()), UnknownSession, "nobody"),
+        (lambda: cancel_run("nobody", "", as_json=False), UnknownSession, "nobody"),
         (lambda: write_evidence("nobody", None, is_forced=False), UnknownSession, "nobody"),
-        (lambda: invalidate_aloud("nobody", Stale(phase="a"), as_json=False), UnknownSession, "nobody"),
-        (lambda: invalidate_aloud("nobody", Stale(), as_json=False), UnknownSession, "nobody"),
-        (lambda: invalidate_aloud("nobody", Stale(phase="a b"), as_json=False), InvalidInput, "--phase 'a b'"),
+        (lambda: invalidate_run("nobody", phase="a", as_json=False), UnknownSession, "nobody"),
+        (lambda: invalidate_run("nobody", as_json=False), UnknownSession, "nobody"),
+        (lambda: invalidate_run("nobody", phase="a b"), InvalidInput, "--phase 'a b'"),
         (
-            lambda: resume_aloud(None, evidence=None, inputs=(), no_wait=False, as_json=False),
+            lambda: resume_run(None, ResumeOptions()),
             InvalidInput,
             "SESSION, or --evidence",
         ),
         (
-            lambda: resume_aloud(None, evidence=Path("steps.toml"), inputs=(), no_wait=False, as_json=False),
+            lambda: resume_run(None, ResumeOptions(), evidence=Path("steps.toml")),
             InvalidInput,
             "steps.toml",
         ),
-        (lambda: run_aloud(Wish("steps")), InvalidInput, "tasklore pipeline list"),
-        (lambda: run_aloud(Wish("repository-healht")), InvalidInput, "did you mean 'repository-health'"),
+        (lambda: run_pipeline(RunOptions("steps")), InvalidInput, "tasklore pipeline list"),
+        (lambda: run_pipeline(RunOptions("repository-healht")), InvalidInput, "did you mean 'repository-health'"),
     ],
 )
 async def test_what_cannot_be_done_is_refused_with_the_cure(
@@ -524,44 +529,44 @@ async def test_what_cannot_be_done_is_refused_with_the_cure(
 
 
 async def test_a_phase_or_an_entry_that_is_not_there_is_named(
-    wish: Callable[..., Wish], capsys: pytest.CaptureFixture[str]
+    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With those there are."""
-    session = str(wish().session)
-    assert await run_aloud(wish(keep=True)) == OK
+    session = str(options().session)
+    assert await run_pipeline(options(keep=True)) == OK
     with pytest.raises(InvalidInput, match="--from 'fourth' is no phase of 'steps'; it has first"):
-        await rerun_aloud(session, "fourth", no_wait=False, as_json=False)
+        await rerun_phase(session, "fourth", ResumeOptions())
     with pytest.raises(InvalidInput, match="--phase 'fourth'"):
-        await invalidate_aloud(session, Stale(phase="fourth"), as_json=False)
+        await invalidate_run(session, phase="fourth", as_json=False)
     with pytest.raises(InvalidInput, match="--key 'fourth'"):
-        await invalidate_aloud(session, Stale(keys=("fourth:results",)), as_json=False)
+        await invalidate_run(session, keys=("fourth:results",), as_json=False)
     with pytest.raises(InvalidInput, match="phase 'first' writes first:results"):
-        await invalidate_aloud(session, Stale(keys=("first:result",)), as_json=False)
+        await invalidate_run(session, keys=("first:result",), as_json=False)
     capsys.readouterr()
-    assert await resume_aloud(session, evidence=None, inputs=(), no_wait=False, as_json=False) == USAGE
+    assert await resume_run(session, ResumeOptions()) == USAGE
     assert "nothing of it is stale" in capsys.readouterr().err
 
 
 async def test_with_no_supervisor_it_is_said_what_to_start(
-    wish: Callable[..., Wish], monkeypatch: pytest.MonkeyPatch
+    options: Callable[..., RunOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rather than waiting for ever."""
     monkeypatch.setenv("TASKLORE_SUPERVISOR_ID", "Nobody")
     with pytest.raises(Unreachable, match="tasklore supervisor"):
-        await run_aloud(wish())
+        await run_pipeline(options())
     monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
     with pytest.raises(Unreachable, match="TASKLORE_REDIS_URL"):
-        await run_aloud(wish())
+        await run_pipeline(options())
 
 
 async def test_where_no_supervisor_ever_ran_the_cure_comes_first(
-    wish: Callable[..., Wish], own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+    options: Callable[..., RunOptions], own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before what did not answer."""
     monkeypatch.setenv("TASKLORE_NATS_URL", own_servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", own_servers.redis_url)
     with pytest.raises(Unreachable, match=r"^start the system with `tasklore up`.*bucket 'agents'"):
-        await run_aloud(wish())
+        await run_pipeline(options())
 
 
 async def _orphan(session_id: str, stores: Stores) -> None:
@@ -572,7 +577,7 @@ async def _orphan(session_id: str, stores: Stores) -> None:
 
 async def test_an_end_that_nobody_tells_of_is_found_all_the_same() -> None:
     """An event may be lost; the store is looked at in any case."""
-    async with open_wire() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
+    async with open_nats() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
         await _orphan("silent", stores)
         watch, looked = Watch(client, stores, "silent", "Nobody"), asyncio.Event()
         await watch.open()
@@ -590,7 +595,7 @@ async def test_a_run_that_nobody_drives_is_not_waited_for_without_end(
     """It is said first, and in the end how to look at it later."""
     monkeypatch.setattr("tasklore.pipeline.watch.SAY_AFTER_S", 0)
     monkeypatch.setattr("tasklore.pipeline.watch.GIVE_UP_S", 1.5)
-    async with open_wire() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
+    async with open_nats() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
         await _orphan("left", stores)
         watch = Watch(client, stores, "left", "Nobody")
         await watch.open()

@@ -1,64 +1,58 @@
-"""Conditions, the `when` of a phase: a small language on entries and inputs, never run as Python.
-
-```
-${review:results.violations} and not ${input.dry_run}
-len(${analysis:results.files}) > 100 or ${input.depth} in ["deep", "full"]
-${fix:results?} == null
-```
-
-| part | is |
-|---|---|
-| value | a reference `${...}`, a number, a text in `"` or `'`, `true`, `false`, `null`, a list `[a, b]`, `len(value)` |
-| comparison | `==` `!=` `<` `<=` `>` `>=` between two values of one kind, `in` and `not in` |
-| condition | comparisons and values joined by `not`, `and`, `or`, in this order of strength, and parentheses |
+"""Conditions: `when` and `repeat_until` of a phase, comparisons of entries and inputs that are never run as Python.
 
 A value by itself is true unless it is null, false, 0, an empty text, list or object. `<` and the like take two numbers
-or two texts. Anything may be compared with null by `==` and `!=`; other unlike kinds are an error, not false, because
-`"10" == 10` is a mistake that would leave a phase out in silence; what can be told without the values is told when the
-condition is read. `in` looks for an item of a list, a part of a text or a property of an object. `and` and `or` look at
-their right side only when the left has not decided.
-
-Inside quotes, a backslash takes the next character as it is.
+or two texts. `==` and `!=` compare with null, or two values of one kind; other unlike kinds are an error, not false,
+because `"10" == 10` is a mistake that would leave a phase out in silence. `in` looks for an item of a list, a part of a
+text or a property of an object. Inside quotes, a backslash takes the next character as it is.
 """
 
+import ast
 import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn, Self
+from typing import NamedTuple, Self
 
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.places import Lookup, Reference, called, read_reference, value_at
+from supervisor.pipelines.declaration.references import Lookup, Reference, kind_of, read_reference, value_at
 
-#: Characters of a condition, and parentheses, lists and `not` inside each other: what is longer belongs into a task.
+#: Characters of a condition, and levels of its tree: what is longer belongs into a task.
 LONGEST, DEEPEST = 2_000, 32
 
-_TOKEN = re.compile(
-    r"""\s*(?:
-    (?P<reference>\$\{(?:"[^"]*"|[^}"])*\}) |
-    (?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])) |
-    (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*') |
-    (?P<word>[A-Za-z_]\w*) |
-    (?P<mark>==|!=|<=|>=|[<>()\[\],])
-    )""",
-    re.VERBOSE | re.DOTALL,
+#: A reference or a text, which Python's parser sees as underscores; what else may stand there; and any other character.
+_PIECE = re.compile(
+    r"""(?P<reference>\$\{(?:"[^"]*"|[^}"])*\})|(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+    r"|(?P<plain>[A-Za-z0-9_.<>=!()\[\],\s-])|(?P<other>.)",
+    re.DOTALL,
 )
+#: Characters that begin a reference or a text.
+_OPENING = "$\"'"
 _CONSTANTS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
+_SIGNS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
 _ORDERED: dict[str, Callable[[float | str, float | str], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
 }
-#: What a comparison is, and what has a length, as `called` says it.
-_FLAG, _WITH_LENGTH = called(True), frozenset((called(""), called([]), called({})))
+_FLAG, _NUMBER, _LIST = "true or false", "a number", "a list"
+_WITH_LENGTH = {_LIST, "a text", "an object", None}
 _CURE = "write such as: ${review:results.score} >= 3 and not ${input.quick}"
 
 
 class _Node(NamedTuple):
-    """What computes a part of a condition, and what that surely is, as `called` says it; None where nobody knows."""
+    """A part of a condition: its value for a lookup, and its kind as `kind_of` names it, None when not known yet."""
 
     value: Callable[[Lookup], JsonValue]
     kind: str | None = None
@@ -66,7 +60,7 @@ class _Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition as it was read; `references` are all that it mentions, in the order of reading."""
+    """A parsed condition; `references` are all that it mentions, in the order of reading."""
 
     text: str
     references: tuple[Reference, ...]
@@ -74,20 +68,20 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the condition that *text* says.
+        """Parse *text*; kinds that can never be compared are refused here already.
 
         Raises:
-            InvalidInput: it says none, or too much; the message names the character and what could stand there.
+            InvalidInput: it is no condition, or too long; the message names the character.
         """
         if len(text) > LONGEST:
             raise InvalidInput(f"the condition has {len(text)} characters; keep to {LONGEST}")
-        reading = _Reading(text)
-        root = reading.either(0)
-        reading.demand_end()
-        return cls(text, tuple(reading.references), root.value)
+        parser = _Parser(text)
+        root = parser.parse()
+        references = tuple(leaf for leaf in parser.leaves.values() if isinstance(leaf, Reference))
+        return cls(text, references, root.value)
 
     def holds(self, lookup: Lookup) -> bool:
-        """Return whether it is true of the values that *lookup* gives.
+        """Return whether the condition is true of the values that *lookup* gives.
 
         Raises:
             InvalidInput: unlike values are compared, or a reference leads nowhere; or whatever *lookup* raises.
@@ -95,201 +89,123 @@ class Condition:
         return bool(self._root(lookup))
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    at: int
-
-
-class _Reading:
-    """A reader of one condition: a method for every strength of joining, each returns what computes its part."""
+class _Parser:
+    """Parses one condition; `leaves` are its references and texts by the character where each begins."""
 
     def __init__(self, text: str) -> None:
-        self.references: list[Reference] = []
+        self.leaves: dict[int, Reference | str] = {}
         self._text = text
-        self._tokens = self._read_tokens()
-        self._next = 0
 
-    def either(self, depth: int) -> _Node:
-        parts = [self._both(depth)]
-        while self._take("or"):
-            parts.append(self._both(depth))
-        return parts[0] if len(parts) == 1 else _Node(lambda lookup: any(one.value(lookup) for one in parts), _FLAG)
+    def parse(self) -> _Node:
+        source = _PIECE.sub(self._replace, self._text).lstrip()
+        self._margin = len(self._text) - len(source)
+        try:
+            tree = ast.parse(source, mode="eval")
+        except SyntaxError as error:
+            raise self._refusal(error.msg, (error.offset or len(source) + 1) - 1) from error
+        except (RecursionError, MemoryError) as error:
+            raise self._refusal("nested too deep", 0) from error
+        return self._node(tree.body, 0)
 
-    def demand_end(self) -> None:
-        if self._token.kind != "end":
-            self._refuse("expected 'and', 'or' or the end")
+    def _replace(self, piece: re.Match[str]) -> str:
+        found, at = piece[0], piece.start()
+        if piece["reference"]:
+            self.leaves[at] = read_reference(found[2:-1])
+        elif piece["text"]:
+            if "${" in found:
+                raise InvalidInput(f"the reference in {found} is but a text; write it without the quotes")
+            self.leaves[at] = re.sub(r"\\(.)", r"\1", found[1:-1], flags=re.DOTALL)
+        elif piece["other"]:
+            self._margin = 0
+            why = "is not closed" if found in _OPENING else "means nothing"
+            raise self._refusal(f"{found!r} {why}", at)
+        else:
+            return " " if found.isspace() else found
+        return "_" * len(found)
 
-    def _both(self, depth: int) -> _Node:
-        parts = [self._negation(depth)]
-        while self._take("and"):
-            parts.append(self._negation(depth))
-        return parts[0] if len(parts) == 1 else _Node(lambda lookup: all(one.value(lookup) for one in parts), _FLAG)
+    def _node(self, node: ast.expr, depth: int) -> _Node:
+        if depth > DEEPEST:
+            raise self._refusal(f"nested too deep: keep to {DEEPEST} levels", node.col_offset)
+        match node:
+            case ast.BoolOp(op=op, values=values):
+                parts = [self._node(one, depth + 1) for one in values]
+                joined = any if isinstance(op, ast.Or) else all
+                return _Node(lambda lookup: joined(one.value(lookup) for one in parts), _FLAG)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                inner = self._node(operand, depth + 1)
+                return _Node(lambda lookup: not inner.value(lookup), _FLAG)
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _SIGNS:
+                return self._compare(self._node(left, depth + 1), _SIGNS[type(op)], self._node(right, depth + 1))
+            case ast.Compare(comparators=[_, other, *_]):
+                raise self._refusal("join two comparisons by 'and'", other.col_offset)
+            case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
+                return self._length(self._node(argument, depth + 1))
+            case ast.List(elts=elements):
+                items = [self._node(one, depth + 1) for one in elements]
+                return _Node(lambda lookup: [one.value(lookup) for one in items], _LIST)
+        return self._leaf(node)
 
-    def _negation(self, depth: int) -> _Node:
-        if self._take("not"):
-            inner = self._negation(self._deeper(depth))
-            return _Node(lambda lookup: not inner.value(lookup), _FLAG)
-        return self._comparison(depth)
+    def _leaf(self, node: ast.expr) -> _Node:
+        leaf: Reference | JsonValue = None
+        match node:
+            case ast.Name(col_offset=at) if at + self._margin in self.leaves:
+                leaf = self.leaves[at + self._margin]
+            case ast.Name(id=name) if name in _CONSTANTS:
+                leaf = _CONSTANTS[name]
+            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                leaf = number
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                leaf = -number
+            case _:
+                written = self._text[node.col_offset + self._margin :][:40]
+                raise self._refusal(f"{written!r} begins with no value", node.col_offset)
+        if isinstance(leaf, Reference):
+            return _Node(lambda lookup: value_at(leaf, lookup))
+        return _Node(lambda _: leaf, kind_of(leaf))
 
-    def _comparison(self, depth: int) -> _Node:
-        left = self._value(depth)
-        sign = self._sign()
-        if sign is None:
-            return left
-        right = self._value(depth)
-        if self._sign() is not None:
-            self._refuse("three values are compared at once: join two comparisons by 'and'", back=1)
-        return _compared(left, sign, right, self._text)
+    def _compare(self, left: _Node, sign: str, right: _Node) -> _Node:
+        def compare(lookup: Lookup) -> JsonValue:
+            one, other = left.value(lookup), right.value(lookup)
+            self._demand_comparable(kind_of(one), sign, kind_of(other))
+            if sign in _ORDERED:
+                return _ORDERED[sign](one, other)  # type: ignore[arg-type] # two numbers or two texts, as just seen
+            if sign in ("==", "!="):
+                return _is_same(one, other) == (sign == "==")
+            holds = any(_is_same(one, item) for item in other) if isinstance(other, list) else one in other  # type: ignore[operator] # a text, in a text or an object
+            return holds == (sign == "in")
 
-    def _sign(self) -> str | None:
-        for sign in ("==", "!=", *_ORDERED, "in"):
-            if self._take(sign):
-                return sign
-        if self._token.text == "not" and self._tokens[self._next + 1].text == "in":
-            self._next += 2
-            return "not in"
-        return None
+        self._demand_comparable(left.kind, sign, right.kind)
+        return _Node(compare, _FLAG)
 
-    def _value(self, depth: int) -> _Node:
-        token = self._token
-        self._next += 1
-        if token.kind == "reference":
-            reference = read_reference(token.text[2:-1])
-            self.references.append(reference)
-            return _Node(lambda lookup: value_at(reference, lookup))
-        if token.kind in ("number", "text") or token.text in _CONSTANTS:
-            constant = _constant(token)
-            return _Node(lambda _: constant, called(constant))
-        if token.text == "[":
-            return self._list(self._deeper(depth))
-        if token.text == "len":
-            self._demand("(")
-            inner = self._value(self._deeper(depth))
-            self._demand(")")
-            return _length(inner, self._text)
-        if token.text == "(":
-            inner = self.either(self._deeper(depth))
-            self._demand(")")
-            return inner
-        self._next -= 1
-        raise self._refusal("expected a value")
-
-    def _list(self, depth: int) -> _Node:
-        items: list[_Node] = []
-        while not self._take("]"):
-            if items:
-                self._demand(",")
-            items.append(self._value(depth))
-        return _Node(lambda lookup: [item.value(lookup) for item in items], called([]))
-
-    @property
-    def _token(self) -> _Token:
-        return self._tokens[self._next]
-
-    def _take(self, text: str) -> bool:
-        taken = self._token.kind in ("word", "mark") and self._token.text == text
-        self._next += taken
-        return taken
-
-    def _demand(self, text: str) -> None:
-        if not self._take(text):
-            self._refuse(f"expected {text!r}")
-
-    def _deeper(self, depth: int) -> int:
-        if depth >= DEEPEST:
-            self._refuse(f"nested too deep: keep to {DEEPEST} levels")
-        return depth + 1
-
-    def _refuse(self, why: str, back: int = 0) -> NoReturn:
-        raise self._refusal(why, back)
-
-    def _refusal(self, why: str, back: int = 0) -> InvalidInput:
-        token = self._tokens[self._next - back]
-        found = repr(token.text) if token.kind != "end" else "the end"
-        return InvalidInput(f"{self._text!r}: {why} at character {token.at + 1}, found {found}; {_CURE}")
-
-    def _read_tokens(self) -> list[_Token]:
-        tokens: list[_Token] = []
-        end = 0
-        while self._text[end:].strip():
-            found = _TOKEN.match(self._text, end)
-            if found is None or found.lastgroup is None:
-                at = len(self._text) - len(self._text[end:].lstrip())
-                what = "is not closed" if self._text[at] in "$\"'" else "means nothing"
-                raise InvalidInput(f"{self._text!r}: {self._text[at]!r} at character {at + 1} {what}; {_CURE}")
-            tokens.append(_Token(found.lastgroup, found[found.lastgroup], found.start(found.lastgroup)))
-            end = found.end()
-        return [*tokens, _Token("end", "", len(self._text))]
-
-
-def _constant(token: _Token) -> JsonValue:
-    if token.kind == "text" and "${" in token.text:
-        raise InvalidInput(f"the reference in {token.text} is but a text; write it without the quotes")
-    if token.kind == "text":
-        return re.sub(r"\\(.)", r"\1", token.text[1:-1], flags=re.DOTALL)
-    if token.kind == "number":
-        return float(token.text) if set(token.text) & set(".eE") else int(token.text)
-    return _CONSTANTS[token.text]
-
-
-def _length(inner: _Node, text: str) -> _Node:
-    def length(lookup: Lookup) -> JsonValue:
-        value = inner.value(lookup)
-        if isinstance(value, str | list | dict):
-            return len(value)
-        raise _without_length(text, called(value))
-
-    if inner.kind is not None and inner.kind not in _WITH_LENGTH:
-        raise _without_length(text, inner.kind)
-    return _Node(length, called(0))
-
-
-def _without_length(text: str, kind: str) -> InvalidInput:
-    return InvalidInput(f"{text!r} asks for len() of {kind}; only texts, lists and objects")
-
-
-def _compared(left: _Node, sign: str, right: _Node, text: str) -> _Node:
-    def compare(lookup: Lookup) -> JsonValue:
-        one, other = left.value(lookup), right.value(lookup)
-        _demand_alike(called(one), sign, called(other), text)
-        if sign in _ORDERED:
-            return _ORDERED[sign](one, other)  # type: ignore[arg-type] # two numbers or two texts, as just seen
+    def _demand_comparable(self, one: str | None, sign: str, other: str | None) -> None:
+        """Refuse to compare values of kind *one* and *other*, None for a kind that is not known yet."""
         if sign in ("in", "not in"):
-            return _is_in(one, other) == (sign == "in")
-        return _same(one, other) == (sign == "==")
+            fits = other in (None, _LIST) or (other in ("a text", "an object") and one in (None, "a text"))
+        elif sign in _ORDERED:
+            fits = {one, other} - {None} in (set(), {_NUMBER}, {"a text"})
+        else:
+            fits = len({one, other} - {None, "null"}) < 2
+        if not fits:
+            unlike = f"{one or 'anything'} {sign} {other or 'anything'}"
+            raise InvalidInput(f"{self._text!r} cannot tell {unlike}; make both the same kind")
 
-    _demand_alike(left.kind, sign, right.kind, text)
-    return _Node(compare, _FLAG)
+    def _length(self, inner: _Node) -> _Node:
+        def demand_length(kind: str | None) -> None:
+            if kind not in _WITH_LENGTH:
+                raise InvalidInput(f"{self._text!r} asks for len() of {kind}; only texts, lists and objects")
 
+        def length(lookup: Lookup) -> JsonValue:
+            value = inner.value(lookup)
+            demand_length(kind_of(value))
+            return len(value)  # type: ignore[arg-type] # as just seen
 
-def _demand_alike(one: str | None, sign: str, other: str | None, text: str) -> None:
-    """Refuse to compare what is *one* with what is *other*, None for what is not known yet.
+        demand_length(inner.kind)
+        return _Node(length, _NUMBER)
 
-    Raises:
-        InvalidInput: whatever the values are, they cannot be compared.
-    """
-    if sign in ("in", "not in"):
-        holds_all = other in (None, "a list")
-        fits = holds_all or (other in ("a text", "an object") and one in (None, "a text"))
-    elif sign in _ORDERED:
-        fits = {one, other} - {None} in (set(), {"a number"}, {"a text"})
-    else:
-        fits = len({one, other} - {None, "null"}) < 2
-    if not fits:
-        raise _unlike(text, one or "anything", sign, other or "anything")
-
-
-def _is_in(one: JsonValue, other: JsonValue) -> bool:
-    if isinstance(other, list):
-        return any(_same(one, item) for item in other)
-    return one in other  # type: ignore[operator] # a text, in a text or an object
+    def _refusal(self, why: str, at: int) -> InvalidInput:
+        return InvalidInput(f"{self._text!r}: {why} at character {at + self._margin + 1}; {_CURE}")
 
 
-def _same(one: JsonValue, other: JsonValue) -> bool:
+def _is_same(one: JsonValue, other: JsonValue) -> bool:
     # In Python, and not in JSON, true is 1.
-    return called(one) == called(other) and one == other
-
-
-def _unlike(text: str, one: str, sign: str, other: str) -> InvalidInput:
-    return InvalidInput(f"{text!r} cannot tell {one} {sign} {other}; make both the same kind")
+    return kind_of(one) == kind_of(other) and one == other

@@ -1,52 +1,4 @@
-"""Pipelines in files: TOML, or Python that declares a `contracts.pipelines.Pipeline`.
-
-```toml
-name = "health"
-description = "What a folder of Python is like."
-root = "${input.folder}"
-result = "report:results"
-
-[inputs.folder]
-type = "text"
-
-[inputs.deep]
-type = "flag"
-default = false
-
-[[phase]]
-name = "context_query"
-agent = "ContextAgent"
-task = "look_around"
-parameters = { folder = "${input.folder}" }
-reads_files = ["**/*.py"]
-
-[[phase]]
-name = "analysis"
-agent = "ImportsAgent"
-task = "map_imports"
-writes = ["results", "dependencyMap"]
-timeout = "5m"
-
-[phase.parameters]
-files = "${context_query:results.files}"
-
-[[phase]]
-name = "security"
-agent = "SecurityAgent"
-task = "look"
-when = "${input.deep} and len(${analysis:dependencyMap}) > 0"
-parameters = { imports = "${analysis:dependencyMap}" }
-
-[[phase]]
-name = "report"
-agent = "ReportAgent"
-task = "write"
-parameters = { findings = "${security:results?}", title = "Health of ${input.folder}" }
-```
-
-What belongs to the whole pipeline stands at the top, before any `[table]`. `[phase.parameters]` belongs to the
-`[[phase]]` above it. The fields are those of `Pipeline`, `Input` and `Phase`; spans are written such as "90s" or "5m".
-"""
+"""Pipelines in files: TOML as docs/pipelines.md shows, or Python that declares a `contracts.pipelines.Pipeline`."""
 
 import re
 import tomllib
@@ -57,17 +9,16 @@ from typing import Any
 
 from contracts.errors import InvalidPipeline
 from contracts.pipelines import MOST_LEVELS, Pipeline
-from supervisor.pipelines.declaration.declarations import pipeline_from, place_in_words, read_declaration
-from supervisor.pipelines.declaration.problems import Place, Problem, nearest
-from supervisor.pipelines.declaration.python_files import pipeline_in
+from supervisor.pipelines.declaration.declarations import read_declaration
+from supervisor.pipelines.declaration.problems import Place, Problem, nearest, place_in_words
+from supervisor.pipelines.declaration.python_files import lines_in, pipeline_in
 from supervisor.pipelines.declaration.toml_lines import lines_of
-
-__all__ = ["Source", "described", "pipeline_from", "read_pipeline", "with_lines"]
 
 #: Bytes of a file; five hundred phases need a tenth.
 _LARGEST = 4 * 1024 * 1024
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$| \(at end of document\)$")
-_OF_PHASE = re.compile(r"phase ([A-Za-z0-9_-]+): ")
+#: The phase that a sentence is about, and the field that it begins with.
+_ABOUT = re.compile(r"phase (?P<phase>[A-Za-z0-9_-]+): (?P<field>[A-Za-z_]+(?:\.[A-Za-z0-9_-]+)?)?")
 
 
 @dataclass(frozen=True)
@@ -87,7 +38,7 @@ class Source:
 
 
 def read_pipeline(path: Path | str, level: int = 1) -> Source:
-    """Return the pipeline in the file *path*, which ends in `.toml` or `.py`; whether it can run is not looked at.
+    """Return the pipeline in the file *path*, which ends in `.toml` or `.py`, without checking whether it can run.
 
     *level* is 1 for a pipeline that no other one names.
 
@@ -102,7 +53,7 @@ def read_pipeline(path: Path | str, level: int = 1) -> Source:
         raise InvalidPipeline([f"there is no file {label!r}{nearest(file.name, beside)}; give the path of one"])
     if file.suffix == ".py":
         pipeline = pipeline_in(file, label)
-        return Source(pipeline, label, _python_lines(pipeline, file))
+        return Source(pipeline, label, lines_in(pipeline, file))
     if file.suffix != ".toml":
         raise InvalidPipeline([f"{label}: a pipeline is written in a file that ends in .toml or .py"])
     return _read_toml(file, label, level)
@@ -110,21 +61,18 @@ def read_pipeline(path: Path | str, level: int = 1) -> Source:
 
 def described(problems: Iterable[Problem], source: Source) -> list[str]:
     """Return *problems* as sentences: `health.toml:23: phase analysis: reads 'x', but ...`, sorted by line."""
-    return _sentences(problems, source.label, source.lines, {"phases": source.pipeline.phases})
+    return _describe(problems, source.label, source.lines, {"phases": source.pipeline.phases})
 
 
 def with_lines(sentences: Iterable[str], source: Source) -> list[str]:
-    """Return *sentences* that a supervisor wrote of the pipeline, the file and the line of their phase before them."""
+    """Return *sentences* of a supervisor about the pipeline, the file and the line of their phase before them."""
     index = {phase.name: n for n, phase in enumerate(source.pipeline.phases)}
     placed = []
     for sentence in sentences:
-        found = _OF_PHASE.match(sentence)
-        place: Place = ("phases", index[found[1]]) if found and found[1] in index else ()
-        if found and place:
-            # What a sentence begins with is the field it is about.
-            words = re.match(r"[A-Za-z_]+(?:\.[A-Za-z0-9_-]+)?", sentence[found.end() :])
-            place = (*place, *words[0].split(".")) if words else place
-        placed.append(_prefix(source.label, _line(place, source.lines)) + sentence)
+        found = _ABOUT.match(sentence)
+        steps = (found["field"] or "").split(".") if found else []
+        place: Place = ("phases", index[found["phase"]], *steps) if found and found["phase"] in index else ()
+        placed.append(_prefix(source.label, source.line_of(place)) + sentence)
     return placed
 
 
@@ -137,62 +85,35 @@ def _read_toml(file: Path, label: str, level: int) -> Source:
     except UnicodeDecodeError as error:
         raise InvalidPipeline([f"{label}: it is no text in UTF-8; save it as such"]) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidPipeline([_told(str(error), label)]) from error
-    raw = _with_inner(raw, file, label, level)
-    lines = {_renamed(place): line for place, line in lines_of(text).items()}
-    mapping = _mapping(raw, label, lines)
-    pipeline, problems = read_declaration(mapping)
-    if pipeline is None:
-        raise InvalidPipeline(_sentences(problems, label, lines, mapping))
-    return Source(pipeline, label, lines)
-
-
-def _with_inner(raw: dict[str, Any], file: Path, label: str, level: int) -> dict[str, Any]:
-    """Return *raw* with the pipeline of each phase that names a file beside *file*.
-
-    Raises:
-        InvalidPipeline: that cannot be read, or too many name each other.
-    """
-    blocks = raw.get("phase")
-    for block in blocks if isinstance(blocks, list) else ():
-        named = block.get("pipeline") if isinstance(block, dict) else None
-        if isinstance(named, str):
-            if level >= MOST_LEVELS:
-                raise InvalidPipeline([f"{label}: more than {MOST_LEVELS} files name each other as `pipeline`"])
-            block["pipeline"] = read_pipeline(file.parent / named, level + 1).pipeline
-    return raw
-
-
-def _mapping(raw: dict[str, Any], label: str, lines: Mapping[Place, int]) -> dict[str, Any]:
-    """Return *raw* with its `phase` blocks as `phases`."""
-    blocks = raw.get("phase")
+        found = _AT_LINE.search(str(error))
+        line = int(found[1]) if found and found[1] else None
+        why = str(error)[: found.start()] if found else str(error)
+        end = "" if line else " at the end of the file"
+        raise InvalidPipeline([f"{_prefix(label, line)}this is no TOML: {why}{end}"]) from error
+    lines = {("phases", *place[1:]) if place[0] == "phase" else place: line for place, line in lines_of(text).items()}
+    blocks = raw.pop("phase", None)
     if "phases" in raw or not isinstance(blocks, list):
         line = _line(("phases", 0), lines)
         why = "write each phase as a block" if line else "it has no phases; write each as a block"
         raise InvalidPipeline([f"{_prefix(label, line)}{why} [[phase]] with a name, an agent and a task"])
-    return {name: value for name, value in raw.items() if name != "phase"} | {"phases": blocks}
+    for block in blocks:
+        inner = block.get("pipeline") if isinstance(block, dict) else None
+        if isinstance(inner, str):
+            if level >= MOST_LEVELS:
+                raise InvalidPipeline([f"{label}: more than {MOST_LEVELS} files name each other as `pipeline`"])
+            block["pipeline"] = read_pipeline(file.parent / inner, level + 1).pipeline
+    mapping = {**raw, "phases": blocks}
+    pipeline, problems = read_declaration(mapping)
+    if pipeline is None:
+        raise InvalidPipeline(_describe(problems, label, lines, mapping))
+    return Source(pipeline, label, lines)
 
 
-def _told(message: str, label: str) -> str:
-    """Return what tomllib says, its line in front."""
-    found = _AT_LINE.search(message)
-    line = int(found[1]) if found and found[1] else None
-    said = message[: found.start()] if found else message
-    return f"{_prefix(label, line)}this is no TOML: {said}{'' if line else ' at the end of the file'}"
-
-
-def _renamed(place: Place) -> Place:
-    return ("phases", *place[1:]) if place[:1] == ("phase",) else place
-
-
-def _sentences(
+def _describe(
     problems: Iterable[Problem], label: str, lines: Mapping[Place, int], declaration: Mapping[str, Any]
 ) -> list[str]:
-    placed = [(_line(problem.place, lines), problem) for problem in problems]
-    placed.sort(key=lambda one: one[0] or 0)
-    return [
-        f"{_prefix(label, line)}{place_in_words(problem.place, declaration)}{problem.text}" for line, problem in placed
-    ]
+    placed = sorted(((_line(one.place, lines), one) for one in problems), key=lambda pair: pair[0] or 0)
+    return [f"{_prefix(label, line)}{place_in_words(one.place, declaration)}{one.text}" for line, one in placed]
 
 
 def _line(place: Place, lines: Mapping[Place, int]) -> int | None:
@@ -201,16 +122,3 @@ def _line(place: Place, lines: Mapping[Place, int]) -> int | None:
 
 def _prefix(label: str, line: int | None) -> str:
     return f"{label}:{line}: " if label and line else f"{label}: " if label else ""
-
-
-def _python_lines(pipeline: Pipeline, file: Path) -> dict[Place, int]:
-    """Return the lines at which the pipeline and its parts were made in *file*; those made elsewhere have none."""
-    parts: list[tuple[Place, str]] = [((), pipeline.where)]
-    parts += [(("inputs", name), declared.where) for name, declared in pipeline.inputs.items()]
-    parts += [(("phases", n), phase.where) for n, phase in enumerate(pipeline.phases)]
-    lines: dict[Place, int] = {}
-    for place, where in parts:
-        name, _, line = where.rpartition(":")
-        if name == str(file):
-            lines[place] = int(line)
-    return lines

@@ -14,7 +14,7 @@ from typing import Any
 
 from contracts.errors import InvalidInput
 from supervisor.pipelines.declaration.globs import matches
-from supervisor.pipelines.declaration.watching import Budget, file_marks
+from supervisor.pipelines.declaration.marks import Budget, file_marks
 
 #: Seconds after which it ends by itself, beyond those it is given: its parent may be gone.
 _LATE_S = 2

@@ -17,7 +17,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.watching import over_budget
+from supervisor.pipelines.declaration.marks import over_budget
 
 #: Children at once: they share a disk and leave processors to who serves.
 _AT_ONCE = 4

@@ -31,17 +31,17 @@ class _Automaton:
                 self._stays |= 1 << len(self._fits)
             else:
                 self._fits.append(piece)
-        self._known: dict[str, int] = {}
+        self._moves: dict[str, int] = {}
 
     def matches(self, elements: Iterable[str]) -> bool:
         """Return whether all of *elements* fit; it takes a time of their number times that of the pieces at most."""
         states = 1
         for element in elements:
-            moves = self._known.get(element)
+            moves = self._moves.get(element)
             if moves is None:
                 moves = sum(1 << at for at, fits in enumerate(self._fits) if fits(element))
-                if len(self._known) < _KEPT:
-                    self._known[element] = moves
+                if len(self._moves) < _KEPT:
+                    self._moves[element] = moves
             states = (states & moves) << 1 | states & self._stays
             if not states:
                 return False
@@ -53,7 +53,7 @@ def matches(glob: str, path: str) -> bool:
     return not path.startswith("/") and _pattern(glob).matches(path.split("/"))
 
 
-def unusable(glob: str) -> str | None:
+def reason_against(glob: str) -> str | None:
     """Return why *glob* can name no file below a root, and the cure; None when it can."""
     if len(glob) > LONGEST:
         return f"has {len(glob):,} characters, at most {LONGEST:,} are taken; write a shorter pattern"

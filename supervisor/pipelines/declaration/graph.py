@@ -1,9 +1,10 @@
-"""Which phase has to wait for which, why, and what follows from that."""
+"""The graph of a pipeline: the phases that each phase waits for, and why."""
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Self
@@ -11,7 +12,7 @@ from typing import Self
 from contracts.errors import InvalidPipeline
 from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import read_key
-from supervisor.pipelines.declaration.references import keys_read
+from supervisor.pipelines.declaration.mentions import keys_read
 
 #: What a phase directly depends on, and the reason in words: "reads 'analysis:results'".
 Edges = dict[str, dict[str, str]]
@@ -49,14 +50,20 @@ class Graph:
             InvalidPipeline: as `of` does.
         """
         edges = declared_edges(phases, keys)
-        circle = cycle_in(edges)
-        if circle:
-            raise InvalidPipeline([told_cycle(circle, edges)])
+        if cycle := find_cycle(edges):
+            raise InvalidPipeline([describe_cycle(cycle, edges)])
         corrections = {
             phase.corrects: phase.name for phase in phases if phase.corrects in edges and phase.corrects != phase.name
         }
-        add_corrections(edges, corrections)
-        order = _ordered(edges)
+        # Whatever depends on a phase also depends on its correction, but for what that one rests on.
+        for corrected in _sort(edges):
+            if (correction := corrections.get(corrected)) is None:
+                continue
+            above = {correction, *_ancestors(edges, correction)}
+            for name, reasons in edges.items():
+                if corrected in reasons and name not in above:
+                    reasons.setdefault(correction, f"{reasons[corrected]}, which {correction!r} corrects")
+        order = _sort(edges)
         place = {name: n for n, name in enumerate(order)}
         dependencies = {name: tuple(sorted(edges[name], key=place.__getitem__)) for name in order}
         return cls(MappingProxyType(dependencies), order, MappingProxyType(corrections), edges)
@@ -77,7 +84,7 @@ class Graph:
 
     def ancestors(self, phase: str) -> frozenset[str]:
         """Return everything that *phase* directly or indirectly depends on."""
-        return frozenset(_above(self.dependencies, phase))
+        return frozenset(_ancestors(self.dependencies, phase))
 
     def replacements(self, phase: str, reader: str | None) -> tuple[str, ...]:
         """Return the phases that may have replaced what *phase* wrote once *reader* reads it, each correcting the last.
@@ -121,10 +128,7 @@ def result_keys(pipeline: Pipeline, graph: Graph) -> tuple[str, ...]:
 
 
 def declared_edges(phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -> Edges:
-    """Return what each of *phases* depends on by its own words, given the *keys* that each reads.
-
-    What is not there, and a phase itself, is left out: that is told elsewhere, or is no waiting.
-    """
+    """Return the dependencies that *phases* declare, given the *keys* that each reads; unknown phases are left out."""
     names = {phase.name for phase in phases}
     edges: Edges = {name: {} for name in names}
     for phase in phases:
@@ -141,49 +145,26 @@ def declared_edges(phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -
     return {phase.name: edges[phase.name] for phase in phases}
 
 
-def add_corrections(edges: Edges, corrections: Mapping[str, str]) -> None:
-    """Make whatever depends on a phase also depend on the phase that corrects it, but for what that one rests on."""
-    for corrected in _ordered(edges):
-        correction = corrections.get(corrected)
-        if correction is None:
-            continue
-        above = {correction, *_above(edges, correction)}
-        for name, reasons in edges.items():
-            if corrected in reasons and name not in above:
-                reasons.setdefault(correction, f"{reasons[corrected]}, which {correction!r} corrects")
+def describe_cycle(cycle: tuple[str, ...], edges: Edges) -> str:
+    """Return the sentence about *cycle*: why each of its phases waits for the next, and the cure."""
+    steps = ", ".join(f"{name!r} {edges[name][following]}" for name, following in pairwise(cycle))
+    return f"phases wait for each other: {' -> '.join(cycle)} ({steps}); remove one of these steps"
 
 
-def told_cycle(circle: tuple[str, ...], edges: Edges) -> str:
-    """Return the sentence about *circle*, what each of its phases waits for, and the cure."""
-    steps = ", ".join(f"{name!r} {edges[name][following]}" for name, following in pairwise(circle))
-    return f"phases wait for each other: {' -> '.join(circle)} ({steps}); remove one of these steps"
-
-
-def cycle_in(edges: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+def find_cycle(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """Return phases that wait for each other, each for the next, the first again at the end; empty when none do."""
-    finished: set[str] = set()
-    for start in edges:
-        path: list[str] = []
-        on_path: set[str] = set()
-        pending = [(start, iter(edges[start]))] if start not in finished else []
-        while pending:
-            name, upstream = pending[-1]
-            if name not in on_path:
-                path.append(name)
-                on_path.add(name)
-            following = next((one for one in upstream if one not in finished), None)
-            if following is None:
-                finished.add(path.pop())
-                on_path.discard(name)
-                pending.pop()
-            elif following in on_path:
-                return (*path[path.index(following) :], following)
-            else:
-                pending.append((following, iter(edges[following])))
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        # The library has each waited for by the next. The phase that is declared first begins.
+        cycle: list[str] = error.args[1][:0:-1]
+        place = {name: n for n, name in enumerate(edges)}
+        first = cycle.index(min(cycle, key=place.__getitem__))
+        return (*cycle[first:], *cycle[: first + 1])
     return ()
 
 
-def _above(edges: Mapping[str, Iterable[str]], phase: str) -> set[str]:
+def _ancestors(edges: Mapping[str, Iterable[str]], phase: str) -> set[str]:
     above: set[str] = set()
     pending = list(edges[phase])
     while pending:
@@ -194,23 +175,17 @@ def _above(edges: Mapping[str, Iterable[str]], phase: str) -> set[str]:
     return above
 
 
-def _ordered(edges: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+def _sort(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """Return the names with every one behind those it depends on, and as given where that leaves a choice."""
     place = {name: n for n, name in enumerate(edges)}
     names = tuple(edges)
-    waiting = {name: len(upstream) for name, upstream in edges.items()}
-    downstream: dict[str, list[str]] = {name: [] for name in edges}
-    for name, upstream in edges.items():
-        for one in upstream:
-            downstream[one].append(name)
-    free = [place[name] for name, count in waiting.items() if not count]
-    heapq.heapify(free)
+    sorter = TopologicalSorter(edges)
+    sorter.prepare()
+    free: list[int] = []
     order: list[str] = []
-    while free:
-        name = names[heapq.heappop(free)]
-        order.append(name)
-        for one in downstream[name]:
-            waiting[one] -= 1
-            if not waiting[one]:
-                heapq.heappush(free, place[one])
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(free, place[name])
+        order.append(names[heapq.heappop(free)])
+        sorter.done(order[-1])
     return tuple(order)

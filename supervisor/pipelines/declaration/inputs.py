@@ -1,29 +1,25 @@
-"""The inputs of a run: whether they are what the pipeline declares, and what they are when nothing is said."""
+"""The inputs of a run: their types, defaults, and how a command line writes them."""
 
 import json
 from collections.abc import Iterator, Mapping
-from itertools import chain, islice
+from itertools import islice
+from typing import NoReturn
 
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, InputType, Pipeline
-from supervisor.pipelines.declaration.places import called
 from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Problem, known_ones
+from supervisor.pipelines.declaration.references import kind_of
 
-_TYPES: dict[InputType, tuple[type, ...]] = {
-    "text": (str,),
-    "number": (int, float),
-    "flag": (bool,),
-    "list": (list,),
-    "object": (dict,),
-}
+#: The kinds of values as `kind_of` names them.
+_KINDS = {"text": "a text", "number": "a number", "flag": "true or false", "list": "a list", "object": "an object"}
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def problems_in_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> list[Problem]:
-    """Return which of *inputs* are missing, not declared or of another type than declared."""
-    return list(islice(chain(_strangers(pipeline, inputs), _unfit(pipeline, inputs)), MOST_PROBLEMS))
+    """Return the problems of *inputs*: missing, not declared, or of another type than declared."""
+    return list(islice(_problems(pipeline, inputs), MOST_PROBLEMS))
 
 
 def prepared_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -35,8 +31,8 @@ def prepared_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict
 def typed_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, JsonValue]:
     """Return *given*, texts as a command line has them, as values of the declared types.
 
-    A list and an object are written as JSON, a flag as true or false. Of an input whose type is open, what is JSON is
-    read as such, and anything else is a text.
+    A list and an object are written as JSON, a flag as true or false. Of an input whose type is open, JSON is read as
+    such, and anything else is a text.
 
     Raises:
         InvalidInput: one is not declared, or its text cannot be of its type.
@@ -44,35 +40,32 @@ def typed_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, Json
     typed: dict[str, JsonValue] = {}
     for name, text in given.items():
         if name not in pipeline.inputs:
-            raise InvalidInput(_unknown(pipeline, name))
+            raise InvalidInput(_describe_unknown(pipeline, name))
         typed[name] = _typed(name, pipeline.inputs[name].type, text)
     return typed
 
 
 def misfit(declared: Input, value: JsonValue) -> str | None:
-    """Return how *value* is not what *declared* takes, None when it is."""
+    """Return why *value* is not of the *declared* type, None when it is."""
     if declared.type == "any" or (value is None and not declared.required and declared.default is None):
         return None
-    fits = isinstance(value, _TYPES[declared.type]) and isinstance(value, bool) == (declared.type == "flag")
-    return None if fits else f"must be {_named(declared.type)}, not {called(value)}"
+    fits = kind_of(value) == _KINDS[declared.type]
+    return None if fits else f"must be {_KINDS[declared.type]}, not {kind_of(value)}"
 
 
-def _strangers(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[Problem]:
+def _problems(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[Problem]:
     for name in inputs:
         if name not in pipeline.inputs:
-            yield Problem(("inputs", name), _unknown(pipeline, name))
-
-
-def _unfit(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[Problem]:
+            yield Problem(("inputs", name), _describe_unknown(pipeline, name))
     for name, declared in pipeline.inputs.items():
         if name not in inputs and declared.required:
-            said = f" ({declared.description})" if declared.description else ""
-            yield Problem(("inputs", name), f"input {name!r} is missing{said}; give it, such as --input {name}=...")
+            meaning = f" ({declared.description})" if declared.description else ""
+            yield Problem(("inputs", name), f"input {name!r} is missing{meaning}; give it, such as --input {name}=...")
         elif name in inputs and (why := misfit(declared, inputs[name])):
             yield Problem(("inputs", name), f"input {name!r} {why}")
 
 
-def _unknown(pipeline: Pipeline, name: str) -> str:
+def _describe_unknown(pipeline: Pipeline, name: str) -> str:
     return f"there is no input {name!r}{known_ones(name, pipeline.inputs, 'declared are')}"
 
 
@@ -84,20 +77,17 @@ def _typed(name: str, kind: InputType, text: str) -> JsonValue:
             raise InvalidInput(f"input {name!r} must be true or false, not {text!r}")
         return _FLAGS[text.lower()]
     try:
-        value: JsonValue = json.loads(text, parse_constant=_refused)
+        value: JsonValue = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         if kind == "any":
             return text
-        wanted = f"{_named(kind)} written as JSON"
-        raise InvalidInput(f"input {name!r} must be {wanted}, not {text[:80]!r}: {error}") from error
-    if kind != "any" and (why := misfit(Input(type=kind, required=True), value)):
+        raise InvalidInput(
+            f"input {name!r} must be {_KINDS[kind]} written as JSON, not {text[:80]!r}: {error}"
+        ) from error
+    if why := misfit(Input(type=kind, required=True), value):
         raise InvalidInput(f"input {name!r} {why}")
     return value
 
 
-def _named(kind: InputType) -> str:
-    return f"an {kind}" if kind == "object" else f"a {kind}"
-
-
-def _refused(word: str) -> JsonValue:
+def _refuse_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")

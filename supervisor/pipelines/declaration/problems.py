@@ -1,12 +1,12 @@
-"""What is wrong with a pipeline: one sentence for a person, and the place in the declaration that it is about."""
+"""Problems of a declaration: one sentence for a person, and the place in the declaration that it is about."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import Any
 
 #: A path into a declaration, such as `("phases", 2, "reads", 0)`, `("inputs", "folder")` or `("result",)`.
 Place = tuple[str | int, ...]
-
 
 #: Problems of one declaration that are looked for: each name that is not known is compared with all that are.
 MOST_PROBLEMS = 200
@@ -14,10 +14,20 @@ MOST_PROBLEMS = 200
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing to mend: *text* says what and how, without saying where; *place* () is the pipeline as a whole."""
+    """One thing to mend: *text* says how, without the place; *place* () is the pipeline as a whole."""
 
     place: Place
     text: str
+
+
+def place_in_words(place: Place, declaration: Mapping[str, Any]) -> str:
+    """Return "phase analysis: " for a place in a phase, by its name in *declaration* or else its number, or ""."""
+    if len(place) < 2 or place[0] != "phases" or not isinstance(place[1], int):
+        return ""
+    phases = declaration.get("phases")
+    phase = phases[place[1]] if isinstance(phases, list | tuple) and place[1] < len(phases) else None
+    name = phase.get("name") if isinstance(phase, Mapping) else getattr(phase, "name", None)
+    return f"phase {name}: " if isinstance(name, str) else f"phase {place[1] + 1}: "
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -27,7 +37,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def known_ones(name: str, known: Iterable[str], there: str) -> str:
-    """Return what could have been meant by *name*: the nearest of *known*, else all after *there* ("it has")."""
+    """Return the nearest of *known* to *name* as a question, else all of them after *there* ("it has")."""
     names = list(known)
     return nearest(name, names) or f"; {there} {listed(names)}"
 

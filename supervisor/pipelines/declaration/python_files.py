@@ -1,16 +1,16 @@
-"""Finding the pipeline in a Python file, and saying which of its lines raised."""
+"""Pipelines declared in Python files, and the lines of what these raise."""
 
 import importlib
 import traceback
 from pathlib import Path
-from types import ModuleType
 
 from pydantic import ValidationError
 
 from contracts.errors import InvalidPipeline, TaskloreError
 from contracts.pipelines import Pipeline
 from runtime.source_files import execute, make_importable, name_of_its_own, place_in_package
-from supervisor.pipelines.declaration.declarations import sentences
+from supervisor.pipelines.declaration.declarations import problems_in
+from supervisor.pipelines.declaration.problems import Place, place_in_words
 
 
 def pipeline_in(path: Path, label: str) -> Pipeline:
@@ -22,36 +22,37 @@ def pipeline_in(path: Path, label: str) -> Pipeline:
     Raises:
         InvalidPipeline: the file raises, or has no pipeline or several; the message names its line and the cure.
     """
-    found = {name: value for name, value in vars(_loaded(path, label)).items() if isinstance(value, Pipeline)}
-    if "pipeline" in found:
-        return found["pipeline"]
-    several = tuple({id(one): one for one in found.values()}.values())
-    if len(several) == 1:
-        return several[0]
-    if several:
-        names = ", ".join(found)
-        raise InvalidPipeline([f"{label}: it declares {names}; call the one that is meant `pipeline`"])
-    raise InvalidPipeline([f"{label}: it declares no pipeline; write `pipeline = Pipeline(...)` at its top level"])
-
-
-def _loaded(path: Path, label: str) -> ModuleType:
     folder, name = place_in_package(path)
     make_importable(folder)
     try:
-        if "." in name:
-            return importlib.import_module(name)
-        return execute(name_of_its_own(path), path)
+        module = importlib.import_module(name) if "." in name else execute(name_of_its_own(path), path)
     except (Exception, SystemExit) as error:
-        raise InvalidPipeline(_told(error, path, label)) from error
+        raise InvalidPipeline(_describe(error, path, label)) from error
+    found = {name: value for name, value in vars(module).items() if isinstance(value, Pipeline)}
+    several = {id(one): one for one in found.values()}
+    if "pipeline" in found or len(several) == 1:
+        return found.get("pipeline") or next(iter(found.values()))
+    if several:
+        raise InvalidPipeline([f"{label}: it declares {', '.join(found)}; call the one that is meant `pipeline`"])
+    raise InvalidPipeline([f"{label}: it declares no pipeline; write `pipeline = Pipeline(...)` at its top level"])
 
 
-def _told(error: BaseException, path: Path, label: str) -> list[str]:
-    """Return what *error* says, with the line of the file, or of the last file of the user's, that raised it."""
+def lines_in(pipeline: Pipeline, file: Path) -> dict[Place, int]:
+    """Return the lines at which the pipeline and its parts were made in *file*; those made elsewhere have none."""
+    parts: list[tuple[Place, str]] = [((), pipeline.where)]
+    parts += [(("inputs", name), declared.where) for name, declared in pipeline.inputs.items()]
+    parts += [(("phases", n), phase.where) for n, phase in enumerate(pipeline.phases)]
+    split = [(place, where.rpartition(":")) for place, where in parts]
+    return {place: int(line) for place, (name, _, line) in split if name == str(file)}
+
+
+def _describe(error: BaseException, path: Path, label: str) -> list[str]:
+    """Return the sentences of *error*, with the last line of *path* that led to it."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return [f"{label}:{error.lineno}: this is no Python: {error.msg}"]
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     place = f"{label}:{own[-1].lineno}" if own else label
     if isinstance(error, ValidationError) and error.title in ("Pipeline", "Phase", "Input"):
-        return [f"{place}: {sentence}" for sentence in sentences(error)]
-    said = str(error) if isinstance(error, TaskloreError) else f"it raised {type(error).__name__}: {error}"
-    return [f"{place}: {said}"]
+        return [f"{place}: {place_in_words(one.place, {})}{one.text}" for one in problems_in(error)]
+    message = str(error) if isinstance(error, TaskloreError) else f"it raised {type(error).__name__}: {error}"
+    return [f"{place}: {message}"]

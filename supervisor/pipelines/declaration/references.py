@@ -1,39 +1,138 @@
-"""The references of a phase, and its parameters with values put in; the grammar is in `places`."""
+"""References `${...}`: their grammar, and the values in their places.
+
+docs/pipelines.md has the table of what can be written. Beyond it: `${analysis:file:src/a.py}` is an entry with an
+identifier, which goes on to the end; `${analysis:file:"src/a.py".lines}` is a place inside such an entry.
+"""
 
 import json
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
-from contracts.pipelines import Phase
-from supervisor.pipelines.declaration.conditions import Condition
-from supervisor.pipelines.declaration.places import Lookup, Reference, read_entry, read_text, value_at
-from supervisor.pipelines.declaration.problems import Place, Problem
+from contracts.session_keys import read_key
+from supervisor.pipelines.declaration.problems import listed
 
-__all__ = ["Lookup", "Mention", "Reference", "keys_read", "mentions_of", "references_in", "resolve"]
+Kind = Literal["input", "entry", "standards", "item", "last", "index"]
 
-
-#: References of one phase.
-MOST_MENTIONS = 1_000
+_NAME = r"[A-Za-z0-9_-]{1,64}"
+_PATH = r'(?P<path>(?:\.(?:"[^"]*"|[^."?\s]+))*)'
+#: A key has its identifier, if any, in quotes; any other text with a colon is a key from end to end.
+_KINDS: dict[Kind, re.Pattern[str]] = {
+    "input": re.compile(rf"input\.(?P<name>{_NAME}){_PATH}"),
+    "standards": re.compile(rf"(?P<name>standards){_PATH}"),
+    "item": re.compile(rf"(?P<name>item){_PATH}"),
+    "last": re.compile(rf"(?P<name>last){_PATH}"),
+    "index": re.compile(r"(?P<name>index)(?P<path>)"),
+    "entry": re.compile(rf'(?P<name>{_NAME}:{_NAME}(?P<identifier>:"[^"]*")?){_PATH}'),
+}
+_STEP = re.compile(r'\.(?:"([^"]*)"|([^."?\s]+))')
+_TOKEN = re.compile(r'\$\$\{|\$\{((?:"[^"]*+"|[^}"]++)*+)\}|\$\{')
+_INDEX = re.compile(r"[0-9]{1,9}")
+_CURE = (
+    "write ${input.name} for an input, ${phase:data_type} for an entry, ${standards} for the standards, "
+    "and $${ for the two characters themselves"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
-    """A reference and the place in its phase where it stands, such as `("parameters", "files")` or `("reads", 0)`."""
+class Reference:
+    """One `${...}`: an input by its name, an entry by its key, the standards, an item or a round.
 
-    place: Place
-    reference: Reference
+    *path* leads inside the value; an *optional* one is null when nothing is there. *text* is as it was written.
+    """
+
+    kind: Kind
+    name: str
+    path: tuple[str, ...] = ()
+    optional: bool = False
+    text: str = ""
+
+    @property
+    def phase(self) -> str:
+        """The phase that the entry belongs to, "" for other kinds."""
+        return self.name.partition(":")[0] if self.kind == "entry" else ""
 
 
-def references_in(value: JsonValue) -> tuple[Reference, ...]:
-    """Return every reference in *value*, at any depth, in the order of reading.
+#: Returns the whole value that a reference names, its path not followed; None for an optional one that is not there.
+#: Raises InvalidInput when something has to be there and is not.
+Lookup = Callable[[Reference], JsonValue]
+
+
+def read_text(text: str) -> tuple[str | Reference, ...]:
+    """Split *text* into references and the text between them.
 
     Raises:
-        InvalidInput: one of them cannot be read.
+        InvalidInput: a reference is not closed or names nothing; the message says what can be written.
     """
-    return tuple(piece for text in _texts(value) for piece in read_text(text) if isinstance(piece, Reference))
+    pieces: list[str | Reference] = []
+    end = 0
+    for token in _TOKEN.finditer(text):
+        pieces.append(text[end : token.start()])
+        if token[0] == "$${":
+            pieces.append("${")
+        elif token[1] is None:
+            raise InvalidInput(f"the reference {text[token.start() :][:40]!r} is not closed; write '}}' behind it")
+        else:
+            pieces.append(read_reference(token[1]))
+        end = token.end()
+    pieces.append(text[end:])
+    return tuple(piece for piece in pieces if piece != "")
+
+
+def read_reference(body: str) -> Reference:
+    """Read *body*, the text between `${` and `}`.
+
+    Raises:
+        InvalidInput: it names nothing, or the key breaks the naming rule.
+    """
+    text = f"${{{body}}}"
+    inner, optional = body.strip().removesuffix("?"), body.strip().endswith("?")
+    for kind, pattern in _KINDS.items():
+        if found := pattern.fullmatch(inner):
+            name = str(read_key(found["name"].replace('"', ""))) if kind == "entry" else found["name"]
+            steps = tuple(quoted or plain for quoted, plain in _STEP.findall(found["path"]))
+            return Reference(kind, name, steps, optional, text)
+    if ":" not in inner or '"' in inner:
+        raise InvalidInput(f"{text!r} names nothing; {_CURE}")
+    return Reference("entry", str(read_key(inner)), (), optional, text)
+
+
+def read_entry(text: str) -> Reference:
+    """Read an item of `reads`: the key of an entry, `?` behind one that may be missing.
+
+    Raises:
+        InvalidInput: the key breaks the naming rule.
+    """
+    if text.startswith("${"):
+        raise InvalidInput(f"{text!r} must be the key alone; write {text[2:].rstrip('}')!r}")
+    return Reference("entry", str(read_key(text.removesuffix("?"))), (), text.endswith("?"), text)
+
+
+def value_at(reference: Reference, lookup: Lookup) -> JsonValue:
+    """Return the value at *reference*.
+
+    Raises:
+        InvalidInput: nothing is there and the reference is not optional; the message names the nearest value.
+    """
+    value = lookup(reference)
+    for depth, step in enumerate(reference.path):
+        if isinstance(value, dict) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and _INDEX.fullmatch(step) and int(step) < len(value):
+            value = value[int(step)]
+        elif reference.optional:
+            return None
+        else:
+            above = ".".join((reference.name, *reference.path[:depth]))
+            content = f"an object with {listed(value)}" if isinstance(value, dict) else kind_of(value)
+            content = f"a list of {len(value)}" if isinstance(value, list) else content
+            raise InvalidInput(f"{reference.text} leads nowhere: {above!r} is {content}, without {step!r}")
+    return value
 
 
 def resolve(value: JsonValue, lookup: Lookup) -> JsonValue:
@@ -47,9 +146,11 @@ def resolve(value: JsonValue, lookup: Lookup) -> JsonValue:
     """
     if isinstance(value, str):
         pieces = read_text(value)
+        found = [piece if isinstance(piece, str) else value_at(piece, lookup) for piece in pieces]
         if len(pieces) == 1 and isinstance(pieces[0], Reference):
-            return value_at(pieces[0], lookup)
-        return "".join(piece if isinstance(piece, str) else _as_text(value_at(piece, lookup)) for piece in pieces)
+            return found[0]
+        write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        return "".join(one if isinstance(one, str) else write(one) for one in found)
     if isinstance(value, list):
         return [resolve(item, lookup) for item in value]
     if isinstance(value, dict):
@@ -57,68 +158,37 @@ def resolve(value: JsonValue, lookup: Lookup) -> JsonValue:
     return value
 
 
-def keys_read(phase: Phase) -> dict[str, bool]:
-    """Return the keys of the entries that *phase* reads, in parameters, `reads` and `when`; True: it may be missing.
+def kind_of(value: JsonValue) -> str:
+    """Return the kind of *value* in one or two words: "a text", "a number", "null", ..."""
+    if value is None:
+        return "null"
+    for kind, word in ((bool, "true or false"), (str, "a text"), (list, "a list"), (dict, "an object")):
+        if isinstance(value, kind):
+            return word
+    return "a number"
+
+
+def is_json(value: JsonValue) -> bool:
+    """Return whether JSON can express *value*: it has no NaN and no infinite number."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return all(is_json(part) for part in parts)
+
+
+def references_in(value: JsonValue) -> tuple[Reference, ...]:
+    """Return every reference in *value*, at any depth, in the order of reading.
 
     Raises:
-        InvalidInput: a reference, a key or the condition cannot be read.
+        InvalidInput: one of them cannot be read.
     """
-    mentions, problems = mentions_of(phase)
-    if problems:
-        raise InvalidInput(f"phase {phase.name}: {problems[0].text}")
-    keys: dict[str, bool] = {}
-    for mention in mentions:
-        if mention.reference.kind == "entry":
-            # One place that needs it outweighs all that could do without.
-            keys[mention.reference.name] = keys.get(mention.reference.name, True) and mention.reference.optional
-    return keys
+    return tuple(piece for text in texts_in(value) for piece in read_text(text) if isinstance(piece, Reference))
 
 
-def mentions_of(phase: Phase) -> tuple[list[Mention], list[Problem]]:
-    """Return everything that *phase* refers to, and what of it cannot be read; places are inside the phase."""
-    mentions: list[Mention] = []
-    problems: list[Problem] = []
-    for name, value in phase.parameters.items():
-        _collect(("parameters", name), value, mentions, problems)
-    if phase.for_each is not None:
-        _collect(("for_each",), phase.for_each, mentions, problems)
-    for n, text in enumerate(phase.reads):
-        try:
-            mentions.append(Mention(("reads", n), read_entry(text)))
-        except InvalidInput as error:
-            problems.append(Problem(("reads", n), f"reads: {error}"))
-    for field, condition in (("when", phase.when), ("repeat_until", phase.repeat_until)):
-        if condition is not None:
-            try:
-                mentions.extend(Mention((field,), reference) for reference in Condition.parse(condition).references)
-            except InvalidInput as error:
-                problems.append(Problem((field,), f"{field}: {error}"))
-    return mentions, problems
-
-
-def _collect(place: Place, value: JsonValue, mentions: list[Mention], problems: list[Problem]) -> None:
-    for text in _texts(value):
-        try:
-            found = references_in(text)
-        except InvalidInput as error:
-            problems.append(Problem(place, f"{'.'.join(map(str, place))}: {error}"))
-        else:
-            mentions.extend(Mention(place, reference) for reference in dict.fromkeys(found))
-    if len(mentions) > MOST_MENTIONS:
-        del mentions[MOST_MENTIONS:]
-        problems.append(Problem(place, f"{'.'.join(map(str, place))}: it refers to more than {MOST_MENTIONS:,} things"))
-
-
-def _texts(value: JsonValue) -> Iterator[str]:
+def texts_in(value: JsonValue) -> Iterator[str]:
+    """Yield every text in *value* but names of properties."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-
-
-def _as_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(item)

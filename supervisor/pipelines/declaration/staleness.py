@@ -8,7 +8,7 @@ from contracts.pipelines import Phase
 from memory.sessions.pipeline_records import RunRecord
 from supervisor.pipelines.declaration.fingerprints import Fingerprint
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.watching import DESIGN, STANDARD, changes, tag_marks, told
+from supervisor.pipelines.declaration.marks import DESIGN, STANDARD, changes, tag_marks, told
 from supervisor.pipelines.live import Parts, root_of
 from supervisor.pipelines.planning import Changes, stale_phases
 

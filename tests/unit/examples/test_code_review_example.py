@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 from contracts.errors import LlmError, LlmRefused, LlmTimeout
 from contracts.messages import CompletionReport
-from supervisor.pipelines.declaration.checks import problems_of, problems_with
+from supervisor.pipelines.declaration.cards import problems_with
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import read_pipeline
 from supervisor.pipelines.declaration.graph import Graph
 from workers.card import card_of

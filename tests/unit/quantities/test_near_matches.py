@@ -13,7 +13,7 @@ from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
 from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
 from runtime.messaging.pull import Delivery
-from supervisor.replies.wording import describe_result
+from supervisor.replies.descriptions import describe_result
 from tests.fakes.stores import FakeLongTermMemory
 from tests.unit.workers.office import NOW, Office, a_task
 from workers import Context

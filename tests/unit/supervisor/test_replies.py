@@ -8,8 +8,8 @@ import pytest
 from contracts.errors import NotAccepted, QueueFull
 from contracts.messages import CompletionReport, ErrorNote, MemoryNote, TaskAssignment, TaskCall
 from supervisor.catalogue import Catalogue
-from supervisor.replies.wording import describe_result, describe_time, part_reply, report_reply
-from supervisor.requests.first_readings import PartRead, reading_of
+from supervisor.replies.descriptions import describe_result, describe_time, part_reply, report_reply
+from supervisor.requests.readings import PartRead, make_reading
 from tests.understanding_cases import AT, BUDGET, understand
 
 CALL = TaskCall(name="analyze_budget", parameters={"budget_limit": 50000, "spent": 42000, "history": [5000, 7000]})
@@ -272,7 +272,7 @@ def test_an_answer_keeps_its_task_for_later_references() -> None:
 
 def test_a_question_names_what_is_missing_and_keeps_what_is_known() -> None:
     """The next turn completes it."""
-    [part] = reading_of(understand("budget limit 50k"), "t1").parts
+    [part] = make_reading(understand("budget limit 50k"), "t1").parts
     reply = part_reply(part, request_id="r1", conversation_id="c1")
     assert (reply.kind, reply.missing, reply.text) == ("question", ("spent",), "What is spent?")
     assert reply.task == TaskCall(name="analyze_budget", parameters={"budget_limit": 50000})
@@ -281,7 +281,7 @@ def test_a_question_names_what_is_missing_and_keeps_what_is_known() -> None:
 def test_what_fits_nothing_is_answered_with_what_can_be_asked() -> None:
     """Without any task."""
     found = understand("Tell me a joke", catalogue=Catalogue([BUDGET]))
-    reply = part_reply(reading_of(found, "t1").parts[0], request_id="r1", conversation_id="c1")
+    reply = part_reply(make_reading(found, "t1").parts[0], request_id="r1", conversation_id="c1")
     assert (reply.kind, reply.task) == ("unable", None)
     assert "analyze a budget" in reply.text
 

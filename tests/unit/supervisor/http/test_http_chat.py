@@ -15,9 +15,9 @@ from runtime.models.llm import Expense, Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat.errors import answers, error_body
 from supervisor.http.chat.forms import ChatMessage, ChatRequest, demand_served
-from supervisor.http.chat.history import Recollection, derived_conversation
-from supervisor.http.chat.stream import Answer, completion, pieces
-from supervisor.http.parts import Parts
+from supervisor.http.chat.history import History, derive_conversation
+from supervisor.http.chat.stream import Answer, complete, split_pieces
+from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused
 from supervisor.understanding import RuleInterpreter, Understood
 from supervisor.understanding.model import Counted, counting
@@ -112,13 +112,12 @@ def test_a_conversation_keeps_its_id_as_it_grows() -> None:
     grown = request(
         said("system", "It is one."), said("user", "hi"), said("assistant", "ho"), said("user", "!")
     ).messages
-    assert derived_conversation(["key", "ana"], begun) == derived_conversation(["key", "ana"], grown)
-    others = [derived_conversation(owner, begun) for owner in (["key", "bob"], ["key", None], ["k2", "ana"])]
+    assert derive_conversation(["key", "ana"], begun) == derive_conversation(["key", "ana"], grown)
+    others = [derive_conversation(owner, begun) for owner in (["key", "bob"], ["key", None], ["k2", "ana"])]
     assert (
-        len({*others, derived_conversation(["key", "ana"], begun), derived_conversation(["key", "ana"], grown[1:])})
-        == 4
+        len({*others, derive_conversation(["key", "ana"], begun), derive_conversation(["key", "ana"], grown[1:])}) == 4
     )
-    assert derived_conversation(["key", "ana"], request(said("user", "ho")).messages) not in others
+    assert derive_conversation(["key", "ana"], request(said("user", "ho")).messages) not in others
 
 
 @dataclass
@@ -149,7 +148,7 @@ class Standing:
 async def recollected(standing: Standing, *messages: dict[str, Any]) -> list[ChatTurn]:
     """Return *messages* as turns."""
     told = [ChatMessage.model_validate(message) for message in messages]
-    return await Recollection(cast("Parts", standing)).before("c", "ana", told)
+    return await History(cast("ApiParts", standing)).read("c", "ana", told)
 
 
 def understood(text: str, before: Sequence[ChatTurn]) -> dict[str, Any]:
@@ -228,7 +227,7 @@ async def test_a_history_is_looked_back_at_as_far_as_a_stored_one() -> None:
 )
 def test_the_pieces_of_an_answer_are_the_whole_of_it(text: str) -> None:
     """Letter by letter, and none of them empty."""
-    told = list(pieces(text))
+    told = list(split_pieces(text))
     assert "".join(told) == text
     assert all(told)
 
@@ -247,9 +246,9 @@ def test_usage_is_what_models_were_paid_for() -> None:
         finished_at=NOW,
     )
     reply = PersonReply(request_id="r", conversation_id="c", kind="answer", text="ok", report=report)
-    usage = completion(Answer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
+    usage = complete(Answer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (105, 12, 117)
-    assert completion(Answer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
+    assert complete(Answer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
 
 
 class Paid:

@@ -12,7 +12,7 @@ import pytest
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
-from supervisor.pipelines.declaration.masking import MASK, MOST_LEVELS, Masker, is_secret_name
+from supervisor.pipelines.declaration.masker import MASK, MOST_LEVELS, Masker, is_secret_name
 from supervisor.pipelines.evidence import FORMAT, bundle_of, read_bundle, restore, write_bundle
 from tests.unit.supervisor.pipelines.house import LinkedRuns, a_phase, a_pipeline
 from workers.testing.sessions import FakeSessions

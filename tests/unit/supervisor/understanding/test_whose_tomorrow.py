@@ -7,8 +7,8 @@ import pytest
 from contracts.messages import ChatTurn, PersonReply, PersonRequest
 from contracts.parameters.model import Field, Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.requests.incoming import Incoming
 from supervisor.requests.readings import RequestReadings
+from supervisor.requests.request import Incoming
 from supervisor.understanding import RuleInterpreter
 from tests.fakes.stores import FakeConversations
 from tests.understanding_cases import card_for

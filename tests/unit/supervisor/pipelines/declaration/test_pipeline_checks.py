@@ -8,13 +8,9 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, Phase, Pipeline
-from supervisor.pipelines.declaration.checks import (
-    Problem,
-    prepared_inputs,
-    problems_in_inputs,
-    problems_of,
-    typed_inputs,
-)
+from supervisor.pipelines.declaration.checks import problems_of
+from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs, typed_inputs
+from supervisor.pipelines.declaration.problems import Problem
 
 
 def a_phase(name: str = "p", **fields: Any) -> Phase:
@@ -98,7 +94,7 @@ BROKEN: list[tuple[str, tuple[Phase, ...], dict[str, Any], tuple[str | int, ...]
         ("phases", 0, "parameters", "x"),
         ["not closed"],
     ),
-    ("a bad condition", (a_phase(when="1 +"),), {}, ("phases", 0, "when"), ["'+' at character 3"]),
+    ("a bad condition", (a_phase(when="1 +"),), {}, ("phases", 0, "when"), ["'+' means nothing at character 3"]),
     (
         "standards of no tag",
         (a_phase(parameters={"rules": "${standards}"}),),
@@ -368,7 +364,7 @@ def test_inputs_are_those_declared_and_of_their_types() -> None:
         ("inputs", "foldr"): "there is no input 'foldr'; did you mean 'folder'?",
         ("inputs", "folder"): "input 'folder' is missing (where to look); give it, such as --input folder=...",
         ("inputs", "n"): "input 'n' must be a number, not true or false",
-        ("inputs", "deep"): "input 'deep' must be a flag, not a number",
+        ("inputs", "deep"): "input 'deep' must be true or false, not a number",
         ("inputs", "names"): "input 'names' must be a list, not a text",
         ("inputs", "more"): "input 'more' must be an object, not null",
     }

@@ -7,8 +7,8 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Phase
-from supervisor.pipelines.declaration.places import read_entry, read_text
-from supervisor.pipelines.declaration.references import Reference, keys_read, mentions_of, references_in, resolve
+from supervisor.pipelines.declaration.mentions import keys_read, mentions_of
+from supervisor.pipelines.declaration.references import Reference, read_entry, read_text, references_in, resolve
 
 VALUES: dict[tuple[str, str], JsonValue] = {
     ("input", "folder"): "src",

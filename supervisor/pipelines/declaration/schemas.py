@@ -1,0 +1,244 @@
+"""JSON schemas of tasks: what a declared value, or the value of a reference, can be; a doubt is no problem.
+
+Schemas come from any program: one that is not valid, or says more than is followed here, stands for any value. One
+thing is read more strictly than JSON Schema has it: an object that lists its properties has no others unless it says
+so, because that is what the results of tasks are. Values are read as leniently as tasks read them, which take `"50k"`
+for a number and `"yes"` for a flag.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import jsonschema_rs
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from supervisor.pipelines.declaration.references import Reference, kind_of, read_text
+
+#: The types of JSON, and their names as `kind_of` has them; whole numbers are numbers.
+_NAMES = {
+    "null": "null",
+    "boolean": "true or false",
+    "number": "a number",
+    "string": "a text",
+    "array": "a list",
+    "object": "an object",
+}
+_KINDS = frozenset(_NAMES)
+_TYPES = {name: kind for kind, name in _NAMES.items()}
+
+#: Steps through references and alternatives of one schema, which may refer to itself.
+_MOST_STEPS = 64
+#: Keywords that stand for other schemas, and keywords that bind a value beyond what is followed here.
+_COMBINING, _OPAQUE = ("$ref", "anyOf", "oneOf", "allOf"), ("not", "if", "$dynamicRef", "dependentSchemas")
+#: Keywords about a single value, which the library checks.
+_RULES = ("type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength")
+_INDEX = re.compile(r"[0-9]{1,9}")
+#: Formats of texts that may come as `{"value", "unit"}` too.
+_WITH_UNIT = ("percent", "quantity", "duration")
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One schema with the *definitions* that it may refer to; among the alternatives of `anyOf` may be a `Schema`."""
+
+    body: Any
+    definitions: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: JsonValue) -> "Schema":
+        """Return the schema that a whole *document* is, that of any value when it is None or not valid."""
+        if not isinstance(document, dict):
+            return cls(document is not False)
+        # Which draft it names is not asked: that could be looked up on the network.
+        document = {name: part for name, part in document.items() if name != "$schema"}
+        try:
+            is_valid = jsonschema_rs.meta.is_valid(document)
+        except ValueError:
+            # Nested too deeply.
+            is_valid = False
+        definitions: Any = document.get("$defs") or document.get("definitions") or {}
+        return cls(document, definitions) if is_valid else ANY
+
+    @classmethod
+    def either(cls, schemas: Iterable["Schema"]) -> "Schema":
+        """Return the schema of a value that fits one of *schemas*."""
+        several = tuple(schemas)
+        return several[0] if len(several) == 1 else cls({"anyOf": several})
+
+    def variants(self) -> tuple["Schema", ...] | None:
+        """Return the alternatives, one plain schema each, references followed; None when it may be any value."""
+        pending, variants = [self], list[Schema]()
+        for _ in range(_MOST_STEPS):
+            if not pending:
+                return tuple(variants)
+            schema = pending.pop()
+            alternatives = _alternatives(schema)
+            if alternatives is None:
+                return None
+            pending += alternatives
+            if not alternatives and schema.body is not False:
+                variants.append(schema)
+        return None
+
+    def inside(self, step: str) -> "Schema | None":
+        """Return the schema at the property or index *step*, None when there is surely nothing."""
+        variants = self.variants()
+        if variants is None:
+            return ANY
+        found = [inner for variant in variants for inner in _parts(variant, step)]
+        return Schema.either(found) if found else None
+
+    def kinds(self) -> frozenset[str]:
+        """Return the types of JSON that it allows."""
+        variants = self.variants()
+        return _KINDS if variants is None else frozenset[str]().union(*(one.own_kinds() for one in variants))
+
+    def own_kinds(self) -> frozenset[str]:
+        """Return the types that a plain schema names by itself."""
+        named = self.body.get("type", ())
+        kinds = frozenset(
+            "number" if one == "integer" else one for one in ([named] if isinstance(named, str) else named)
+        )
+        return kinds or _KINDS
+
+    def names(self) -> tuple[str, ...]:
+        """Return the properties that it lists."""
+        return tuple(dict.fromkeys(name for one in self.variants() or () for name in one.body.get("properties", ())))
+
+    def described(self) -> str:
+        """Return its types in words: "a list or null"."""
+        kinds = self.kinds()
+        return "anything" if kinds == _KINDS else " or ".join(_NAMES[kind] for kind in sorted(kinds)) or "nothing"
+
+
+def _alternatives(schema: Schema) -> list[Schema] | None:
+    """Return the schemas that *schema* stands for, none when it is plain; None when it may be any value."""
+    body = schema.body
+    if body is False:
+        return []
+    if body is True or any(keyword in body for keyword in _OPAQUE):
+        return None
+    combining = [keyword for keyword in _COMBINING if keyword in body]
+    if not combining:
+        return []
+    several = body[combining[0]]
+    # What several schemas demand at once is not worked out.
+    if len(combining) > 1 or "properties" in body or (combining == ["allOf"] and len(several) > 1):
+        return None
+    if combining == ["$ref"]:
+        kind, _, name = several.rpartition("/")
+        if kind not in ("#/$defs", "#/definitions") or name not in schema.definitions:
+            return None
+        several = [schema.definitions[name]]
+    return [one if isinstance(one, Schema) else Schema(one, schema.definitions) for one in several]
+
+
+def _parts(schema: Schema, step: str) -> Iterator[Schema]:
+    """Yield the schemas that a plain schema has for the property or index *step*."""
+    kinds, body = schema.own_kinds(), schema.body
+    if "object" in kinds:
+        listed = body.get("properties", {})
+        if step in listed:
+            yield Schema(listed[step], schema.definitions)
+        elif body.get("patternProperties"):
+            yield ANY
+        elif (others := body.get("additionalProperties", not listed)) is not False:
+            yield Schema(others, schema.definitions)
+    if "array" in kinds and _INDEX.fullmatch(step):
+        first = body.get("prefixItems", ())
+        item = first[int(step)] if int(step) < len(first) else body.get("items", True)
+        if item is not False:
+            yield Schema(item, schema.definitions)
+
+
+ANY = Schema(True)
+_TEXT = Schema({"type": "string"})
+
+
+def mismatches(value: JsonValue, target: Schema, schema_of: Callable[[Reference], Schema | None]) -> Iterator[str]:
+    """Yield why *value*, in which references may stand, cannot be what *target* asks for, such as ".0 must be a text".
+
+    *schema_of* gives the schema of a reference, None when it is not known.
+    """
+    variants = target.variants()
+    if variants is None:
+        return
+    if isinstance(value, str):
+        try:
+            pieces = read_text(value)
+        except InvalidInput:
+            # Reported with the other references that cannot be read.
+            return
+        references = [piece for piece in pieces if isinstance(piece, Reference)]
+        if references:
+            source = schema_of(references[0]) if len(pieces) == 1 else _TEXT
+            if source and not any(_accepts(variant, source.kinds(), source) for variant in variants):
+                yield f"must be {target.described()}, and {_quoted(value)} is {source.described()}"
+            return
+        value = "".join(map(str, pieces))
+    reasons = [_reason(value, variant) for variant in variants]
+    fitting = [variant for variant, reason in zip(variants, reasons, strict=True) if reason is None]
+    if not fitting:
+        yield str(reasons[0]) if len(reasons) == 1 else f"must be {target.described()}, not {_quoted(value)}"
+    elif len(fitting) == 1 and isinstance(value, list | dict):
+        # Names of properties are not looked at: a model inside the parameters may take others than its schema says.
+        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
+            inner = fitting[0].inside(str(step))
+            for reason in mismatches(item, inner, schema_of) if inner else ():
+                yield f".{step}{reason if reason.startswith('.') else f' {reason}'}"
+
+
+def _accepts(variant: Schema, kinds: Iterable[str], source: Schema) -> bool:
+    """Return whether a task takes some value of *kinds*, further described by *source*, for the plain *variant*."""
+    own, kinds = variant.own_kinds(), set(kinds)
+    if not own.isdisjoint(kinds):
+        return True
+    is_measured = "number" in own or variant.body.get("format") in _WITH_UNIT
+    return (
+        # "50k", and true, which is 1 inside a model.
+        ("number" in own and not kinds.isdisjoint(("string", "boolean")))
+        # An amount with its unit.
+        or (is_measured and "object" in kinds and source.inside("value") is not None)
+        or ("boolean" in own and not kinds.isdisjoint(("number", "string")))
+        # A date as seconds.
+        or ("string" in own and "format" in variant.body and "number" in kinds)
+    )
+
+
+def _reason(value: JsonValue, variant: Schema) -> str | None:
+    """Return why *value* itself, not its parts, is not what the plain schema *variant* asks for."""
+    body, kind = variant.body, _TYPES[kind_of(value)]
+    choices = [body["const"]] if "const" in body else body.get("enum")
+    if choices is not None:
+        fits = any(value == choice or str(value) == str(choice) for choice in choices)
+        return None if fits else f"must be one of {', '.join(map(_quoted, choices))}, not {_quoted(value)}"
+    source = Schema({"type": kind, "properties": dict.fromkeys(value, True)}) if isinstance(value, dict) else ANY
+    if not _accepts(variant, [kind], source):
+        return f"must be {variant.described()}, not {_quoted(value)}"
+    if kind not in variant.own_kinds():
+        return None
+    rules = tuple((name, body[name]) for name in _RULES if isinstance(body.get(name), int | float | str))
+    # Some tasks strip a text first.
+    readings = (value, value.strip()) if isinstance(value, str) else (value,)
+    try:
+        errors = [next(_validator(rules).iter_errors(one), None) for one in readings]
+    except ValueError:
+        # A text that is no Unicode.
+        return None
+    return f"is not right: {errors[0].message}" if errors[0] and all(errors) else None
+
+
+@lru_cache(500)
+def _validator(rules: tuple[tuple[str, Any], ...]) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(dict(rules))
+
+
+def _quoted(value: JsonValue) -> str:
+    """Return *value* as a message quotes it: a text as one, anything else as JSON, never longer than 80 characters."""
+    text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,198 @@
+"""What a phase watches: marks of files below the root, and what is said of their differences."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from contracts.errors import InvalidInput
+from supervisor.pipelines.declaration import marks
+from supervisor.pipelines.declaration.marks import (
+    DESIGN,
+    STANDARD,
+    Budget,
+    changes,
+    file_marks,
+    tag_marks,
+    told,
+    without_times,
+)
+
+
+def write(root: Path, **files: str) -> None:
+    """Write *files* below *root*; `__` in a name is a folder."""
+    for name, text in files.items():
+        path = root / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def test_files_that_match_are_marked_once(tmp_path: Path) -> None:
+    """Whichever glob finds them; others are not."""
+    write(tmp_path, a="1", src__b="2", src__deep__c="3", docs__d="4")
+    found = file_marks(tmp_path, ["src/**/*.py", "src/b.py", "a.*"])
+    assert sorted(found) == ["f:a.py", "f:src/b.py", "f:src/deep/c.py"]
+
+
+def test_a_change_is_told_by_what_it_is(tmp_path: Path) -> None:
+    """New, gone, changed; in the order of names."""
+    write(tmp_path, a="1", b="2", c="3")
+    before = file_marks(tmp_path, ["*.py"])
+    write(tmp_path, a="one", d="4")
+    (tmp_path / "b.py").unlink()
+    after = file_marks(tmp_path, ["*.py"], before)
+    assert changes(before, after) == ["file 'a.py' changed", "file 'b.py' is gone", "file 'd.py' is new"]
+
+
+def test_a_file_of_the_same_size_and_another_content_changed(tmp_path: Path) -> None:
+    """Its time tells that it has to be read."""
+    write(tmp_path, a="1")
+    before = file_marks(tmp_path, ["*.py"])
+    write(tmp_path, a="2")
+    assert changes(before, file_marks(tmp_path, ["*.py"], before)) == ["file 'a.py' changed"]
+
+
+def test_a_file_that_was_written_again_as_it_was_is_touched(tmp_path: Path) -> None:
+    """Its time is another, its content is not; on another machine only the content counts."""
+    write(tmp_path, a="1")
+    before = file_marks(tmp_path, ["*.py"])
+    os.utime(tmp_path / "a.py", ns=(1, 1))
+    after = file_marks(tmp_path, ["*.py"], before)
+    assert changes(before, after) == ["file 'a.py' was touched"]
+    assert changes(without_times(before), after) == []
+    write(tmp_path, a="2")
+    assert changes(without_times(before), file_marks(tmp_path, ["*.py"])) == ["file 'a.py' changed"]
+    assert without_times({"f:": "", "s:style": "s1"}) == {"f:": "", "s:style": "s1"}
+
+
+def test_a_file_is_read_only_when_it_may_have_changed(tmp_path: Path) -> None:
+    """A known mark with the same size and time serves as it is."""
+    write(tmp_path, a="1")
+    [mark] = file_marks(tmp_path, ["*.py"]).values()
+    known = {"f:a.py": mark.rpartition(":")[0] + ":as known"}
+    assert file_marks(tmp_path, ["*.py"], known) == known
+
+
+def test_links_lead_nowhere_outside(tmp_path: Path) -> None:
+    """A link to a file inside is that file; one to outside, or to a folder, is passed by."""
+    root = tmp_path / "root"
+    write(root, a="1")
+    write(tmp_path, outside="2", folder__x="3")
+    (root / "inside.py").symlink_to(root / "a.py")
+    (root / "out.py").symlink_to(tmp_path / "outside.py")
+    (root / "out").symlink_to(tmp_path / "folder")
+    (root / "nowhere.py").symlink_to(root / "none.py")
+    assert sorted(file_marks(root, ["**/*.py"])) == ["f:a.py", "f:inside.py"]
+
+
+@pytest.mark.parametrize("glob", ["../*.py", "/etc/*", "a/../../b", ""])
+def test_a_glob_that_leads_out_is_refused(tmp_path: Path, glob: str) -> None:
+    """With the cure."""
+    with pytest.raises(InvalidInput, match=r"root|pattern"):
+        file_marks(tmp_path, [glob])
+
+
+def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that match, and those that only lie in the way."""
+    write(tmp_path, **{f"f{number}": "" for number in range(5)})
+    with pytest.raises(InvalidInput, match="FINGERPRINT_FILES"):
+        file_marks(tmp_path, ["*.py"], budget=Budget(files=4))
+    monkeypatch.setattr(marks, "MOST_PASSED", 4)
+    with pytest.raises(InvalidInput, match="nearer root"):
+        file_marks(tmp_path, ["*.txt"])
+
+
+def test_what_takes_too_much_is_refused(tmp_path: Path) -> None:
+    """A file that claims to be huge, many that are small together, and time; a file that is known costs nothing."""
+    with (tmp_path / "sparse.py").open("wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(InvalidInput, match="FINGERPRINT_MAX_BYTES"):
+        file_marks(tmp_path, ["*.py"], budget=Budget(size=2**21))
+    stat = (tmp_path / "sparse.py").stat()
+    known = {"f:sparse.py": f"{stat.st_size}:{stat.st_mtime_ns}:known"}
+    assert file_marks(tmp_path, ["*.py"], known, Budget(size=2**21)) == known
+    with pytest.raises(InvalidInput, match="FINGERPRINT_S"):
+        file_marks(tmp_path, ["*.py"], budget=Budget(seconds=-1))
+
+
+def test_a_name_that_is_no_text_stays_the_same(tmp_path: Path) -> None:
+    """Only text can be kept: a name in another encoding is told apart all the same, and one with a line feed is one."""
+    (tmp_path / os.fsdecode(b"caf\xe9.py")).write_text("1")
+    (tmp_path / "two\nlines.py").write_text("2")
+    assert sorted(file_marks(tmp_path, ["*.py"])) == ["f:caf\\xe9.py", "f:two\nlines.py"]
+
+
+def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at a path and its opening somebody may have put a link there."""
+    home = tmp_path / "home"
+    write(home, src__a="1")
+    write(tmp_path, out__a="2")
+    opened = os.open
+
+    def swap(path: Path, flags: int) -> int:
+        (home / "src").rename(home / "was")
+        (home / "src").symlink_to(tmp_path / "out")
+        return opened(path, flags)
+
+    monkeypatch.setattr(marks.os, "open", swap)
+    assert file_marks(home, ["src/*.py"]) == {}
+
+
+def test_the_folders_of_version_control_are_passed_by_unless_they_are_named(tmp_path: Path) -> None:
+    """They change whenever somebody looks."""
+    write(tmp_path, a="1")
+    (tmp_path / ".git").mkdir()
+    write(tmp_path / ".git", hook="2")
+    assert sorted(file_marks(tmp_path, ["**"])) == ["f:a.py"]
+    assert sorted(file_marks(tmp_path, [".git/*.py"])) == ["f:.git/hook.py"]
+
+
+def test_no_folder_is_no_file(tmp_path: Path) -> None:
+    """A root that is not there yet can come."""
+    assert file_marks(tmp_path / "none", ["**/*.py"]) == {}
+
+
+def test_tags_are_marks_beside_files() -> None:
+    """Told by what they are; that nothing was found is no change by itself."""
+    before = tag_marks(STANDARD, {"style": "s1"}) | tag_marks(DESIGN, {"style": ""}) | {"f:": ""}
+    after = tag_marks(STANDARD, {"style": "s2"}) | tag_marks(DESIGN, {"style": "d1"})
+    assert changes(before, after) == ["design 'style' changed", "standard 'style' changed"]
+    assert changes({"f:": ""}, {}) == []
+
+
+def test_many_changes_are_one_short_reason() -> None:
+    """Three, and how many more."""
+    assert told(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert told(["a"]) == "a"
+
+
+def test_what_is_no_file_is_passed_by_without_waiting_for_it(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would be waited for until somebody does."""
+    write(tmp_path, a="1")
+    os.mkfifo(tmp_path / "b.py")
+    found: list[dict[str, str]] = []
+    looking = threading.Thread(target=lambda: found.append(file_marks(tmp_path, ["*.py"])), daemon=True)
+    looking.start()
+    looking.join(30)
+    assert [sorted(marks) for marks in found] == [["f:a.py"]]
+
+
+def test_a_linked_folder_leads_nowhere_however_it_is_named(tmp_path: Path) -> None:
+    """Out of the root, that is: by a wildcard, by its name, and on the way to another folder."""
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    write(home, a="1", src__b="2")
+    write(outside, c="3", deep__d="4")
+    (home / "link").symlink_to(outside)
+    (home / "src" / "up").symlink_to(outside)
+    (home / "same").symlink_to(home / "src")
+    (home / "circle").symlink_to(home / "circle")
+    (home / "circle.py").symlink_to(home / "circle.py")
+    names = ("link/*.py", "link/c.py", "link/deep/*.py", "src/up/*.py", "src/up/deep/d.py", "same/up/*.py")
+    globs = ["**/*.py", *names, "circle/*.py"]
+    for glob in globs[1:]:
+        assert file_marks(home, [glob]) == {}
+    assert sorted(file_marks(home, globs)) == ["f:a.py", "f:src/b.py"]
+    assert sorted(file_marks(home, ["same/*.py"])) == ["f:same/b.py"]
+    (tmp_path / "entrance").symlink_to(home)
+    assert sorted(file_marks(tmp_path / "entrance", ["src/*.py"])) == ["f:src/b.py"]

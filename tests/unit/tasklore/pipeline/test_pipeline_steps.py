@@ -1,0 +1,107 @@
+"""Phases of a run as steps, and the printed end of a run."""
+
+import dataclasses
+import time
+
+import pytest
+
+from contracts.pipelines import Phase, Pipeline
+from memory.sessions.pipeline_records import PhaseState, RunRecord
+from tasklore.pipeline.run import new_session_id, print_end
+from tasklore.pipeline.steps import steps_of
+from tasklore.pipeline.stores import Look
+from tasklore.render.board import LineBoard
+
+PIPELINE = Pipeline(name="report", phases=(Phase(name="look", agent="A", task="t"),))
+
+
+def _look(state: str = "running", **phases: PhaseState) -> Look:
+    record = RunRecord(
+        "report-1", state, PIPELINE, {}, "S", None, "report", False, 1, phases, {}, {}, 1_000, 2_000  # type: ignore[arg-type] # a state
+    )  # fmt: skip
+    return Look("report-1", record, None)
+
+
+def test_a_step_says_why_its_phase_has_its_status() -> None:
+    """Progress while it runs, the error when it failed, the reason when skipped; nothing steers a terminal."""
+    look = _look(
+        one=PhaseState("running", 1, "p-1", since_ms=time.time_ns() // 1_000_000 - 3_000),
+        two=PhaseState("failed", 1, "p-2", took_ms=7, error_type="GiveUp", error="no\x1b[2J\nway"),
+        three=PhaseState("skipped", why="its condition does not hold"),
+        four=PhaseState("done", 1, "p-4", took_ms=1_500, attempts=2, memory="hit"),
+        five=PhaseState(),
+    )
+    steps = steps_of(look, {"one": "40%", "four": "gone"})
+    assert [(one.status, one.note) for one in steps] == [
+        ("running", "40%"),
+        ("failed", "GiveUp: no[2J way"),
+        ("skipped", "its condition does not hold"),
+        ("done", "remembered, 2 runs"),
+        ("pending", ""),
+    ]
+    assert [one.took_ms for one in steps[1:]] == [7, None, 1_500, None]
+    assert 3_000 <= (steps[0].took_ms or 0) < 60_000
+
+
+def test_without_a_session_the_outcome_has_the_steps() -> None:
+    """As they were at the end."""
+    phase = {"phase": "look", "agent": "A", "status": "failed", "run": 2, "took_ms": 7, "saved_ms": 0, "attempts": 1}
+    outcome = {"state": "failed", "phases": [{**phase, "memory": "", "why": "", "error_type": "GiveUp", "error": "no"}]}
+    [step] = steps_of(Look("report-1", None, outcome))
+    assert (step.name, step.status, step.took_ms, step.note, step.run) == ("look", "failed", 7, "GiveUp: no", 2)
+
+
+def test_a_running_phase_without_a_worker_waits_for_one() -> None:
+    """Once the run is over it neither runs nor waits."""
+    begun = PhaseState("running", 1, "p-1", since_ms=1)
+    away = dataclasses.replace(_look(look=begun, done=PhaseState("done", 1, "p-2")), away=frozenset({"A"}))
+    assert [(one.status, one.note) for one in steps_of(away, {"look": "50%"})] == [
+        ("away", "waits for a worker of A"),
+        ("done", ""),
+    ]
+    over = dataclasses.replace(_look("cancelled", look=begun), away=frozenset({"A"}))
+    assert [one.status for one in steps_of(over)] == ["cancelled"]
+
+
+def test_a_reused_phase_counts_as_such_until_it_runs_again() -> None:
+    """An entry may turn out to be gone while the others run."""
+    reused = {("old", 1): 900}
+    first, again = PhaseState("done", 1, "p-1", took_ms=900), PhaseState("done", 2, "p-2", took_ms=950)
+    assert [one.status for one in steps_of(_look(old=first), {}, reused)] == ["reused"]
+    assert [one.status for one in steps_of(_look(old=again), {}, reused)] == ["done"]
+
+
+def test_each_change_is_one_line_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """Waiting and reused phases have none."""
+    shown = LineBoard()
+    old = PhaseState("done", 1, "p-1", took_ms=900)
+    begun = PhaseState("running", 1, "p-2", since_ms=1)
+    for look, progress in (
+        (_look(old=old, new=PhaseState()), {}),
+        (_look(old=old, new=begun), {}),
+        (_look(old=old, new=begun), {}),
+        (_look(old=old, new=begun), {"new": "50% half"}),
+        (_look(old=old, new=PhaseState("done", 1, "p-2", took_ms=20)), {}),
+    ):
+        shown.show(steps_of(look, progress, {("old", 1): 900}))
+    assert [line.split() for line in capsys.readouterr().err.splitlines()] == [
+        ["new", "running"],
+        ["new", "running", "50%", "half"],
+        ["new", "done", "20", "ms"],
+    ]
+
+
+def test_an_end_without_an_outcome_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The session outlives its outcome."""
+    assert print_end(_look("failed", one=PhaseState("failed", 1, error="x")), as_json=False) == 1
+    printed = capsys.readouterr().err
+    assert "go on with: tasklore pipeline resume report-1\n" in printed
+    assert printed.endswith("correct the file? `tasklore pipeline resume report-1 --file FILE`\n")
+
+
+def test_a_session_is_called_after_its_pipeline() -> None:
+    """Short enough for an id, however long that name is, and never twice the same."""
+    ids = {new_session_id("p" * 64) for _ in range(100)}
+    assert len(ids) == 100
+    assert {len(one) for one in ids} == {59}
+    assert new_session_id("report").startswith("report-")
