@@ -1,4 +1,4 @@
-"""What the commands on dead letters share: opening them, and reading from options which are meant."""
+"""Opening the dead letters of this system, and the letters that options of the command line mean."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -20,8 +20,8 @@ from tasklore.places import current_endpoints, demand_listener
 from tasklore.render.durations import parse_span
 
 
-class Wish(NamedTuple):
-    """Which letters are meant, as it was typed; None is no condition."""
+class Filter(NamedTuple):
+    """The letters that options mean; None is no condition."""
 
     sequences: tuple[int, ...] = ()
     agent: str | None = None
@@ -31,23 +31,23 @@ class Wish(NamedTuple):
     everything: bool = False
 
     @property
-    def is_filter(self) -> bool:
+    def has_condition(self) -> bool:
         """Whether there is any condition."""
         return any(word is not None for word in (self.agent, self.task, self.reason, self.since))
 
     def selection(self) -> Selection:
-        """Return the conditions alone."""
+        """Return the conditions alone; raises InvalidInput for an agent that is no name or a time that is none."""
         agent = None if self.agent is None else checked_name(self.agent, "--agent")
         since = None if self.since is None else parse_since(self.since, datetime.now(UTC))
         return Selection(agent, self.task, self.reason, since)
 
     def choice(self) -> Choice:
-        """Return what is meant, where something has to be.
+        """Return the sequences or conditions, where some have to be given.
 
         Raises:
-            InvalidInput: nothing is said, or two things that contradict.
+            InvalidInput: none are given, or two kinds that contradict.
         """
-        given = [bool(self.sequences), self.is_filter, self.everything]
+        given = [bool(self.sequences), self.has_condition, self.everything]
         if not any(given):
             raise InvalidInput("say which: SEQUENCE, --agent, --task, --reason, --since, or --all")
         if given.count(True) > 1:
@@ -56,7 +56,7 @@ class Wish(NamedTuple):
 
 
 def parse_since(text: str, now: datetime) -> datetime:
-    """Return the moment that *text* means: so long before *now* (2h, 7d), or a time in RFC 3339, UTC without a zone.
+    """Return the moment *text*: so long before *now* (2h, 7d), or a time in RFC 3339, UTC without a zone.
 
     Raises:
         InvalidInput: it is neither.
@@ -77,22 +77,14 @@ def parse_since(text: str, now: datetime) -> datetime:
 
 @contextlib.asynccontextmanager
 async def dead_letters() -> AsyncIterator[DeadLetters]:
-    """Open the dead letters of the system that runs here.
-
-    Redis is asked only for what the letters themselves do not hold.
-
-    Raises:
-        Unreachable: there is none, or its NATS does not answer.
-    """
+    """Open the dead letters of the system that runs here; the ledger is asked only for what they do not hold."""
     endpoints = current_endpoints()
     await demand_listener(endpoints.nats)
     keep = timedelta(days=Settings.load().ledger_keep_days)
     async with (
         connected(endpoints.nats, "tasklore-dlq") as client,
         valkey.connect(endpoints.redis_url, name="tasklore-dlq") as redis,
+        open_outbox(link := Link(client)) as outbox,
+        open_dead_letters(link, outbox, Ledger(redis, keep=keep, breaker=Breaker())) as letters,
     ):
-        link = Link(client)
-        async with open_outbox(link) as outbox:
-            ledger = Ledger(redis, keep=keep, breaker=Breaker())
-            async with open_dead_letters(link, outbox, ledger) as letters:
-                yield letters
+        yield letters
