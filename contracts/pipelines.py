@@ -64,7 +64,7 @@ class _Declared(BaseModel):
             self._where = f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
     def __eq__(self, other: object) -> bool:
-        """Compare what is declared, wherever it was written."""
+        """Compare declarations, without the file they came from."""
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment] # parameters may hold lists

@@ -1,4 +1,4 @@
-"""Tasks asked for, and agents spoken to, by a program of one's own, such as the server of a simulated world.
+"""A client for programs of your own, such as the server of a simulated world: asks for tasks and speaks to agents.
 
 ```python
 async with asking("CoinWorld") as asker:
@@ -31,7 +31,7 @@ from supervisor.reports.reports import ReportDesk
 
 #: How long a task may take, its time in the queue included, unless the call says otherwise.
 WITHIN = timedelta(seconds=30)
-#: How long past that its report is waited for: a worker that gives a task up at its deadline still says so.
+#: Seconds past that in which its report is waited for: a worker reports a task that it gives up at its deadline.
 _REPORT_S = 1.0
 
 
@@ -48,11 +48,11 @@ class Asker:
     async def has_worker(self, agent_id: str) -> bool:
         """Return whether a worker of *agent_id* is alive, as `tasklore agents list` has it; a dead one counts for 15 s.
 
-        Without one a task waits in its queue until its time is over: whoever asks for many looks here first.
+        Without one a task waits in its queue until its time is over: look here before you ask for many.
 
         Raises:
             Forbidden: this user may ask, and may not see who works.
-            Unreachable: NATS did not answer, or nobody ever started a system on it.
+            Unreachable: NATS did not answer, or no system was ever started on it.
         """
         try:
             alive = await read_bucket(self._link, subjects.WORKERS_BUCKET)
@@ -75,12 +75,12 @@ class Asker:
         user_id: str | None = None,
         conversation_id: str | None = None,
     ) -> CompletionReport:
-        """Return the report of one task; whether it completed, its `status` says.
+        """Return the report of one task, whatever its `status`.
 
         The same *task_id* again is the same task: it runs once, and its one report is returned.
 
         Raises:
-            TaskExpired: there is no report within *within*: nobody runs the agent, or it is too slow.
+            TaskExpired: there is no report within *within*: no worker runs the agent, or it is too slow.
             NotAccepted: it is not known to be stored; ask again with the same task id.
             MessageTooLarge: the parameters do not fit into a message.
         """
@@ -124,7 +124,7 @@ class Asker:
         """Say *message* as *sender* to the agent of *conversation_id*, at *time* of its world; return the message id.
 
         It is stored when this returns, and new to the agent's next task once a supervisor has delivered it. The same
-        *message_id* again is the same message. It is a known person's when *user_id* says whose.
+        *message_id* again is the same message. *user_id* is the person who says it, if it is one.
 
         Raises:
             InvalidInput: it cannot be said; names every field that is wrong.
@@ -150,7 +150,7 @@ class Asker:
 async def asking(
     supervisor_id: str, *, nats_url: str | None = None, redis_url: str | None = None
 ) -> AsyncIterator[Asker]:
-    """Open what asking needs, and close it; addresses are those of the environment, or of `tasklore up`, by default.
+    """Open an `Asker`, and close it; addresses are those of the environment, or of `tasklore up`, by default.
 
     Two programs of one *supervisor_id* hear each other's reports, and take only their own.
 

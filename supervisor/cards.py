@@ -1,11 +1,11 @@
-"""How a supervisor learns what there is: agent cards out of the bucket, first all of them, then each change.
+"""The index of agent cards: read from the bucket, first all of them, then each change.
 
-Anybody may put anything into the bucket: what is no card, or none that a sentence could be read into, is left out, and
-costs the other agents nothing.
+Any program may put anything into the bucket: a value that is no card, or none that a sentence could be read into, is
+left out, and costs the other agents nothing.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 
 import structlog
@@ -22,38 +22,34 @@ from supervisor.understanding.routing import problem_of
 
 log = structlog.get_logger(__name__)
 
-#: Cards that are warned about, each once: whoever fills the bucket with rubbish shall not fill the log too.
+#: Cards that are warned about, each once, so that rubbish in the bucket does not fill the log.
 _MOST_WARNINGS = 1000
 
-#: Who is told which card is left out, and why.
+#: Called with the id of a card that is left out, and the reason.
 Warn = Callable[[str, str], None]
-
-
-def _say_nothing(_agent_id: str, _problem: str) -> None:
-    """Leave a card out in silence, for a command that shows the others: the supervisor's log tells of it."""
 
 
 class CardIndex:
     """The catalogue as of now; `catalogue` is replaced as a whole by each change.
 
-    *refused* is called once for each card that is left out. *own* is the card of what this supervisor does itself: no
-    other one of that name is learned.
+    *refused* is called once for each card that is left out. *own* is the card of the supervisor's own tasks: no other
+    one of that name is learned.
     """
 
     def __init__(self, refused: Callable[[], None] = lambda: None, own: AgentCard | None = None) -> None:
         self._own = own
-        self.catalogue = self._made([])
+        self.catalogue = self._make_catalogue([])
         self._refused = refused
         self._loading = asyncio.Lock()
         self._read: BucketState | None = None
-        #: What was told since the bucket was last read.
+        #: Changes since the bucket was last read.
         self._heard: list[AgentCard | str] = []
         self._warned: dict[str, str] = {}
 
     def learn(self, card: AgentCard, key: str | None = None) -> None:
-        """Take the card of an agent, put under *key* (None is its own name).
+        """Add the card of an agent, put under *key* (None is its own name).
 
-        A lower version than the known one is ignored, and so is a card that nobody can read, or of another agent.
+        A lower version than the known one is ignored, and so is an unreadable card, or that of another agent.
         """
         key = card.agent_id if key is None else key
         problem = _misplacement(card, key) or self._clash(key) or problem_of(card)
@@ -65,7 +61,7 @@ class CardIndex:
         log.info("agent_known", agent=card.agent_id, version=card.version, tasks=len(card.tasks))
 
     def forget(self, agent_id: str) -> None:
-        """Take note that an agent was retired."""
+        """Remove an agent that was retired."""
         if self._clash(agent_id) is not None:
             return
         self._heard.append(agent_id)
@@ -73,7 +69,7 @@ class CardIndex:
         log.info("agent_retired", agent=agent_id)
 
     async def load(self, line: Line) -> None:
-        """Replace everything by what the bucket holds: at the start, after a lost connection, and now and then.
+        """Read the whole bucket anew: at the start, after a lost connection, and now and then.
 
         Raises:
             Unreachable: the bucket did not answer.
@@ -85,18 +81,20 @@ class CardIndex:
             self._read = None
             self._heard.clear()
             cards = await read_cards(line, self._warn)
-            problems = await asyncio.to_thread(_problems_of, cards)
+            problems = await asyncio.to_thread(
+                lambda: {card.agent_id: problem for card in cards if (problem := problem_of(card)) is not None}
+            )
             for agent_id, problem in problems.items():
                 self._warn(agent_id, problem)
-            catalogue = self._made(card for card in cards if card.agent_id not in problems)
-            # A notice that came meanwhile may tell of what was not read yet: it must not be undone.
+            catalogue = self._make_catalogue(card for card in cards if card.agent_id not in problems)
+            # A notice that came meanwhile may be newer than the page that was read: it must not be undone.
             for change in self._heard:
                 catalogue = catalogue.without(change) if isinstance(change, str) else catalogue.with_card(change)
             if catalogue.cards != self.catalogue.cards:
                 self.catalogue = catalogue
             self._read = state
 
-    def _made(self, cards: Iterable[AgentCard]) -> Catalogue:
+    def _make_catalogue(self, cards: Iterable[AgentCard]) -> Catalogue:
         others = [card for card in cards if self._clash(card.agent_id) is None]
         return Catalogue(others if self._own is None else [self._own, *others])
 
@@ -105,15 +103,15 @@ class CardIndex:
         return "that name stands for the pipelines declared here; give the agent another one" if is_ours else None
 
     def _warn(self, agent_id: str, problem: str) -> None:
-        """Say once what is wrong with a card: the bucket is read again and again."""
+        """Warn of a card once, although the bucket is read again and again."""
         if self._warned.get(agent_id) != problem and len(self._warned) < _MOST_WARNINGS:
             self._warned[agent_id] = problem
             log.warning("card_left_out", agent=agent_id, problem=problem)
             self._refused()
 
 
-async def read_cards(line: Line, warn: Warn = _say_nothing) -> list[AgentCard]:
-    """Return every readable card in the bucket, by agent id; *warn* is told of each other one.
+async def read_cards(line: Line, warn: Warn = lambda _agent_id, _problem: None) -> list[AgentCard]:
+    """Return every readable card in the bucket, by agent id; *warn* is called for each other one.
 
     Raises:
         Unreachable: the bucket did not answer, or does not exist yet.
@@ -132,7 +130,7 @@ async def read_cards(line: Line, warn: Warn = _say_nothing) -> list[AgentCard]:
 
 
 def _read_page(page: Mapping[str, bytes | None]) -> dict[str, AgentCard | str | None]:
-    """Return what each key of *page* holds: a card, what is wrong with it, or None when it was deleted."""
+    """Return the card, or its fault, under each key of *page*; None for a deleted one."""
     found: dict[str, AgentCard | str | None] = {}
     for key, body in page.items():
         try:
@@ -162,10 +160,5 @@ def _read_card(key: str, body: bytes) -> AgentCard:
 
 
 def _misplacement(card: AgentCard, key: str) -> str | None:
-    """Return what is wrong with *card* under *key*, None when it is its own."""
+    """Return the fault of *card* under *key*, None when that is its own."""
     return None if card.agent_id == key else f"it is the card of {card.agent_id!r}; put it under that key"
-
-
-def _problems_of(cards: Sequence[AgentCard]) -> dict[str, str]:
-    """Return what is wrong with those of *cards* that no sentence can be read into, by agent id."""
-    return {card.agent_id: problem for card in cards if (problem := problem_of(card)) is not None}

@@ -1,4 +1,4 @@
-"""The agents a supervisor has heard of: an immutable map from agent id to card, learned by message, never by import."""
+"""The catalogue: an immutable map from agent id to card, learned by message, never by import."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from contracts.messages import AgentCard, TaskCard
 
 #: Tasks named one by one before "and 3 more": a person reads a sentence, not a list.
 _NAMED = 12
-#: Characters of what a task does that are said of it.
-_SAID = 200
+#: Characters of a description in that sentence.
+_LONGEST_DESCRIPTION = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Offer:
 
 
 class Catalogue:
-    """What can be asked of whom; changing it returns a new one, so that readers keep a consistent view."""
+    """The tasks of all agents; a change returns a new catalogue, so that readers keep a consistent view."""
 
     __slots__ = ("_cards", "_offers")
 
@@ -61,9 +61,14 @@ class Catalogue:
         return Catalogue(card for card in self._cards.values() if card.agent_id != agent_id)
 
     def find(self, agent_id: str, task_name: str) -> Offer | None:
-        """Return what *agent_id* offers under *task_name*, or None."""
+        """Return the task *task_name* of *agent_id*, or None."""
         card = self._cards.get(agent_id)
         return next((Offer(card, task) for task in card.tasks if task.name == task_name), None) if card else None
+
+    def card_of(self, agent_id: str, task_name: str) -> TaskCard | None:
+        """Return the card of one task, or None."""
+        offer = self.find(agent_id, task_name)
+        return offer.task if offer is not None else None
 
     def tasks(self) -> tuple[Offer, ...]:
         """Return every task that may be asked for in words, sorted by agent id, then as its agent lists them."""
@@ -74,7 +79,7 @@ class Catalogue:
         return self._offers
 
     def abilities(self) -> str:
-        """Return what can be asked, as a sentence or two for a person."""
+        """Return the tasks in a sentence or two for a person."""
         offers = self.tasks()
         if not offers and any(card.tasks for card in self._cards.values()):
             return "No agent at work takes questions in words; start one that does with `tasklore worker`."
@@ -90,5 +95,5 @@ class Catalogue:
 def _ability(offer: Offer) -> str:
     """Return the first sentence of the task's description, or its name when it has none."""
     first = offer.task.description.strip().split("\n\n", 1)[0].replace("\n", " ").split(". ", 1)[0].rstrip(".")
-    first = first if len(first) <= _SAID else f"{first[:_SAID]}..."
+    first = first if len(first) <= _LONGEST_DESCRIPTION else f"{first[:_LONGEST_DESCRIPTION]}..."
     return f"{first[0].lower()}{first[1:]} ({offer.label})" if first else offer.label

@@ -1,4 +1,4 @@
-"""What is said to agents over NATS goes into their inboxes: once each, and in order within a conversation.
+"""Delivery: messages to agents go into their inboxes, once each, and in order within a conversation.
 
 Every supervisor reads the same partitions, of which the server gives one message at a time to one of them.
 """
@@ -23,7 +23,7 @@ from runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
-#: Seconds at the end for what is under way: a message takes milliseconds, and is offered again if it takes longer.
+#: Seconds at the end for messages under way: one takes milliseconds, and is offered again if it takes longer.
 _LAST_WORDS_S = 2.0
 
 
@@ -52,14 +52,14 @@ class MessageDesk(PartitionDesk):
     async def _post(self, delivery: Delivery) -> None:
         message = read_message(delivery)
         said, owner = message.as_utterance(), message.conversation_id
-        is_new = await self._inbox.post(owner, said, user_id=message.user_id, known_as=known_as(message))
+        is_new = await self._inbox.post(owner, said, user_id=message.user_id, known_as=inbox_id(message))
         self._messages.count_message("delivered" if is_new else "known")
 
 
 class Delivering:
     """The partitions of messages, and tasks that are pipelines, as one part of a process: `run` until `drain`.
 
-    *leave* hands back what is waited for longer than an end may take.
+    *leave* hands back tasks that would take longer than the end may.
     """
 
     def __init__(self, engines: Sequence[PullEngine], leave: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -78,7 +78,7 @@ class Delivering:
             engine.reconnected()
 
     async def drain(self) -> None:
-        """Take nothing more, and return when what is under way is acknowledged or handed back."""
+        """Take nothing more, and return when every delivery is acknowledged or handed back."""
         for engine in self._engines:
             engine.stop()
         try:
@@ -105,10 +105,10 @@ def inbox_sources(ack_wait_s: float = ACK_WAIT_S) -> list[Source]:
     return ordered_sources(subjects.MESSAGES, "inbox", min(ACK_WAIT_S, ack_wait_s))
 
 
-def known_as(message: AgentMessage) -> str:
-    """Return what *message* is known by in its conversation, where one sender's ids are not another's.
+def inbox_id(message: AgentMessage) -> str:
+    """Return the id of *message* in its conversation, where two senders may choose one id.
 
-    There is no blank in an id, so it is the name behind the first one, and the whole is the id of no other message.
+    There is no blank in an id, so that the name begins behind the first one, and no other message has the same.
     """
     return f"{message.message_id} {message.sender}"
 
@@ -117,25 +117,22 @@ def read_message(delivery: Delivery) -> AgentMessage:
     """Return the message in *delivery*.
 
     Raises:
-        InvalidInput: it is none, or lies where others are spoken to, or where somebody else speaks.
+        InvalidInput: it is none, or lies on the subject of another conversation or sender.
     """
     message = read_agent_message(delivery.body)
     wanted = subjects.messages(message.conversation_id, message.sender)
     if delivery.subject == wanted:
         return message
     *whose, speaks = delivery.subject.split(".")
-    # Who may speak as whom is held by the server to the subject, so that it counts, and not what the body says.
+    # The server grants the right to speak as somebody by subject: that counts, and not the body.
     if whose == wanted.split(".")[:-1]:
-        raise InvalidInput(f"sender is {message.sender!r}, but it was sent as {_named(speaks)}; speak as yourself")
+        try:
+            name = repr(user_of(speaks))
+        except InvalidInput:
+            name = ""
+        # Decoding passes over characters that are no base64.
+        name = name if name and user_token(user_of(speaks)) == speaks else f"{speaks!r}, which is nobody's token"
+        raise InvalidInput(f"sender is {message.sender!r}, but it was sent as {name}; speak as yourself")
     raise InvalidInput(
         f"conversation_id is {message.conversation_id!r}, but it lies on {delivery.subject!r}; publish it to {wanted!r}"
     )
-
-
-def _named(token: str) -> str:
-    try:
-        name = user_of(token)
-    except InvalidInput:
-        name = ""
-    # What is no base64 at all is passed over when it is read.
-    return repr(name) if user_token(name) == token else f"{token!r}, which is nobody's token"

@@ -1,10 +1,10 @@
 """Dispatch: an assignment goes out once it is durably stored, and the ledger knows of it.
 
 First the stream, then the ledger. In the other order a task that the stream refuses would be in the ledger as
-accepted, and be started when the stream is made anew, although its sender was told that it was not. In this order a
-process that dies between the two leaves a task that runs and is reported; only the loss of the stream, in the time
-before its first run, would lose it too. Its sender was not told yet that it is accepted, and asks again under the same
-id. What the ledger could not be told because it was away is told later, by `tell_ledger`.
+accepted, and start when the stream is created anew, although its sender got an error. In this order a process that dies
+between the two leaves a task that runs and is reported; only the loss of the stream, before its first run, would lose
+it too. Its sender has no acceptance yet, and asks again under the same id. Assignments that the ledger missed while it
+was away are added later, by `tell_ledger`.
 """
 
 from typing import NamedTuple
@@ -22,28 +22,28 @@ from runtime.messaging.outbox import Outbox
 log = structlog.get_logger(__name__)
 
 #: Bytes of assignments kept for a ledger that is away: minutes of a few hundred a second.
-_MOST_UNTOLD_BYTES = 64 * 1024 * 1024
+_MOST_PENDING_BYTES = 64 * 1024 * 1024
 
 
-class _Untold(NamedTuple):
-    """An assignment as it was published, and what it belongs to, as a `TraceContext` is spelled."""
+class _Pending(NamedTuple):
+    """An assignment as it was published, and the text of its `TraceContext`."""
 
     body: bytes
     trace: str
 
 
 class Dispatch:
-    """Sends assignments, and sees to it that the ledger knows every one that was stored."""
+    """Sends assignments, and makes sure that every stored one gets into the ledger."""
 
     def __init__(self, outbox: Outbox, ledger: Ledger) -> None:
         self._outbox = outbox
         self._ledger = ledger
         #: Stored, and not known to be in the ledger; the oldest first.
-        self._untold: dict[str, _Untold] = {}
-        self._untold_bytes = 0
+        self._pending: dict[str, _Pending] = {}
+        self._pending_bytes = 0
 
     async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
-        """Publish *assignment*; returns when it is durably stored and the ledger knows of it, or will.
+        """Publish *assignment*; return when it is durably stored, and in the ledger, or pending there.
 
         Raises:
             QueueFull: as much waits as may; nothing was started.
@@ -59,7 +59,7 @@ class Dispatch:
             patience_s=patience_s,
         )
         trace = str(tracing.current() or "")
-        self._keep(task_id, _Untold(body, trace))
+        self._keep(task_id, _Pending(body, trace))
         try:
             await self._ledger.accept(task_id, 1, body, trace)
         except MemoryUnavailable as error:
@@ -80,28 +80,28 @@ class Dispatch:
         await self._outbox.put(subjects.turns(user_id), body, message_id, patience_s=patience_s)
 
     async def tell_ledger(self) -> int:
-        """Tell the ledger what it does not know yet, and return how many tasks that were.
+        """Add the pending assignments to the ledger, and return how many there were.
 
         Raises:
             MemoryUnavailable: it is away; what is left stays for the next time.
         """
-        told = 0
-        while self._untold:
-            task_id, untold = next(iter(self._untold.items()))
-            await self._ledger.accept(task_id, 1, *untold)
+        added = 0
+        while self._pending:
+            task_id, pending = next(iter(self._pending.items()))
+            await self._ledger.accept(task_id, 1, *pending)
             self._drop(task_id)
-            told += 1
-        return told
+            added += 1
+        return added
 
-    def _keep(self, task_id: str, untold: _Untold) -> None:
+    def _keep(self, task_id: str, pending: _Pending) -> None:
         self._drop(task_id)
-        self._untold[task_id] = untold
-        self._untold_bytes += len(untold.body)
-        while self._untold_bytes > _MOST_UNTOLD_BYTES:
-            oldest = next(iter(self._untold))
+        self._pending[task_id] = pending
+        self._pending_bytes += len(pending.body)
+        while self._pending_bytes > _MOST_PENDING_BYTES:
+            oldest = next(iter(self._pending))
             log.warning("never_in_ledger", task_id=oldest)
             self._drop(oldest)
 
     def _drop(self, task_id: str) -> None:
-        if (untold := self._untold.pop(task_id, None)) is not None:
-            self._untold_bytes -= len(untold.body)
+        if (pending := self._pending.pop(task_id, None)) is not None:
+            self._pending_bytes -= len(pending.body)

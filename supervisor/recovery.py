@@ -1,6 +1,6 @@
-"""Recovery: when the stream of tasks was lost, what the ledger knows as not finished is put into the new one.
+"""Recovery: when the stream of tasks was lost, the unfinished tasks of the ledger are put into the new one.
 
-Somebody may delete TASKS, or NATS may lose its data. What was accepted is then in the ledger alone. A stream that is
+An operator may delete TASKS, or NATS may lose its data. Accepted tasks are then in the ledger alone. A stream that is
 made anew has another time of creation; Redis keeps the time of the one that has everything, and when the two differ,
 each generation with an assignment and without a report is published again under its first message id. Doing so twice,
 in several supervisors at once, or for a task that is there after all does no harm: the stream swallows the id, and
@@ -8,12 +8,12 @@ past its window the ledger fences the second run. With LATER is lost what waits 
 TASKS, where it waits too, since the ledger begins no run before it is due.
 
 A lost REPORTS is filled again with what ended in the hour for which it keeps a report: programs without access to the
-ledger may not have read theirs. The same is done when TASKS is lost: whoever had put a report into the ledger and died
-before publishing it was to be offered the task again.
+ledger may not have read theirs. The same is done when TASKS is lost: a worker that had put a report into the ledger and
+died before publishing it was to be offered the task again.
 
-What no ledger knows cannot come back: a task that another program published, until a run of it ends without a report,
-and one whose supervisor died between storing and noting it. The first has to be sent again by whoever misses its
-report; of the other nobody was told that it is accepted. One Redis belongs to one NATS: two that share a ledger would
+A task that no ledger has cannot come back: one that another program published, until a run of it ends without a report,
+and one whose supervisor died between storing and noting it. Its sender has to send the first again; the other was never
+confirmed. One Redis belongs to one NATS: two that share a ledger would
 be given each other's tasks whenever a supervisor starts.
 """
 
@@ -34,7 +34,7 @@ from contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.traces import spelled_context
 from memory.ledger.open_tasks import OpenTask, OpenTasks
-from memory.ledger.stream_epochs import Incarnations
+from memory.ledger.stream_epochs import StreamEpochs
 from runtime.messaging.jetstream import ask_or_none
 from runtime.messaging.outbox import Outbox
 from runtime.messaging.streams import REPORTS_KEPT_S
@@ -44,7 +44,7 @@ log = structlog.get_logger(__name__)
 
 #: The streams in which tasks lie, those that may run and those whose next run is not due yet; and their reports.
 WATCHED = (subjects.TASKS, subjects.LATER, subjects.REPORTS)
-#: Seconds between looks when nobody says anything: a notice can be lost with a connection.
+#: Seconds between looks without a notice, which can be lost with a connection.
 LOOK_S = 30.0
 #: Seconds before a look that failed is repeated: at first, and at most.
 _PAUSE_S, _PAUSE_CAP_S = 0.25, 15.0
@@ -61,16 +61,16 @@ class _Letter(NamedTuple):
 
 
 class Recovery:
-    """Notices that a stream of tasks is another than before, and brings back what was in it.
+    """Notices that a stream of tasks was replaced, and brings back its tasks.
 
     Args:
         client: Where JetStream is asked.
         outbox: Where tasks are published.
-        unfinished: What is open in the ledger.
-        incarnations: What all supervisors know of the streams.
-        tell_ledger: Tells the ledger what it could not be told yet, and returns how many tasks that were.
-        heal: Creates what is missing, where that is allowed.
-        meter: What counts losses.
+        unfinished: The open tasks of the ledger.
+        incarnations: The epochs of the streams, as all supervisors know them.
+        tell_ledger: Adds pending assignments to the ledger, and returns how many there were.
+        heal: Creates missing streams, where that is allowed.
+        meter: Counts losses.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Recovery:
         client: Client,
         outbox: Outbox,
         unfinished: OpenTasks,
-        incarnations: Incarnations,
+        incarnations: StreamEpochs,
         *,
         tell_ledger: Callable[[], Awaitable[int]],
         heal: Callable[[], Awaitable[object]],
@@ -110,7 +110,7 @@ class Recovery:
         await self._client.subscribe(subjects.stream_deleted(subjects.REPORTS), cb=hear)
 
     async def run(self) -> None:
-        """Look at the start, when told and every half minute, until cancelled; what fails is tried again."""
+        """Look at the start, on `look_soon` and every half minute, until cancelled; a failed look is repeated."""
         failures = 0
         while True:
             self._wake.clear()
@@ -133,14 +133,14 @@ class Recovery:
         Raises:
             TaskloreError: a server did not answer or did not take everything; look again.
         """
-        created = await self._created()
+        created = await self._read_created()
         late = await self._tell_ledger()
         if created == self._complete:
             return 0
         known = {stream: await self._incarnations.known(stream) for stream in WATCHED}
         lost = [stream for stream in WATCHED if known[stream] != created[stream]]
         number = 0
-        # Whoever noted these incarnations cannot have known what the ledger learned only now.
+        # The process that noted these epochs did not have the assignments that were added only now.
         if late or {subjects.TASKS, subjects.LATER} & set(lost):
             number = await self._republish(waiting_only=subjects.TASKS not in lost and not late)
         if {subjects.TASKS, subjects.REPORTS} & set(lost):
@@ -163,8 +163,8 @@ class Recovery:
         elif lost:
             log.info("streams_first_seen", streams=lost)
 
-    async def _created(self) -> dict[str, str]:
-        """Return when each stream was created, all of them made where they are missing."""
+    async def _read_created(self) -> dict[str, str]:
+        """Return when each stream was created; missing ones are created."""
         found = await self._ask()
         missing = [stream for stream in WATCHED if stream not in found]
         if missing:
@@ -208,14 +208,14 @@ class Recovery:
                 waits_when_full=True,
             )
         except MessageTooLarge as error:
-            # Of a program with other limits: it must not keep all the others from coming back.
+            # From a program with other limits: it must not keep all the others from coming back.
             log.warning("not_republished", message_id=letter.message_id, error=str(error))
             return False
         return True
 
 
 def _letter_with(body: bytes | None, user: str) -> _Letter | None:
-    """Return how the report in *body* is published again; None for none, and for one past its hour."""
+    """Return the message that publishes the report in *body* again; None for none, and for one past its hour."""
     try:
         report = CompletionReport.model_validate_json(body or b"")
     except ValidationError:
@@ -231,14 +231,14 @@ def _letter_with(body: bytes | None, user: str) -> _Letter | None:
 
 
 def _letter_of(task: OpenTask) -> _Letter | None:
-    """Return how *task* is published again, or None when what the ledger has cannot be read."""
+    """Return the message that publishes *task* again, or None when the ledger's entry cannot be read."""
     try:
         assignment = TaskAssignment.model_validate_json(task.assignment)
     except ValidationError as error:
         log.warning("unreadable_assignment", task_id=task.task_id, problems=error.error_count())
         return None
     if assignment.task_id != task.task_id:
-        # Somebody else wrote it: an id that is none of ours is no part of a header.
+        # Another program wrote it: a foreign id is no part of a header.
         log.warning("misplaced_assignment", task_id=task.task_id)
         return None
     message_id, attempt = subjects.task_message_id(task.task_id, task.generation), max(1, task.attempts)

@@ -1,4 +1,4 @@
-"""The supervisor's main job: a person's text in, an answer out, whatever happens in between."""
+"""The service: a person's text in, an answer out, whatever happens in between."""
 
 import asyncio
 import time
@@ -18,19 +18,17 @@ from contracts.messages import (
     ReplyPart,
     TaskAssignment,
     TaskCall,
-    TaskCard,
 )
 from memory.command_batch import Commands
 from memory.conversations.conversation import Conversations
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
-from supervisor.replies.combined import as_part, combined, fitting
-from supervisor.replies.notices import MEMORY_AGENT, Learned, with_notes
-from supervisor.replies.wording import part_reply, report_reply
+from supervisor.replies.combined import combine, fit, to_part
+from supervisor.replies.descriptions import part_reply, report_reply
+from supervisor.replies.notices import MEMORY_AGENT, Learned, say_kept, with_notes
 from supervisor.reports.reports import ReportDesk
-from supervisor.requests.first_readings import FirstReading, PartRead
-from supervisor.requests.incoming import Alongside, Ended, Incoming, digest_of, part_task_id, unheard
-from supervisor.requests.readings import RequestReadings
+from supervisor.requests.readings import FirstReading, PartRead, RequestReadings
+from supervisor.requests.request import Alongside, Ended, Incoming, digest_of, ignore_part, part_task_id
 from supervisor.understanding.outcome import Interpreter
 
 log = structlog.get_logger(__name__)
@@ -78,22 +76,22 @@ class Service:
         *,
         routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
         before: Sequence[ChatTurn] | None = None,
-        ended: Ended = unheard,
+        ended: Ended = ignore_part,
         is_new: bool = False,
         alongside: Alongside | None = None,
     ) -> PersonReply:
-        """Return the answer to *request*, or what is missing, or `pending` when it takes longer than `wait_ms`.
+        """Return the answer to *request*, or a question for missing values, or `pending` past `wait_ms`.
 
-        The same `request_id` again starts nothing twice: it tells what it was read as first, and fails with other
-        words. *routed* hears of each task when it has been handed over, *ended* of each of several parts when it is
-        answered. *before* is what was said earlier, for whoever knows that better than the store; None: what the store
-        holds of the conversation. *is_new* tells that its ids were just made, so that no report is looked for.
-        *alongside* is what the store takes together with the turns of both sides.
+        The same `request_id` again starts nothing twice: its first reading counts, and other words are refused.
+        *routed* is called with each task once it has been handed over, *ended* with each of several parts once it is
+        answered. *before* is the turns before it, where the caller knows them better than the store; None: those that
+        the store holds of the conversation. With *is_new* its ids were just made, so that no report is looked for.
+        *alongside* goes into the store together with the turns of both sides.
         """
         started = time.monotonic()
         request_id = request.request_id
         if request_id is None:
-            # A repeat of one that came without an id comes with the one it was given, and is the same task.
+            # A repeat comes with the id that was given here, and is the same task.
             request_id = new_id(int(self._now().timestamp() * 1000))
             request = request.model_copy(update={"request_id": request_id})
         conversation_id = request.conversation_id or request_id
@@ -111,26 +109,30 @@ class Service:
         finally:
             if taking is not None:
                 taking.cancel()
-        reply = fitting(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
-        # "Still at it" is no turn: the answer to a repeated request will be the one that is kept. Nor is a refusal.
+        reply = fit(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
+        # "Still at it" is no turn: the answer to a repeated request will be the one that is kept. Neither is a refusal.
         if reply.kind != "pending" and isinstance(read, FirstReading):
             await self._note_answer(asked, reply)
         return reply
 
     async def _from_memory(self, reply: PersonReply, owner: str, asked: Incoming) -> PersonReply:
-        """Return what words that ask for no task teach, or what is remembered that answers them; else *reply*."""
-        recalling = asyncio.ensure_future(self._recalled(asked))
+        """Return memory's answer to words that ask for no task: learned, recalled or kept; else *reply*."""
+        recalling = asyncio.ensure_future(self._recall(asked))
         try:
-            taught = await self._learned.of_turn(owner, asked.turn_id("person")) if self._learned is not None else ()
+            turn_id = asked.turn_id("person")
+            taught = await self._learned.of_turn(owner, turn_id) if self._learned is not None else ()
             if taught:
                 return reply.model_copy(update={"kind": "answer", "text": with_notes("", taught)})
-            return await recalling or reply
+            if (recalled := await recalling) is not None:
+                return recalled
+            is_kept = self._learned is not None and await self._learned.is_kept(owner, turn_id)
+            return say_kept(reply) if is_kept else reply
         finally:
             recalling.cancel()
             await asyncio.gather(recalling, return_exceptions=True)
 
-    async def _recalled(self, asked: Incoming) -> PersonReply | None:
-        """Return what the memory agent answers to *asked*, None where nothing was said about that."""
+    async def _recall(self, asked: Incoming) -> PersonReply | None:
+        """Return the memory agent's answer to *asked*, None when it has none."""
         offer = self._catalogue().find(MEMORY_AGENT, RECALL)
         if offer is None:
             return None
@@ -164,25 +166,23 @@ class Service:
                 for place, part in enumerate(read.parts, start=1)
             ]
         parts = [one.result() for one in answering]
-        return combined(parts, request_id=asked.request_id, conversation_id=asked.conversation_id)
+        return combine(parts, request_id=asked.request_id, conversation_id=asked.conversation_id)
 
     async def _answer_one_of(self, part: PartRead, place: int, asked: Incoming, whole: str) -> ReplyPart:
-        """Answer *part*, at *place* among several, and tell of it before the others have ended."""
+        """Answer *part*, at *place* among several, and call `ended` before the others have ended."""
         task_id = part_task_id(whole, place)
         reply = await self._answer_part(part, asked, task_id, parent_id=whole)
-        told = as_part(reply, task_id if part.kind == "task" else None)
-        asked.ended(place, told)
-        return told
+        answered = to_part(reply, task_id if part.kind == "task" else None)
+        asked.ended(place, answered)
+        return answered
 
     async def _answer_part(
         self, part: PartRead, asked: Incoming, task_id: str, parent_id: str | None = None
     ) -> PersonReply:
         """Answer *part*; as one of several its task is a child of *parent_id*, and is cancelled with it."""
-        if part.kind == "task" and part.agent_id is not None and part.task is not None:
-            return await self._run(part, asked, self._assignment(part.agent_id, part.task, asked, task_id, parent_id))
-        return part_reply(part, request_id=asked.request_id, conversation_id=asked.conversation_id)
-
-    async def _run(self, part: PartRead, asked: Incoming, assignment: TaskAssignment) -> PersonReply:
+        if part.kind != "task" or part.agent_id is None or part.task is None:
+            return part_reply(part, request_id=asked.request_id, conversation_id=asked.conversation_id)
+        assignment = self._assignment(part.agent_id, part.task, asked, task_id, parent_id)
         report = None
         problem: NotAccepted | MessageTooLarge | None = None
         try:
@@ -197,7 +197,7 @@ class Service:
             problem = error
         return report_reply(
             report,
-            self._card_of(assignment),
+            self._catalogue().card_of(assignment.agent_id, assignment.task.name),
             assignment=assignment,
             request_id=asked.request_id,
             conversation_id=asked.conversation_id,
@@ -226,8 +226,7 @@ class Service:
         self, agent_id: str, task: TaskCall, asked: Incoming, task_id: str, parent_id: str | None
     ) -> TaskAssignment:
         now, request = self._now(), asked.request
-        offer = self._catalogue().find(agent_id, task.name)
-        card = offer.task if offer is not None else None
+        card = self._catalogue().card_of(agent_id, task.name)
         return TaskAssignment(
             task_id=task_id,
             agent_id=agent_id,
@@ -243,21 +242,17 @@ class Service:
             conversation_id=asked.conversation_id,
         )
 
-    def _card_of(self, assignment: TaskAssignment) -> TaskCard | None:
-        offer = self._catalogue().find(assignment.agent_id, assignment.task.name)
-        return offer.task if offer is not None else None
-
     def task_id_of(self, request: PersonRequest) -> str:
         """Return the id of the task that *request* becomes, which has an id: the same whenever it is sent again.
 
-        Of one without a conversation too, when its repeat names the one that the reply to it told.
+        A request without a conversation has the same id as its repeat with the conversation of the reply.
         """
         conversation_id = request.conversation_id if request.conversation_id != request.request_id else None
         asked = self._supervisor_id, request.user_id, conversation_id, request.request_id
         return f"r-{digest_of(*asked)}"
 
     async def _note_answer(self, asked: Incoming, reply: PersonReply) -> None:
-        """Keep *reply* as one turn, or as one for each part: what asks back last, as that is what is answered next."""
+        """Keep *reply* as one turn, or as one for each part: a question last, as that is answered next."""
         now = self._now()
         if not reply.parts:
             turn = asked.turn("assistant", reply.text, now, (reply.agent_id, reply.task), kind=reply.kind)
@@ -272,10 +267,7 @@ class Service:
             asked.alongside.has_ended = await self._note(turn, beside)
 
     async def _note(self, turn: ChatTurn, beside: Commands) -> bool:
-        """Keep *turn* in its conversation with what is *beside* it, and publish it for whoever learns from it.
-
-        Return whether it is kept.
-        """
+        """Keep *turn* in its conversation together with *beside*, publish it, and return whether it is kept."""
         body = turn.model_dump_json(exclude_none=True).encode()
         is_kept = True
         try:
@@ -295,5 +287,5 @@ class Service:
         try:
             self._publish(subjects.turns(turn.user_id or turn.conversation_id), body, turn.turn_id)
         except MessageTooLarge as error:
-            # The answer is there: that nobody can learn from it is no reason to keep it from who asked.
+            # The answer is there: it goes back, although no worker can learn from it.
             log.warning("turn_not_published", error=str(error))

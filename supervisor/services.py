@@ -1,17 +1,22 @@
-"""The wiring of what a supervisor drives and delivers, on the connections that the wiring of its process opened."""
+"""The services of a supervisor, on the connections that the wiring of its process opened."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from redis.asyncio import Redis
 
 from contracts import subjects
 from contracts.pipelines import PIPELINE_AGENT, Pipeline
+from memory.conversations.conversation import Conversations
 from memory.conversations.inbox import Inbox
 from memory.conversations.notices import Notices
+from memory.documents.kinds import Kinds
+from memory.episodes.store import Episodes
 from memory.ledger.ledger import Ledger
+from memory.ledger.requests import RequestRecords
 from memory.projects.project import ProjectMemory
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
@@ -29,6 +34,7 @@ from runtime.messaging.signatures import open_publishers
 from runtime.messaging.streams import Source, declare_consumer
 from runtime.metrics import Metrics
 from runtime.models.llm import Llm
+from runtime.networks import networks_in
 from runtime.settings import Settings, folders_in
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
@@ -47,14 +53,18 @@ from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.replies.notices import MEMORY_AGENT, Learned
 from supervisor.replies.recollection import open_recollections
 from supervisor.reports.reports import ReportDesk
-from supervisor.requests.known_sentences import KnownSentences
+from supervisor.service import Service
 from supervisor.understanding import Interpreter, make_interpreter
+from supervisor.understanding.cache import CachedInterpreter
 from supervisor.understanding.model import Counted
+
+if TYPE_CHECKING:
+    from supervisor.http.server import HttpServer
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What is open in a supervisor's process, whose name is *name*."""
+class Connections:
+    """The open connections of a supervisor's process, whose name is *name*, and the parts that all services use."""
 
     name: str
     settings: Settings
@@ -69,25 +79,27 @@ class Ground:
     ledger: Ledger
 
 
-def learned_on(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:
-    """Return what says in replies what memory learned, None where that is switched off."""
+def make_learned(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:
+    """Return the notices of learned facts in replies, None where they are switched off."""
     if not settings.say_learned:
         return None
-    return Learned(Notices(redis), lambda: cards.catalogue.find(MEMORY_AGENT, "undo") is not None)
+    return Learned(
+        Notices(redis), lambda: cards.catalogue.find(MEMORY_AGENT, "undo") is not None, episodes=Episodes(redis)
+    )
 
 
-def interpreter_on(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:
-    """Return what understands sentences, by rules and by *llm* where one is configured."""
+def make_cached_interpreter(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:
+    """Return the interpreter of sentences, by rules and by *llm* where one is configured."""
     mark = mark_of(settings.locale) if settings.locale else None
     reading = make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir), mark)
-    return KnownSentences(reading)
+    return CachedInterpreter(reading)
 
 
-def pipelines_on(
-    ground: Ground, sessions: SessionCache, declared: Mapping[str, Pipeline]
+def make_pipelines(
+    opened: Connections, sessions: SessionCache, declared: Mapping[str, Pipeline]
 ) -> tuple[PipelineDesk, PipelineRequests, PipelineTasks | None]:
-    """Return what drives pipelines, what takes wishes of them, and what takes tasks where there are *declared* ones."""
-    settings = ground.settings
+    """Return the driver of pipelines, their requests, and their tasks where there are *declared* ones."""
+    settings = opened.settings
     fingerprints = Fingerprints(
         folders_in(settings.pipeline_roots),
         files=settings.fingerprint_files,
@@ -96,49 +108,49 @@ def pipelines_on(
     )
     parts = PipelineParts(
         supervisor_id=settings.supervisor_id,
-        runs=PipelineRuns(ground.redis),
+        runs=PipelineRuns(opened.redis),
         cache=sessions,
-        projects=ProjectMemory(ground.redis),
-        dispatch=ground.dispatch,
-        reports=ground.reports,
-        canceller=ground.canceller,
-        tell=teller(ground.link),
-        meter=ground.metrics,
+        projects=ProjectMemory(opened.redis),
+        dispatch=opened.dispatch,
+        reports=opened.reports,
+        canceller=opened.canceller,
+        tell=teller(opened.link),
+        meter=opened.metrics,
         evidence_dir=settings.evidence_dir.absolute(),
         fingerprints=fingerprints,
-        drop_letters=partial(drop_letters, ground.link),
+        drop_letters=partial(drop_letters, opened.link),
     )
     # Another process may have this one's name and number, on another machine or later.
-    holder = f"{ground.name}-{secrets.token_hex(4)}"
+    holder = f"{opened.name}-{secrets.token_hex(4)}"
     desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
     driving = Driving(desk.look_soon, desk.cancel)
-    requests = PipelineRequests(parts, cards=lambda: ground.cards.catalogue.cards, driving=driving)
+    requests = PipelineRequests(parts, cards=lambda: opened.cards.catalogue.cards, driving=driving)
     if not declared:
         return desk, requests, None
     tasks = PipelineTasks(
         declared,
         requests,
         runs=parts.runs,
-        ledger=ground.ledger,
-        outbox=ground.outbox,
-        meter=ground.metrics,
-        name=ground.name,
+        ledger=opened.ledger,
+        outbox=opened.outbox,
+        meter=opened.metrics,
+        name=opened.name,
     )
     return desk, requests, tasks
 
 
-def analyses_on(ground: Ground) -> tuple[AnalysisDesk, AnalysisRequests]:
-    """Return what drives analyses and what takes wishes of them."""
-    settings = ground.settings
+def make_analyses(opened: Connections) -> tuple[AnalysisDesk, AnalysisRequests]:
+    """Return the driver of analyses and their requests."""
+    settings = opened.settings
     parts = AnalysisParts(
         supervisor_id=settings.supervisor_id,
-        stories=StoryStore(ground.redis),
-        analyses=AnalysisStore(ground.redis),
-        dispatch=ground.dispatch,
-        reports=ground.reports,
-        canceller=ground.canceller,
-        catalogue=lambda: ground.cards.catalogue,
-        meter=ground.metrics,
+        stories=StoryStore(opened.redis),
+        analyses=AnalysisStore(opened.redis),
+        dispatch=opened.dispatch,
+        reports=opened.reports,
+        canceller=opened.canceller,
+        catalogue=lambda: opened.cards.catalogue,
+        meter=opened.metrics,
         keep=settings.analyses_kept,
     )
     desk = AnalysisDesk(parts, lease_s=settings.analysis_lease_s)
@@ -146,28 +158,28 @@ def analyses_on(ground: Ground) -> tuple[AnalysisDesk, AnalysisRequests]:
 
 
 async def open_delivering(
-    ground: Ground, leases: Leases, heal: Callable[[Source], Awaitable[str]], tasks: PipelineTasks | None
+    opened: Connections, leases: Leases, heal: Callable[[Source], Awaitable[str]], tasks: PipelineTasks | None
 ) -> Delivering:
-    """Return what delivers messages to agents, and *tasks*, None where no pipeline may be asked for as one.
+    """Return the delivery of messages to agents, and of *tasks*, None where no pipeline may be asked for as one.
 
-    Its consumers are made where that is allowed, and by *heal* when lost.
+    Its consumers are created where that is allowed, and by *heal* when lost.
 
     Raises:
         DriftedConfiguration: a consumer reads something else.
         Unreachable: the server does not answer.
     """
     desk = MessageDesk(
-        Whose(ground.name, supervisor_id=ground.settings.supervisor_id),
-        inbox=Inbox(ground.redis),
-        outbox=ground.outbox,
-        meter=ground.metrics,
-        eraser=Eraser(ground.link) if ground.settings.erase_said == "at_once" else None,
+        Whose(opened.name, supervisor_id=opened.settings.supervisor_id),
+        inbox=Inbox(opened.redis),
+        outbox=opened.outbox,
+        meter=opened.metrics,
+        eraser=Eraser(opened.link) if opened.settings.erase_said == "at_once" else None,
         publishers=open_publishers(access_of()),
     )
-    may_create, meter = ground.settings.provision == "auto", ground.metrics
+    may_create, meter = opened.settings.provision == "auto", opened.metrics
     engines = await open_partitions(
-        ground.link,
-        inbox_sources(ground.settings.ack_wait_s),
+        opened.link,
+        inbox_sources(opened.settings.ack_wait_s),
         desk,
         leases=leases,
         meter=meter,
@@ -176,7 +188,54 @@ async def open_delivering(
     )
     if tasks is None:
         return Delivering(engines)
-    source = Source(subjects.TASKS, PIPELINE_AGENT, subjects.tasks_of(PIPELINE_AGENT), ground.settings.ack_wait_s)
-    await declare_consumer(ground.link.client, source, may_create=may_create)
-    engine = PullEngine(ground.link, source, AT_ONCE, tasks, leases, meter, partial(heal, source))
+    source = Source(subjects.TASKS, PIPELINE_AGENT, subjects.tasks_of(PIPELINE_AGENT), opened.settings.ack_wait_s)
+    await declare_consumer(opened.link.client, source, may_create=may_create)
+    engine = PullEngine(opened.link, source, AT_ONCE, tasks, leases, meter, partial(heal, source))
     return Delivering([*engines, engine], tasks.drain)
+
+
+def open_api(
+    opened: Connections, service: Service, sessions: SessionCache, pipelines: PipelineRequests
+) -> "HttpServer | None":
+    """Return the server of the HTTP API, listening but not yet answering; None where it is switched off.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on, or other machines reach it and there are no keys.
+    """
+    settings = opened.settings
+    if settings.api_port is None:
+        return None
+    # Imported only by a process that serves it.
+    from supervisor.http.admission.clients import Origins, UnknownClients
+    from supervisor.http.admission.limits import Limits
+    from supervisor.http.parts import ApiParts
+    from supervisor.http.requests.work import Work
+    from supervisor.http.server import HttpServer, demand_keys, demand_tls
+
+    keys = demand_keys(settings.api_host, settings.api_keys_file)
+    records = RequestRecords(opened.redis)
+    parts = ApiParts(
+        supervisor_id=settings.supervisor_id,
+        client=opened.link.client,
+        redis=opened.redis,
+        catalogue=lambda: opened.cards.catalogue,
+        service=service,
+        dispatch=opened.dispatch,
+        reports=opened.reports,
+        canceller=opened.canceller,
+        ledger=opened.ledger,
+        conversations=Conversations(opened.redis),
+        records=records,
+        work=Work(service, records),
+        pipelines=pipelines,
+        runs=PipelineRuns(opened.redis),
+        sessions=sessions,
+        kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
+        keys=keys,
+        limits=Limits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),
+        unknown=UnknownClients(Origins(networks_in(settings.api_trusted_proxies)), rate=settings.api_unknown_rate),
+        meter=opened.metrics,
+        grace_s=settings.grace_s,
+    )
+    tls = demand_tls(settings.api_tls_cert_file, settings.api_tls_key_file)
+    return HttpServer(parts, settings.api_host, settings.api_port, tls)

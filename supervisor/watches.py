@@ -1,19 +1,242 @@
-"""What a supervisor looks at now and then, so that whoever scrapes it sees the system as a whole."""
+"""Watches: looks at the streams, the ledger and the store now and then, exported as metrics."""
 
-from redis.asyncio import Redis
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import structlog
+from nats.aio.client import Client
+from redis.asyncio import ConnectionPool, Redis
+from redis.exceptions import RedisError
 
 from contracts import subjects
+from contracts.errors import MemoryUnavailable, TaskloreError
+from contracts.words import OTHER
 from memory.ledger.tally import Tally
+from runtime.messaging.buckets import read_bucket
+from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
 from runtime.metrics import Metrics
-from supervisor.backlog import BacklogWatch
 from supervisor.cards import CardIndex
 from supervisor.reports.reports import RunTimes
-from supervisor.watch import LedgerWatch, StoreWatch, StreamWatch, Watch
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between looks: a scraper comes every 15 s or so, and then sees what was purged before.
+LOOK_S = 5.0
+#: Seconds between looks into the ledger, each of which takes 30 ms of our CPU time and 7 ms of the server's.
+TALLY_S = 10.0
+#: Seconds for the command that ends a script: a busy server answers it at once.
+KILL_S = 2.0
+#: Agents with series of their own, those with most tasks; the others are counted as one.
+MOST_AGENTS = 64
 
 
-def watches_on(metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, run_times: RunTimes) -> tuple[Watch, ...]:
-    """Return all of them, to be run; *metrics* exports what they saw last."""
+class Watch(ABC):
+    """A look that is repeated."""
+
+    #: Seconds between looks.
+    every_s = LOOK_S
+
+    async def run(self) -> None:
+        """Look every `every_s` seconds until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(self.every_s)
+
+    @abstractmethod
+    async def look(self) -> None:
+        """Look once."""
+
+
+class StreamWatch(Watch):
+    """The number and age of messages in *stream*; both are 0 when it is empty, or could not be asked.
+
+    *now* returns seconds since 1970.
+    """
+
+    def __init__(self, client: Client, stream: str, now: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._stream = stream
+        self._now = now
+        self._waiting = 0
+        self._oldest_at: float | None = None
+
+    def waiting(self) -> float:
+        """Return the number of messages."""
+        return self._waiting
+
+    def oldest_s(self) -> float:
+        """Return the age of the oldest message, in seconds."""
+        return 0.0 if self._oldest_at is None else max(0.0, self._now() - self._oldest_at)
+
+    async def look(self) -> None:
+        """Ask once."""
+        try:
+            state: dict[str, Any] = (await ask_jetstream(self._client, f"STREAM.INFO.{self._stream}"))["state"]
+        except TaskloreError as error:
+            log.info("stream_not_counted", stream=self._stream, error=str(error))
+            state = {"messages": 0}
+        self._waiting = state["messages"]
+        self._oldest_at = datetime.fromisoformat(state["first_ts"]).timestamp() if self._waiting else None
+
+
+class BacklogWatch(Watch):
+    """The tasks that wait or run, by agent, and the workers that are alive; nothing while the server cannot be asked.
+
+    Seen from outside, as a dead worker exports nothing. A task lies in TASKS until it is acknowledged, so that waiting
+    and running ones are counted together.
+
+    Args:
+        link: The connection to NATS.
+        agents: Ids of the known agents.
+        run_times: How long tasks take.
+        now: Seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        agents: Callable[[], Iterable[str]],
+        run_times: RunTimes,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._link = link
+        self._agents = agents
+        self._run_times = run_times
+        self._now = now
+        #: By agent and task.
+        self._tasks: dict[tuple[str, str], int] = {}
+        self._workers: Counter[str] = Counter()
+        self._shown: frozenset[str] = frozenset()
+        self._oldest_at: float | None = None
+
+    def unfinished(self) -> Mapping[str, float]:
+        """Return the number of tasks that wait or run, by agent."""
+        return self._sum_by_agent(dict.fromkeys(self._tasks, 1.0))
+
+    def slot_s(self) -> Mapping[str, float]:
+        """Return the seconds for which they will hold a slot, all together, by agent."""
+        return self._sum_by_agent({name: self._run_times.of(*name) for name in self._tasks})
+
+    def workers(self) -> Mapping[str, float]:
+        """Return the number of workers that are alive, by agent."""
+        counted = dict.fromkeys(self._shown, 0.0)
+        for agent, number in self._workers.items():
+            shown = agent if agent in self._shown else OTHER
+            counted[shown] = counted.get(shown, 0.0) + number
+        return counted
+
+    def oldest_s(self) -> float:
+        """Return for how many seconds the oldest task has been waiting or running, 0 when there is none."""
+        return 0.0 if self._oldest_at is None else max(0.0, self._now() - self._oldest_at)
+
+    async def look(self) -> None:
+        """Ask once."""
+        question = {"subjects_filter": subjects.TASKS_ALL}
+        state: dict[str, Any] = {}
+        present: dict[str, bytes] = {}
+        try:
+            state = (await ask_jetstream(self._link.client, f"STREAM.INFO.{subjects.TASKS}", question))["state"]
+            present = await read_bucket(self._link, subjects.WORKERS_BUCKET)
+        except TaskloreError as error:
+            # Before the first worker there is no bucket of them.
+            log.info("backlog_not_counted", tasks=bool(state), error=str(error))
+        self._tasks = {}
+        for subject, number in (state.get("subjects") or {}).items():
+            agent, _, task = subject.partition(".")[2].partition(".")
+            self._tasks[agent, task] = number
+        self._oldest_at = datetime.fromisoformat(state["first_ts"]).timestamp() if self._tasks else None
+        self._workers = Counter(key.partition(".")[0] for key in present)
+        waiting: Counter[str] = Counter(dict.fromkeys([*self._workers, *self._agents()], 0))
+        for (agent, _), number in self._tasks.items():
+            waiting[agent] += number
+        self._shown = frozenset(agent for agent, _ in waiting.most_common(MOST_AGENTS)) if state else frozenset()
+
+    def _sum_by_agent(self, weights: Mapping[tuple[str, str], float]) -> dict[str, float]:
+        found = dict.fromkeys(self._shown, 0.0)
+        for name, number in self._tasks.items():
+            shown = name[0] if name[0] in self._shown else OTHER
+            found[shown] = found.get(shown, 0.0) + number * weights.get(name, 0.0)
+        return found
+
+
+class LedgerWatch(Watch):
+    """The number of tasks that ended in each state; the last numbers stay while the ledger is away."""
+
+    every_s = TALLY_S
+
+    def __init__(self, tally: Tally, now: Callable[[], float] = time.monotonic) -> None:
+        self._tally = tally
+        self._now = now
+        self._read_at = now()
+        self._ended: Mapping[str, int] = {}
+
+    def ended(self) -> Mapping[str, int]:
+        """Return the numbers by state, none before the first look."""
+        return self._ended
+
+    def age_s(self) -> float:
+        """Return for how many seconds the ledger has not been read, from the start when it never was."""
+        return max(0.0, self._now() - self._read_at)
+
+    async def look(self) -> None:
+        """Ask once."""
+        try:
+            self._ended = {"completed": 0, **await self._tally.read()}
+        except MemoryUnavailable as error:
+            log.info("ledger_not_counted", error=str(error))
+        else:
+            self._read_at = self._now()
+
+
+class StoreWatch(Watch):
+    """The part of its `maxmemory` that the store of *redis* uses; a function that never ends there is killed."""
+
+    every_s = TALLY_S
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._part = 0.0
+
+    def part(self) -> float:
+        """Return the used part of its memory, 0 where it has no limit or could not be asked."""
+        return self._part
+
+    async def look(self) -> None:
+        """Ask once; a server that does not answer may run a function, which is killed if it has not written."""
+        try:
+            info = await self._redis.info("memory")
+        except (RedisError, OSError) as error:
+            log.info("store_not_measured", error=str(error))
+            self._part = 0.0
+            await self._kill_scripts()
+        else:
+            self._part = info["used_memory"] / info["maxmemory"] if info.get("maxmemory") else 0.0
+
+    async def _kill_scripts(self) -> None:
+        pool = self._redis.connection_pool
+        # A busy server accepts no CLIENT SETNAME.
+        options = {**pool.connection_kwargs, "client_name": None}
+        for kind in ("FUNCTION", "SCRIPT"):
+            async with Redis(connection_pool=ConnectionPool(connection_class=pool.connection_class, **options)) as bare:
+                try:
+                    async with asyncio.timeout(KILL_S):
+                        await bare.execute_command(kind, "KILL")  # type: ignore[no-untyped-call]  # redis-py
+                except (RedisError, OSError) as error:
+                    log.info("no_script_ended", kind=kind, error=str(error))
+                else:
+                    log.warning("script_ended", kind=kind)
+
+
+def make_watches(
+    metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, run_times: RunTimes
+) -> tuple[Watch, ...]:
+    """Return the watches of a supervisor, to be run; *metrics* exports their last values."""
     dead, messages = StreamWatch(link.client, subjects.DEAD), StreamWatch(link.client, subjects.MESSAGES)
     backlog = BacklogWatch(link, lambda: cards.catalogue.cards, run_times)
     ledger, store = LedgerWatch(Tally(redis)), StoreWatch(redis)

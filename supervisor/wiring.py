@@ -1,4 +1,4 @@
-"""The wiring of a supervisor process: the one place where its connections are opened and its parts meet."""
+"""The wiring of a supervisor process: opens its connections and connects its parts."""
 
 import asyncio
 import functools
@@ -24,7 +24,7 @@ from memory.conversations.conversation import Conversations
 from memory.functions import offer_functions
 from memory.ledger.ledger import Ledger
 from memory.ledger.open_tasks import OpenTasks
-from memory.ledger.stream_epochs import Incarnations
+from memory.ledger.stream_epochs import StreamEpochs
 from memory.sessions.session import SessionCache
 from runtime.messaging.broker import reads, reads_nothing, reads_or_ignores
 from runtime.messaging.connection import connected
@@ -41,7 +41,6 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivery import Delivering
 from supervisor.dispatch import Dispatch
-from supervisor.front import api_on
 from supervisor.pipelines.analysis.desk import AnalysisDesk
 from supervisor.pipelines.analysis.requests import AnalysisRequests
 from supervisor.pipelines.as_tasks import agent_card, read_pipelines
@@ -50,14 +49,21 @@ from supervisor.pipelines.requests import PipelineRequests
 from supervisor.recovery import Recovery
 from supervisor.reports import comparison
 from supervisor.reports.reports import HINT_PAUSE_S, ReportDesk
-from supervisor.requests.refusals import readable_refusals
+from supervisor.requests.refusals import make_refusals
 from supervisor.service import Service
-from supervisor.services import Ground, analyses_on, interpreter_on, learned_on, open_delivering, pipelines_on
-from supervisor.watch import Watch
-from supervisor.watches import watches_on
+from supervisor.services import (
+    Connections,
+    make_analyses,
+    make_cached_interpreter,
+    make_learned,
+    make_pipelines,
+    open_api,
+    open_delivering,
+)
+from supervisor.watches import Watch, make_watches
 
 if TYPE_CHECKING:
-    from supervisor.http.server.server import HttpServer
+    from supervisor.http.server import HttpServer
 
 log = structlog.get_logger(__name__)
 
@@ -77,9 +83,9 @@ async def run_supervisor(
     on_ready: Callable[[str], None] = lambda _address: None,
     on_api: Callable[[str], None] = lambda _address: None,
 ) -> None:
-    """Answer requests until SIGTERM or SIGINT; *on_ready* is told the HTTP address once requests are taken.
+    """Answer requests until SIGTERM or SIGINT; *on_ready* is called with the HTTP address once requests are taken.
 
-    *on_api* is told that of the HTTP API just before, unless it is switched off.
+    *on_api* is called with that of the HTTP API just before, unless it is switched off.
 
     Raises:
         Unreachable: a server does not answer at the start, or the connection was closed for good.
@@ -91,7 +97,7 @@ async def run_supervisor(
 
 @dataclass(slots=True)
 class _Parts:
-    """What is open in this process."""
+    """The open parts of this process."""
 
     link: Link
     engine: PullEngine
@@ -129,7 +135,7 @@ class Supervisor:
 
     def _serve_requests(self) -> None:
         broker, supervisor_id = self.process.broker, self._settings.supervisor_id
-        broker.add_middleware(readable_refusals())
+        broker.add_middleware(make_refusals())
 
         requests = broker.subscriber(
             subjects.requests(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="requests"
@@ -139,12 +145,12 @@ class Supervisor:
         async def answer(request: PersonRequest) -> PersonReply:
             return await self._demand_parts().service.answer(request)
 
-        wishes = broker.subscriber(
+        pipelines = broker.subscriber(
             subjects.pipelines(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="pipelines"
         )
 
-        # What cannot be read is refused there, as a reply of its own kind.
-        @wishes(decoder=reads_nothing)
+        # An unreadable request is refused there, as a reply of its own kind.
+        @pipelines(decoder=reads_nothing)
         async def drive(body: bytes) -> PipelineReply:
             return await self._demand_parts().pipelines.answer_bytes(body)
 
@@ -157,16 +163,16 @@ class Supervisor:
             return await self._demand_parts().analyses.answer_bytes(body)
 
     def _heed_cancellations(self) -> None:
-        """Make wishes to cancel hold for good that other programs told of: one supervisor does so for all."""
-        wishes = self.process.broker.subscriber(subjects.CANCEL_ANY, queue="supervisors", title="cancel")
+        """Make the cancellations of other programs final: one supervisor does so for all."""
+        cancellations = self.process.broker.subscriber(subjects.CANCEL_ANY, queue="supervisors", title="cancel")
 
-        @wishes(decoder=reads_or_ignores(Cancellation))
-        async def heed(wish: Cancellation) -> None:
-            await self._demand_parts().canceller.heed(wish)
+        @cancellations(decoder=reads_or_ignores(Cancellation))
+        async def heed(cancellation: Cancellation) -> None:
+            await self._demand_parts().canceller.heed(cancellation)
 
     def _hear_cards(self) -> None:
         """Follow the bucket of cards: each put and each delete is a message on the bucket's own subject."""
-        # Whoever puts a card waits for the stream's own reply: ours would come first and be taken for it.
+        # The program that puts a card waits for the stream's own reply: ours would come first and be taken for it.
         notices = self.process.broker.subscriber(subjects.CARD_NOTICES, title="cards", no_reply=True)
 
         async def is_card(message: StreamMessage[Msg]) -> bool:
@@ -225,25 +231,25 @@ class Supervisor:
         service = Service(
             settings.supervisor_id,
             catalogue=lambda: self._cards.catalogue,
-            interpreter=interpreter_on(llm, redis, settings),
+            interpreter=make_cached_interpreter(llm, redis, settings),
             dispatch=dispatch,
             reports=reports,
             conversations=Conversations(redis),
             publish=_turn_sender(outbox),
             time_zone=settings.time_zone,
-            learned=learned_on(redis, settings, self._cards),
+            learned=make_learned(redis, settings, self._cards),
         )
         canceller = Canceller(client, outbox, ledger, process.name)
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         opened = (process.name, settings, process.metrics, link, redis, outbox)
-        ground = Ground(*opened, self._cards, dispatch, reports, canceller, ledger)
-        desk, pipelines, tasks = pipelines_on(ground, sessions, self._declared)
-        delivering = await open_delivering(ground, leases, heal, tasks)
-        driven = (desk, pipelines, *analyses_on(ground))
-        api = api_on(ground, service, sessions, pipelines)
-        watches = watches_on(process.metrics, link, redis, self._cards, reports.run_times)
+        everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger)
+        desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
+        delivering = await open_delivering(everything, leases, heal, tasks)
+        driven = (desk, pipelines, *make_analyses(everything))
+        api = open_api(everything, service, sessions, pipelines)
+        watches = make_watches(process.metrics, link, redis, self._cards, reports.run_times)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, api)
 
     async def _connect_redis(self, stack: AsyncExitStack) -> Redis:
@@ -257,7 +263,7 @@ class Supervisor:
             client,
             outbox,
             OpenTasks(redis, keep=timedelta(days=self._settings.ledger_keep_days)),
-            Incarnations(redis),
+            StreamEpochs(redis),
             tell_ledger=dispatch.tell_ledger,
             heal=lambda: self._provision(client),
             meter=self.process.metrics,
@@ -288,10 +294,10 @@ class Supervisor:
         self._on_ready(self.process.address)
 
     async def drain(self) -> None:
-        """Take no more reports and messages, drive nothing more; another replica, or the next start, has it all."""
+        """Take no more reports and messages, and drive nothing more; another replica, or the next start, goes on."""
         parts = self._demand_parts()
         if parts.api is not None:
-            # While reports still come in: who waits here waits for them.
+            # While reports still come in: its clients wait for them.
             await parts.api.drain(self.process.hurried)
         parts.engine.stop()
         parts.comparing.stop()
@@ -329,7 +335,7 @@ class Supervisor:
             await self._load_cards()
 
     async def _sweep_sessions(self) -> None:
-        """Take what has expired out of sessions, and sessions that are gone out of their list."""
+        """Remove expired values from sessions, and expired sessions from their list."""
         while True:
             await asyncio.sleep(self._settings.sweep_s)
             try:
@@ -360,16 +366,16 @@ class Supervisor:
 
 
 def _key_of(message: NatsMessage) -> str:
-    """Return the key of a bucket that *message* tells of."""
+    """Return the bucket's key in the subject of *message*."""
     return str(message.raw_message.subject).rpartition(".")[2]
 
 
 def _turn_sender(outbox: Outbox) -> Callable[[str, bytes, str], None]:
-    def noted(problem: Exception | None) -> None:
+    def note(problem: Exception | None) -> None:
         if problem is not None:
             log.warning("turn_not_published", error=str(problem))
 
     def send(subject: str, body: bytes, message_id: str) -> None:
-        outbox.send(subject, body, message_id, noted)
+        outbox.send(subject, body, message_id, note)
 
     return send

@@ -1,5 +1,5 @@
-"""The supervisor's HTTP API: its frame, its keys and limits, and one module of routes for each kind of resource.
+"""The supervisor's HTTP API: its server, its keys and limits, and one module of routes for each kind of resource.
 
-It is imported only by a process that serves it. What is asked is answered by the parts of the supervisor that answer
-it over NATS too: nothing is decided here that is not about HTTP.
+Only a process that serves it imports it. Its answers come from the parts of the supervisor that answer over NATS, too:
+only decisions about HTTP belong here.
 """

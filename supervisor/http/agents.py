@@ -1,24 +1,24 @@
-"""Agents: their cards, and the question to one in a world, what it does now."""
+"""The routes of agents: their cards, and the decision of one in a world."""
 
 from typing import Annotated, Any, ClassVar
 
 from fastapi import APIRouter, Depends, Path
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 from starlette.requests import Request
 
 from contracts.conversations import MessageId
 from contracts.identifiers import NAME_PATTERN
-from contracts.messages import AgentCard, CompletionReport
+from contracts.messages import AgentCard
 from contracts.observations import Action, SensoryData, Word, WorldTime
 from memory.conversations.observations import Observations
-from supervisor.http.admission.keys import Caller, allowed
+from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.card_fit import demand_fit, demand_offer, no_such_agent
 from supervisor.http.owners import demand_conversation, world_conversation
-from supervisor.http.parts import Parts
+from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers
-from supervisor.http.replies import while_heard
 from supervisor.http.requests.routes import IdempotencyKey
-from supervisor.http.tasks import Order, carried_out, demand_taken
+from supervisor.http.responses import Form, View, while_connected
+from supervisor.http.tasks import NewTask, demand_accepted, send_task
 
 #: The task that decides, by convention of every agent that lives in a world.
 DECIDE = "decide"
@@ -26,18 +26,14 @@ DECIDE = "decide"
 AgentId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of an agent.")]
 
 
-class Agents(BaseModel):
+class Agents(View):
     """Every agent that has reported, by id, also while no worker of it is alive."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     agents: tuple[AgentCard, ...]
 
 
-class Heard(BaseModel):
-    """What somebody said to the agent since it was last asked."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+class Heard(Form):
+    """A message to the agent since it was last asked."""
 
     sender: Word
     message: Annotated[str, Field(min_length=1, max_length=2000)]
@@ -45,15 +41,13 @@ class Heard(BaseModel):
     message_id: MessageId | None = None
 
 
-class Sensed(BaseModel):
-    """What an agent senses and is told at one moment; what else a world says of itself goes on to the agent as it is.
+class Sensed(Form):
+    """The senses and messages of an agent at one moment; other fields of a world are passed on as they are.
 
     `name` None is that of the agent. `simulation_time` None is when it last observed something, 0 when it never did.
-    `agents` None are those that it sees or hears of.
-    `conversation` None is the one named after agent, name and user. See docs/decisions.md for every field.
+    `agents` None are those that it sees or hears of. `conversation` None is the one named after agent, name and user.
+    See docs/decisions.md for every field.
     """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     sensory_data: SensoryData
     new_messages: Annotated[tuple[Heard, ...], Field(max_length=200)] = ()
@@ -72,7 +66,7 @@ class Sensed(BaseModel):
 
 
 class Decided(Action):
-    """What the agent does now, why, and who decided: `rules`, a model by its name, or `earlier run`."""
+    """The agent's action, its reason, and who decided: `rules`, a model by its name, or `earlier run`."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="allow")
 
@@ -80,21 +74,17 @@ class Decided(Action):
     by: str = ""
 
 
-#: What is ours, not the agent's.
-_OURS = {"user", "conversation", "wait_seconds"}
-
-
-def routes(parts: Parts) -> APIRouter:
+def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/agents`."""
     router = APIRouter(prefix="/v1/agents", tags=["agents"])
-    looking, asking = [Depends(allowed("ask", "read"))], Depends(allowed("ask"))
+    looking, asking = [Depends(require_role("ask", "read"))], Depends(require_role("ask"))
 
     @router.get("", summary="List the agents", dependencies=looking, responses=answers())
-    async def every() -> Agents:
+    async def list_agents() -> Agents:
         return Agents(agents=tuple(parts.catalogue().cards.values()))
 
     @router.get("/{agent_id}", summary="See what an agent offers", dependencies=looking, responses=answers(404))
-    async def one(agent_id: AgentId) -> AgentCard:
+    async def read_agent(agent_id: AgentId) -> AgentCard:
         card = parts.catalogue().cards.get(agent_id)
         if card is None:
             raise no_such_agent(agent_id, parts.catalogue())
@@ -114,43 +104,38 @@ def routes(parts: Parts) -> APIRouter:
         user_id = caller.demand_user(body.user)
         conversation_id = body.conversation or world_conversation(agent_id, body.name or agent_id, user_id)
         await demand_conversation(parts, caller, conversation_id)
-        order = Order(
+        task = NewTask(
             offer=offer,
-            parameters=await _moment(parts, agent_id, body, conversation_id),
+            parameters=await _complete_senses(parts, agent_id, body, conversation_id),
             user_id=user_id,
             conversation_id=conversation_id,
             chosen=idempotency_key,
             within_s=body.wait_seconds,
         )
-        demand_fit(offer.task, order.parameters)
-        # A little longer than the task may take: whoever runs it says so when its time is over.
-        sent = await while_heard(request.receive, carried_out(parts, caller, order, body.wait_seconds + 1))
-        demand_taken(sent.report)
-        return _decision(sent.report, agent_id)
+        demand_fit(offer.task, task.parameters)
+        # A little longer than the task may take: the worker reports when its time is over.
+        sent = await while_connected(request.receive, send_task(parts, caller, task, body.wait_seconds + 1))
+        demand_accepted(report := sent.report)
+        if report is None or report.status == "expired":
+            detail = f"{agent_id} did not decide in time; is a worker of it up? Allow more with wait_seconds"
+            raise Refused(503, "late", detail, headers={"Retry-After": "1"})
+        if report.status != "completed":
+            reason = report.error.message if report.error is not None else report.status
+            raise Refused(503, "undecided", f"{agent_id} did not decide: {reason}", headers={"Retry-After": "1"})
+        return Decided.model_validate(report.result)
 
     return router
 
 
-async def _moment(parts: Parts, agent_id: str, body: Sensed, conversation_id: str) -> dict[str, Any]:
-    """Return what the agent is asked, with what its world left out."""
-    told = body.model_dump(mode="json", by_alias=True, exclude=_OURS, exclude_none=True, exclude_defaults=False)
+async def _complete_senses(parts: ApiParts, agent_id: str, body: Sensed, conversation_id: str) -> dict[str, Any]:
+    """Return the parameters of the decision: *body*, with what its world left out."""
+    ours = {"user", "conversation", "wait_seconds"}
+    senses = body.model_dump(mode="json", by_alias=True, exclude=ours, exclude_none=True)
     if body.simulation_time is None:
         last = await Observations(parts.redis).recent(conversation_id, 1)
-        told["simulation_time"] = last[-1].time if last else 0.0
-    told.setdefault("name", agent_id)
+        senses["simulation_time"] = last[-1].time if last else 0.0
+    senses.setdefault("name", agent_id)
     if body.agents is None:
-        met = dict.fromkeys(
-            [one.name for one in body.sensory_data.nearby_agents] + [one.sender for one in body.new_messages]
-        )
-        told["agents"] = [name for name in met if name != told["name"]]
-    return told
-
-
-def _decision(report: CompletionReport | None, agent_id: str) -> Decided:
-    if report is None or report.status == "expired":
-        detail = f"{agent_id} did not decide in time; is a worker of it up? Allow more with wait_seconds"
-        raise Refused(503, "late", detail, headers={"Retry-After": "1"})
-    if report.status != "completed":
-        told = report.error.message if report.error is not None else report.status
-        raise Refused(503, "undecided", f"{agent_id} did not decide: {told}", headers={"Retry-After": "1"})
-    return Decided.model_validate(report.result)
+        met = [one.name for one in body.sensory_data.nearby_agents] + [one.sender for one in body.new_messages]
+        senses["agents"] = [name for name in dict.fromkeys(met) if name != senses["name"]]
+    return senses

@@ -1,27 +1,22 @@
-"""The application: every module of routes behind one door, and the document that describes them."""
+"""The application: every module of routes behind one admission, and the document that describes them."""
 
 from importlib.metadata import version
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from supervisor.http import docs_page, problems
-from supervisor.http.admission.middleware import Door
-from supervisor.http.agents import routes as agents
-from supervisor.http.chat.errors import OpenAiErrors
-from supervisor.http.chat.routes import routes as chat
-from supervisor.http.conversations import routes as conversations
-from supervisor.http.memory.routes import routes as memory
-from supervisor.http.observation import Headed, Observed
-from supervisor.http.openapi import described
-from supervisor.http.parts import Parts
-from supervisor.http.pipelines import routes as pipelines
-from supervisor.http.requests.routes import ShortWay
-from supervisor.http.requests.routes import routes as requests
-from supervisor.http.tasks import routes as tasks
+from supervisor.http import agents, conversations, pipelines, problems, tasks
+from supervisor.http.admission.middleware import AdmissionMiddleware
+from supervisor.http.chat import routes as chat
+from supervisor.http.chat.errors import OpenAiErrorMiddleware
+from supervisor.http.memory import routes as memory
+from supervisor.http.observation import HeadMiddleware, ObservationMiddleware
+from supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
+from supervisor.http.parts import ApiParts
+from supervisor.http.requests import routes as requests
 
 
-def make_app(parts: Parts) -> FastAPI:
+def make_app(parts: ApiParts) -> FastAPI:
     """Return the application that serves *parts*."""
     app = FastAPI(
         title="Tasklore",
@@ -30,29 +25,25 @@ def make_app(parts: Parts) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        # Theirs would tell paths, in which users are named; ours is `supervisor.http.observation`.
+        # FastAPI's own would export paths, in which users are named; ours is `supervisor.http.observation`.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     problems.install(app)
-    for router in _routers(parts):
-        app.include_router(router)
+    for module in (requests, tasks, agents, memory, conversations, pipelines, chat):
+        app.include_router(module.routes(parts))
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
-        return HTMLResponse(docs_page.page(app.openapi()), headers=docs_page.HEADERS)
+        return HTMLResponse(render_page(app.openapi()), headers=PAGE_HEADERS)
 
     @app.get("/", include_in_schema=False)
     async def home() -> Response:
         return RedirectResponse("/docs")
 
-    app.openapi = lambda: described(app)  # type: ignore[method-assign]  # the library's own way to change it
-    app.add_middleware(ShortWay, parts=parts)
-    app.add_middleware(Door, parts=parts)
-    app.add_middleware(OpenAiErrors)
-    app.add_middleware(Headed)
-    app.add_middleware(Observed, meter=parts.meter)
+    app.openapi = lambda: describe_api(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
+    app.add_middleware(requests.ShortPathMiddleware, parts=parts)
+    app.add_middleware(AdmissionMiddleware, parts=parts)
+    app.add_middleware(OpenAiErrorMiddleware)
+    app.add_middleware(HeadMiddleware)
+    app.add_middleware(ObservationMiddleware, meter=parts.meter)
     return app
-
-
-def _routers(parts: Parts) -> list[APIRouter]:
-    return [routes(parts) for routes in (requests, tasks, agents, memory, conversations, pipelines, chat)]

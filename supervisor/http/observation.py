@@ -1,4 +1,4 @@
-"""Every request seen from outside: its span in the trace that it came with, and its count by route."""
+"""Observation: a tracing span and a count by route for every request; and HEAD, answered as GET is."""
 
 import time
 from typing import Any
@@ -7,20 +7,20 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from contracts import subjects
-from contracts.traces import TraceContext, read_context
+from contracts.traces import read_context
 from runtime import tracing
 from runtime.metrics import Metrics
 
-#: The methods that HTTP has; a stranger may call one anything.
+#: The methods of HTTP; a client may send any word.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
-#: What no route is there for: the path itself is a stranger's choice, and may name a person.
+#: The route of a path without one: the path itself is the client's choice, and may name a person.
 UNROUTED = "unrouted"
-#: Nothing was answered: whoever asked has gone away.
+#: The status of a request whose client left before the response.
 _GONE = 499
 
 
-class Observed:
-    """Wraps an application; neither path nor query is told of, as both may name a person."""
+class ObservationMiddleware:
+    """Traces and counts requests by route; path and query stay out, as both may name a person."""
 
     def __init__(self, app: ASGIApp, meter: Metrics) -> None:
         self._app = app
@@ -34,18 +34,23 @@ class Observed:
         started, status = time.monotonic(), _GONE
         method = scope["method"] if scope["method"] in _METHODS else "other"
 
-        async def told(message: Message) -> None:
+        async def note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
-        parent = _parent_of(Headers(scope=scope))
+        headers = Headers(scope=scope)
+        parents = headers.getlist(subjects.TRACE_HEADER)
+        states = ",".join(headers.getlist(subjects.TRACE_STATE_HEADER))
+        traced = {subjects.TRACE_HEADER: parents[0], subjects.TRACE_STATE_HEADER: states} if len(parents) == 1 else {}
+        parent = read_context(traced) if traced else None
         with tracing.span(method, kind="server", parent=parent, attributes={"http.request.method": method}) as span:
             try:
-                await self._app(scope, receive, told)
+                await self._app(scope, receive, note_status)
             finally:
-                route = _route_of(scope)
+                path = getattr(scope.get("route"), "path_format", None)
+                route = path if isinstance(path, str) else UNROUTED
                 span.rename(f"{method} {route}")
                 span.note({"http.route": route, "http.response.status_code": status})
                 if status >= 500:
@@ -53,43 +58,29 @@ class Observed:
                 self._meter.count_http_request(route, method, status, time.monotonic() - started)
 
 
-class Headed:
-    """Wraps an application: HEAD is answered as GET is, without the body."""
+class HeadMiddleware:
+    """Answers HEAD as GET, without the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass everything on but HEAD, which becomes GET."""
+        """Pass on HEAD as GET, and everything else as it is."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
         inner: dict[str, Any] = {**scope, "method": "GET"}
         has_ended = False
 
-        async def head_only(message: Message) -> None:
+        async def send_head(message: Message) -> None:
             nonlocal has_ended
             if message["type"] == "http.response.start":
                 await send(message)
             elif not has_ended:
-                # At once, so that a stream, which finds nobody there any more, ends too.
+                # At once, so that a stream, which loses its client by that, ends too.
                 has_ended = True
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-        await self._app(inner, receive, head_only)
+        await self._app(inner, receive, send_head)
         if (route := inner.get("route")) is not None:
             scope["route"] = route
-
-
-def _parent_of(headers: Headers) -> TraceContext | None:
-    """Return the context that a request came with: none of several, and whose state stands in several lines is one."""
-    parents = headers.getlist(subjects.TRACE_HEADER)
-    if len(parents) != 1:
-        return None
-    states = ",".join(headers.getlist(subjects.TRACE_STATE_HEADER))
-    return read_context({subjects.TRACE_HEADER: parents[0], subjects.TRACE_STATE_HEADER: states})
-
-
-def _route_of(scope: Scope) -> str:
-    path = getattr(scope.get("route"), "path_format", None)
-    return path if isinstance(path, str) else UNROUTED

@@ -1,5 +1,8 @@
-"""The OpenAPI document, as exact as a program needs it that was made from it."""
+"""The OpenAPI document, exact enough to generate a client from, and the page that shows it without any script."""
 
+import json
+from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 from fastapi import FastAPI
@@ -7,34 +10,45 @@ from fastapi.openapi.utils import get_openapi
 
 from supervisor.http.problems import Problem
 
-#: What only a request with a body is answered with, and one with neither body nor parameters never.
+#: Statuses that only a request with a body gets, and that one without body and parameters never gets.
 _OF_BODIES, _OF_VALUES = ("400", "408", "413", "415"), "422"
-#: What the framework would say of a request that does not fit; ours is a problem.
-_LIBRARYS = ("HTTPValidationError", "ValidationError")
+#: The framework's own schemas of a refused request; ours is a problem.
+_FOREIGN = ("HTTPValidationError", "ValidationError")
+#: Headers of the page: a browser may show it, and do nothing else.
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+}
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2733;background:#fff}
+details{border:1px solid #d5dce4;border-radius:6px;margin:.5rem 0}summary{padding:.5rem;cursor:pointer}
+pre{font:14px/1.45 ui-monospace,monospace;background:#f3f6f9;padding:.75rem;overflow-x:auto}
+@media(prefers-color-scheme:dark){body{background:#11161c;color:#d7dee6}pre{background:#1a212a}}
+"""
 
 
-def described(app: FastAPI) -> dict[str, Any]:
+def describe_api(app: FastAPI) -> dict[str, Any]:
     """Return the document of *app*, made once."""
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        for name in _LIBRARYS:
+        for name in _FOREIGN:
             schemas.pop(name, None)
         problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(problem.pop("$defs", {}))
         schemas["Problem"] = problem
         for operations in document["paths"].values():
             for operation in operations.values():
-                _leave_out(operation)
+                _remove_impossible(operation)
         app.openapi_schema = document
     return app.openapi_schema
 
 
-def _leave_out(operation: dict[str, Any]) -> None:
-    """Take out of *operation* what it cannot answer: a client made from the document would wait for it in vain."""
+def _remove_impossible(operation: dict[str, Any]) -> None:
+    """Remove the responses that *operation* cannot give: a generated client would handle them in vain."""
     responses = operation["responses"]
-    if _LIBRARYS[0] in str(responses.get(_OF_VALUES)):
-        # The framework's own word, where a route has another status for that.
+    if _FOREIGN[0] in str(responses.get(_OF_VALUES)):
+        # Put there by the framework, where the route has another status for it.
         responses.pop(_OF_VALUES)
     if "requestBody" in operation:
         return
@@ -42,3 +56,30 @@ def _leave_out(operation: dict[str, Any]) -> None:
         responses.pop(status, None)
     if not operation.get("parameters"):
         responses.pop(_OF_VALUES, None)
+
+
+def render_page(document: Mapping[str, Any]) -> str:
+    """Return the page at `/docs`: each operation and schema of *document*, with nothing from anywhere else."""
+    title = escape(f"{document['info']['title']} {document['info']['version']}: HTTP API")
+    by_tag: dict[str, list[str]] = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            heading = f"{method.upper()} {path}: {operation.get('summary', '')}"
+            by_tag.setdefault(operation.get("tags", ["other"])[0], []).append(_render_block(heading, operation))
+    schemas = document.get("components", {}).get("schemas", {})
+    by_tag["Schemas"] = [_render_block(name, schema) for name, schema in sorted(schemas.items())]
+    return (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+        f"<title>{title}</title><style>{_STYLE}</style></head><body>"
+        f"<h1>{title}</h1><p>{escape(document['info'].get('description', ''))}</p>"
+        "<p>The same for programs: <a href='openapi.json'>openapi.json</a>. "
+        "Where keys are demanded, send one as <code>Authorization: Bearer KEY</code>.</p>"
+        + "".join(f"<h2>{escape(tag)}</h2>{''.join(blocks)}" for tag, blocks in by_tag.items())
+        + "</body></html>"
+    )
+
+
+def _render_block(heading: str, body: Mapping[str, Any]) -> str:
+    text = escape(json.dumps(body, indent=2))
+    return f"<details><summary><code>{escape(heading)}</code></summary><pre>{text}</pre></details>"

@@ -1,19 +1,19 @@
-"""Whose a conversation is: a key for one user may go on with theirs, or begin one, and see nobody else's."""
+"""Ownership of conversations and tasks: a key for one user sees and goes on with those of that user alone."""
 
 import hashlib
 
 from memory.ledger.requests import place_of
 from supervisor.http.admission.keys import Caller
-from supervisor.http.parts import Parts
+from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused
 
 
-async def demand_conversation(parts: Parts, caller: Caller, conversation_id: str | None) -> None:
+async def demand_conversation(parts: ApiParts, caller: Caller, conversation_id: str | None) -> None:
     """Return when *caller* may speak in, and look into, a conversation; None is none.
 
     Raises:
-        Refused: 403, it is somebody else's.
-        MemoryUnavailable: that cannot be told now.
+        Refused: 403, it is another user's.
+        MemoryUnavailable: the store does not answer.
     """
     if caller.user_scope is None or conversation_id is None:
         return
@@ -32,12 +32,12 @@ def own_conversation(caller: Caller, request_id: str) -> str:
 
 
 def world_conversation(agent_id: str, name: str, user_id: str | None) -> str:
-    """Return the conversation of an agent that is called *name* in the world of a user: two users may have one each."""
+    """Return the conversation of the agent called *name* in the world of a user: two users may have one each."""
     if user_id is None:
         return f"{agent_id}.{name}"
     return f"{agent_id}.{name}.{hashlib.blake2b(user_id.encode(), digest_size=8).hexdigest()}"
 
 
 def task_place(caller: Caller, task_id: str) -> str:
-    """Return where it is noted that *caller* sent the task *task_id*, or asked for what became it."""
+    """Return the key of the record that *caller* sent the task *task_id*, or asked for what became it."""
     return place_of(caller.space, "task-id", task_id)

@@ -1,4 +1,4 @@
-"""What the routes stand on: the parts of the supervisor, as its wiring gives them."""
+"""The parts of the supervisor that the routes use, as its wiring gives them."""
 
 import asyncio
 from collections import Counter
@@ -19,9 +19,9 @@ from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
+from supervisor.http.admission.clients import UnknownClients
 from supervisor.http.admission.key_file import KeyRing
 from supervisor.http.admission.limits import Limits
-from supervisor.http.admission.unknown_clients import Strangers
 from supervisor.http.requests.work import Work
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports.reports import ReportDesk
@@ -29,44 +29,46 @@ from supervisor.service import Service
 
 
 class Life:
-    """Whether the process still takes work, and what is open in it.
+    """Counts the requests and streams that are open, and knows whether the process still takes more.
 
-    `draining` is set when it is asked to end: streams end. `leaving` is set when its grace is over: whoever still waits
-    is told where to ask later.
+    `draining` is set when the process is asked to end: streams end. `leaving` is set when its grace is over: clients
+    that still wait get the place to ask later.
     """
 
     def __init__(self) -> None:
         self.draining = asyncio.Event()
         self.leaving = asyncio.Event()
-        self.streams = 0
         self.streams_of: Counter[str] = Counter()
-        self.inside = 0
         self.inside_of: Counter[str] = Counter()
         self._empty = asyncio.Event()
         self._empty.set()
 
+    @property
+    def streams(self) -> int:
+        """The number of open streams."""
+        return self.streams_of.total()
+
+    @property
+    def inside(self) -> int:
+        """The number of requests that are being answered."""
+        return self.inside_of.total()
+
     @contextmanager
-    def counted(self, name: str) -> Iterator[None]:
-        """Count one request of the key *name* that is being answered within the block."""
-        self.inside += 1
+    def count(self, name: str) -> Iterator[None]:
+        """Count one request of the key *name* within the block."""
         self._empty.clear()
         try:
-            with one_of(self.inside_of, name):
+            with _one_of(self.inside_of, name):
                 yield
         finally:
-            self.inside -= 1
-            if not self.inside:
+            if not self.inside_of:
                 self._empty.set()
 
     @contextmanager
     def streaming(self, name: str) -> Iterator[None]:
-        """Count one stream of events of the key *name* that is open within the block."""
-        self.streams += 1
-        try:
-            with one_of(self.streams_of, name):
-                yield
-        finally:
-            self.streams -= 1
+        """Count one open stream of events of the key *name* within the block."""
+        with _one_of(self.streams_of, name):
+            yield
 
     async def empty(self) -> None:
         """Return when no request is being answered."""
@@ -74,8 +76,8 @@ class Life:
 
 
 @contextmanager
-def one_of(counts: Counter[str], name: str) -> Iterator[None]:
-    """Count one of *name* within the block; a name that has none takes no room."""
+def _one_of(counts: Counter[str], name: str) -> Iterator[None]:
+    """Count one of *name* within the block; a name with none takes no room."""
     counts[name] += 1
     try:
         yield
@@ -86,8 +88,8 @@ def one_of(counts: Counter[str], name: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """Everything that a module of routes is given; `keys` None lets anybody in, on the loopback address only."""
+class ApiParts:
+    """All that a module of routes is given; `keys` None admits everybody, on the loopback address only."""
 
     supervisor_id: str
     client: Client
@@ -107,7 +109,7 @@ class Parts:
     kinds: Kinds = field(default_factory=Kinds.load)
     keys: KeyRing | None = None
     limits: Limits = field(default_factory=Limits)
-    strangers: Strangers = field(default_factory=Strangers)
+    unknown: UnknownClients = field(default_factory=UnknownClients)
     meter: Metrics = field(default_factory=Metrics)
     life: Life = field(default_factory=Life)
     grace_s: float = 30.0

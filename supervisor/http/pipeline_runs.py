@@ -1,4 +1,4 @@
-"""Runs as they are told over HTTP: whose one is, how far it is, and what becomes of it."""
+"""Runs of pipelines over HTTP: their owner, their state, and their events."""
 
 import asyncio
 import json
@@ -7,33 +7,31 @@ from collections import deque
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import structlog
 from nats.aio.msg import Msg
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import PipelineEvent
 from memory.ledger.requests import RequestRecord, place_of
-from memory.sessions.pipeline_records import RunRecord
 from supervisor.http.admission.keys import Caller
-from supervisor.http.parts import Parts
-from supervisor.http.problems import Refused, not_found
+from supervisor.http.parts import ApiParts
+from supervisor.http.problems import not_found
+from supervisor.http.responses import View
 
 log = structlog.get_logger(__name__)
 
-#: Seconds between looks at a run when nothing is heard of it.
+#: Seconds between looks at a run without any news.
 _LOOK_S = 1.0
-#: Events that wait for a slow client; the state at the end tells what it missed.
+#: Events that wait for a slow client; the state at the end makes up for those it missed.
 _MOST_WAITING = 256
 
 
-class PhaseTold(BaseModel):
-    """How far one phase is; see docs/pipelines.md for the words."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
+class PhaseTold(View):
+    """The state of one phase; see docs/pipelines.md for the words."""
 
     phase: str
     status: str
@@ -48,10 +46,8 @@ class PhaseTold(BaseModel):
     saved_ms: int = 0
 
 
-class RunTold(BaseModel):
+class RunTold(View):
     """A run: `phases` while its session is there, `outcome` for a day after its end, with its result."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     session_id: str
     state: str
@@ -66,26 +62,16 @@ class RunTold(BaseModel):
     outcome: dict[str, JsonValue] | None = None
 
 
-async def note_own(parts: Parts, caller: Caller, session_id: str) -> None:
-    """Note that *caller* started a run: what is left of a completed one does not tell whose it was."""
+async def claim_run(parts: ApiParts, caller: Caller, session_id: str) -> None:
+    """Note that *caller* started a run: the outcome of a completed one does not name its user."""
     record = RequestRecord(digest="", task_id=session_id, at_ms=time.time_ns() // 1_000_000)
     try:
-        await parts.records.claim(_place(caller, session_id), record)
+        await parts.records.claim(place_of(caller.space, "pipeline", session_id), record)
     except MemoryUnavailable as error:
         log.warning("run_not_noted", session=session_id, error=str(error))
 
 
-async def demand_run(parts: Parts, caller: Caller, session_id: str) -> str:
-    """Return the state of a run that *caller* may see.
-
-    Raises:
-        Refused: 404, there is none, or it is another user's.
-        MemoryUnavailable: the store did not answer in time.
-    """
-    return (await run_of(parts, caller, session_id)).state
-
-
-async def run_of(parts: Parts, caller: Caller, session_id: str) -> RunTold:
+async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:
     """Return a run as it is now.
 
     Raises:
@@ -93,11 +79,14 @@ async def run_of(parts: Parts, caller: Caller, session_id: str) -> RunTold:
         MemoryUnavailable: the store did not answer in time.
     """
     record = await parts.runs.read(session_id)
-    # What it left may be of an earlier run of the same session; only what has ended is asked for it.
+    # An outcome may be of an earlier run of the same session; only a run that has ended is asked for it.
     is_running = record is not None and record.state == "running"
     outcome = None if is_running else await parts.runs.outcome(session_id)
-    if (record is None and outcome is None) or not await _is_own(parts, caller, session_id, record):
-        raise _unknown(session_id)
+    is_own = caller.user_scope is None or (record is not None and record.user_id == caller.user_scope)
+    if not is_own and record is None:
+        is_own = (await parts.records.find(place_of(caller.space, "pipeline", session_id))).record is not None
+    if not is_own or (record is None and outcome is None):
+        raise not_found(f"no run {session_id!r} is known, or its time is over; GET /v1/pipelines lists those there are")
     left: dict[str, Any] | None = json.loads(outcome) if outcome is not None else None
     if record is None:
         return RunTold(session_id=session_id, state=str((left or {}).get("state")), outcome=left)
@@ -109,15 +98,15 @@ async def run_of(parts: Parts, caller: Caller, session_id: str) -> RunTold:
         run=record.run,
         project=record.project,
         user=record.user_id,
-        created_at=_time(record.created_ms),
-        updated_at=_time(record.updated_ms),
+        created_at=datetime.fromtimestamp(record.created_ms / 1000, UTC),
+        updated_at=datetime.fromtimestamp(record.updated_ms / 1000, UTC),
         phases=tuple(PhaseTold(phase=name, **asdict(state)) for name, state in record.phases.items()),
         outcome=left,
     )
 
 
-async def events_of(parts: Parts, caller: Caller, session_id: str) -> AsyncGenerator[bytes, None]:
-    """Yield the state of a run, what happens in it, and its state once it is over, which is the last event."""
+async def events_of(parts: ApiParts, caller: Caller, session_id: str) -> AsyncGenerator[bytes, None]:
+    """Yield the state of a run, its events, and its state once it is over, which is the last event."""
     waiting: deque[PipelineEvent] = deque(maxlen=_MOST_WAITING)
     news = asyncio.Event()
 
@@ -130,15 +119,19 @@ async def events_of(parts: Parts, caller: Caller, session_id: str) -> AsyncGener
 
     subscription = await parts.client.subscribe(subjects.run_events(session_id), cb=hear)
     try:
-        state = await run_of(parts, caller, session_id)
+        state = await read_run(parts, caller, session_id)
         yield _event("state", state)
         while state.state == "running" and not parts.life.draining.is_set():
-            if not await _stirred(news):
+            try:
+                async with asyncio.timeout(_LOOK_S):
+                    await news.wait()
+                news.clear()
+            except TimeoutError:
                 yield b": still here\n\n"
             while waiting:
-                happened = waiting.popleft()
-                yield _event(happened.kind, happened)
-            state = await run_of(parts, caller, session_id)
+                event = waiting.popleft()
+                yield _event(event.kind, event)
+            state = await read_run(parts, caller, session_id)
         if state.state != "running":
             yield _event("done", state)
     finally:
@@ -146,36 +139,5 @@ async def events_of(parts: Parts, caller: Caller, session_id: str) -> AsyncGener
             await subscription.unsubscribe()
 
 
-async def _stirred(news: asyncio.Event) -> bool:
-    """Return whether something was heard, after a second at the latest."""
-    try:
-        async with asyncio.timeout(_LOOK_S):
-            await news.wait()
-    except TimeoutError:
-        return False
-    news.clear()
-    return True
-
-
 def _event(name: str, body: BaseModel) -> bytes:
     return f"event: {name}\ndata: {body.model_dump_json()}\n\n".encode()
-
-
-async def _is_own(parts: Parts, caller: Caller, session_id: str, record: RunRecord | None) -> bool:
-    if caller.user_scope is None:
-        return True
-    if record is not None:
-        return record.user_id == caller.user_scope
-    return (await parts.records.find(_place(caller, session_id))).record is not None
-
-
-def _place(caller: Caller, session_id: str) -> str:
-    return place_of(caller.space, "pipeline", session_id)
-
-
-def _unknown(session_id: str) -> Refused:
-    return not_found(f"no run {session_id!r} is known, or its time is over; GET /v1/pipelines lists those there are")
-
-
-def _time(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,35 +1,36 @@
-"""Pipelines: a run is started, looked at, steered and listened to, as over NATS."""
+"""The routes of pipelines: start a run, look at it, steer it and listen to it, as over NATS."""
 
 import json
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
 from contracts.identifiers import NAME_PATTERN, Name
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from memory.sessions.session import SessionRoot
-from supervisor.http.admission.keys import Caller, allowed
-from supervisor.http.parts import Parts
-from supervisor.http.pipeline_runs import RunTold, demand_run, events_of, note_own, run_of
+from supervisor.http.admission.keys import Caller, require_role
+from supervisor.http.parts import ApiParts
+from supervisor.http.pipeline_runs import RunTold, claim_run, events_of, read_run
 from supervisor.http.problems import Fault, Refused, answers
 from supervisor.http.requests.events import EventStream
+from supervisor.http.responses import EVENTS, Form, View
 
 SessionId = Annotated[str, Path(pattern=NAME_PATTERN, description="A run, by the id of its session.")]
 #: Problems of a declaration that are told at once.
 _MOST = 100
 
-_ASKING = Depends(allowed("ask"))
-_READING = Depends(allowed("read"))
+_ASKING = Depends(require_role("ask"))
+_READING = Depends(require_role("read"))
 
 
-class _Wish(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
+class _Steering(Form):
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
 
-class Run(_Wish):
+class Run(_Steering):
     """A pipeline, declared as its file says it, with the inputs of this run.
 
     The same `session_id` again starts nothing twice. `keep` leaves the session there after success.
@@ -42,29 +43,27 @@ class Run(_Wish):
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
 
 
-class Resume(_Wish):
-    """How a run goes on: by another declaration when one is given, `inputs` standing for those that are not kept."""
+class Resume(_Steering):
+    """How to resume a run: by another declaration when one is given, `inputs` standing for those that are not kept."""
 
     pipeline: dict[str, JsonValue] | None = None
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 class Rerun(Resume):
-    """From which phase a run begins again."""
+    """The phase at which a run begins again."""
 
     phase: Name
 
 
-class Cancel(_Wish):
-    """Why a run is cancelled."""
+class Cancel(_Steering):
+    """The reason of a cancellation."""
 
     reason: Annotated[str, Field(max_length=1000)] = ""
 
 
-class Taken(BaseModel):
-    """A wish that was taken up: `reused` phases are not run again, `stale` ones no longer hold."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+class Taken(View):
+    """An accepted request: `reused` phases are not run again, `stale` ones no longer hold."""
 
     session_id: str
     text: str
@@ -72,10 +71,8 @@ class Taken(BaseModel):
     reused: tuple[PhaseNote, ...] = ()
 
 
-class RunListed(BaseModel):
+class RunListed(View):
     """One run in a list."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     session_id: str
     state: str
@@ -84,15 +81,13 @@ class RunListed(BaseModel):
     updated_at: datetime
 
 
-class RunList(BaseModel):
+class RunList(View):
     """Runs whose sessions are there, the last updated first; one that was completed is not, unless it was kept."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     runs: tuple[RunListed, ...]
 
 
-def routes(parts: Parts) -> APIRouter:
+def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/pipelines`."""
     router = APIRouter(prefix="/v1/pipelines", tags=["pipelines"])
     _add_reading(router, parts)
@@ -100,7 +95,7 @@ def routes(parts: Parts) -> APIRouter:
     return router
 
 
-def _add_reading(router: APIRouter, parts: Parts) -> None:
+def _add_reading(router: APIRouter, parts: ApiParts) -> None:
     @router.get("", summary="List runs", responses=answers())
     async def runs(
         caller: Annotated[Caller, _READING],
@@ -110,30 +105,27 @@ def _add_reading(router: APIRouter, parts: Parts) -> None:
         found = [root for root in await parts.sessions.sessions(state=state, limit=limit) if root.run]
         if caller.user_scope is not None:
             found = await _own(parts, caller.user_scope, limit, state)
-        return RunList(runs=tuple(map(_listed, found)))
+        return RunList(runs=tuple(map(_view_run, found)))
 
     @router.get("/{session_id}", summary="See how far a run is, or how it ended", responses=answers(404))
     async def run(session_id: SessionId, caller: Annotated[Caller, _ASKING]) -> RunTold:
-        return await run_of(parts, caller, session_id)
+        return await read_run(parts, caller, session_id)
 
     @router.get(
         "/{session_id}/events",
         summary="Hear what becomes of a run",
         response_class=Response,
         responses={
-            200: {
-                "description": "Server-sent events.",
-                "content": {"text/event-stream": {"schema": {"type": "string"}}},
-            },
+            200: {"description": "Server-sent events.", "content": EVENTS},
             **answers(404),
         },
     )
     async def hear(session_id: SessionId, caller: Annotated[Caller, _ASKING]) -> Response:
-        await demand_run(parts, caller, session_id)
-        return EventStream.of(parts, caller, events_of(parts, caller, session_id))
+        await read_run(parts, caller, session_id)
+        return EventStream.open(parts, caller, events_of(parts, caller, session_id))
 
 
-def _add_steering(router: APIRouter, parts: Parts) -> None:
+def _add_steering(router: APIRouter, parts: ApiParts) -> None:
     located = {"Location": {"description": "The run.", "schema": {"type": "string"}}}
     taken: dict[str, Any] = {
         "status_code": 202,
@@ -144,7 +136,7 @@ def _add_steering(router: APIRouter, parts: Parts) -> None:
     @router.post("", summary="Run a pipeline", **taken)
     async def start(body: Run, caller: Annotated[Caller, _ASKING]) -> Response:
         _demand_json(body)
-        wish = PipelineRequest(
+        request = PipelineRequest(
             action="run",
             session_id=body.session_id,
             pipeline=body.pipeline,
@@ -152,35 +144,35 @@ def _add_steering(router: APIRouter, parts: Parts) -> None:
             keep=body.keep,
             user_id=caller.demand_user(body.user),
         )
-        reply = await parts.pipelines.answer(wish)
+        reply = await parts.pipelines.answer(request)
         if reply.kind == "accepted" and reply.session_id is not None:
-            await note_own(parts, caller, reply.session_id)
+            await claim_run(parts, caller, reply.session_id)
         is_taken = reply.kind != "accepted" and body.session_id is not None and await _is_known(parts, body.session_id)
-        return _told(reply, 409 if is_taken else 422)
+        return _respond(reply, 409 if is_taken else 422)
 
     @router.post("/{session_id}/resume", summary="Go on with a run that is over", **taken)
     async def resume(session_id: SessionId, body: Resume, caller: Annotated[Caller, _ASKING]) -> Response:
         _demand_json(body)
-        wish = PipelineRequest(action="resume", session_id=session_id, pipeline=body.pipeline, inputs=body.inputs)
-        return await _steered(parts, caller, wish, is_running=False)
+        request = PipelineRequest(action="resume", session_id=session_id, pipeline=body.pipeline, inputs=body.inputs)
+        return await _steer(parts, caller, request, is_running=False)
 
     @router.post("/{session_id}/rerun", summary="Begin a run again at a phase", **taken)
     async def rerun(session_id: SessionId, body: Rerun, caller: Annotated[Caller, _ASKING]) -> Response:
         _demand_json(body)
-        wish = PipelineRequest(
+        request = PipelineRequest(
             action="rerun", session_id=session_id, pipeline=body.pipeline, inputs=body.inputs, phase=body.phase
         )
-        return await _steered(parts, caller, wish, is_running=False)
+        return await _steer(parts, caller, request, is_running=False)
 
     @router.post("/{session_id}/cancel", summary="End a run", **taken)
     async def cancel(session_id: SessionId, caller: Annotated[Caller, _ASKING], body: Cancel | None = None) -> Response:
         reason = (body.reason if body is not None else "") or f"cancelled by {caller.name}"
-        wish = PipelineRequest(action="cancel", session_id=session_id, reason=reason)
-        return await _steered(parts, caller, wish, is_running=True)
+        request = PipelineRequest(action="cancel", session_id=session_id, reason=reason)
+        return await _steer(parts, caller, request, is_running=True)
 
 
 def _demand_json(body: Run | Resume) -> None:
-    """Return when what *body* declares can be kept as JSON.
+    """Return when the declaration and inputs of *body* can be kept as JSON.
 
     Raises:
         Refused: 422, there is a number that is none, or half of a surrogate pair.
@@ -191,20 +183,20 @@ def _demand_json(body: Run | Resume) -> None:
         raise Refused(422, "unusable", "pipeline, inputs: only JSON in valid Unicode can be kept") from error
 
 
-async def _steered(parts: Parts, caller: Caller, wish: PipelineRequest, *, is_running: bool) -> Response:
-    """Return what becomes of *wish*, which is for a run that is, or is not, running.
+async def _steer(parts: ApiParts, caller: Caller, request: PipelineRequest, *, is_running: bool) -> Response:
+    """Return the response to *request*, which is for a run that is, or is not, running.
 
     Raises:
         Refused: 404, there is no such run; 409, it is in another state, or its session is gone.
     """
-    session_id = wish.session_id or ""
-    state = await demand_run(parts, caller, session_id)
+    session_id = request.session_id or ""
+    state = (await read_run(parts, caller, session_id)).state
     is_there = await parts.runs.read(session_id) is not None
     fits = is_there and (state == "running") == is_running
-    return _told(await parts.pipelines.answer(wish), 422 if fits else 409)
+    return _respond(await parts.pipelines.answer(request), 422 if fits else 409)
 
 
-def _told(reply: PipelineReply, refused: int) -> Response:
+def _respond(reply: PipelineReply, refused: int) -> Response:
     if reply.kind != "accepted" or reply.session_id is None:
         faults = [Fault(where="pipeline", message=problem[:500]) for problem in reply.problems[:_MOST]]
         detail = reply.text or "the pipeline cannot run"
@@ -214,18 +206,18 @@ def _told(reply: PipelineReply, refused: int) -> Response:
     return Response(body.model_dump_json(), status_code=202, headers=headers, media_type="application/json")
 
 
-async def _is_known(parts: Parts, session_id: str) -> bool:
+async def _is_known(parts: ApiParts, session_id: str) -> bool:
     return await parts.runs.read(session_id) is not None or await parts.runs.outcome(session_id) is not None
 
 
-async def _own(parts: Parts, user_id: str, limit: int, state: str | None) -> list[SessionRoot]:
+async def _own(parts: ApiParts, user_id: str, limit: int, state: str | None) -> list[SessionRoot]:
     """Return the runs of one user, however many others have been updated since."""
     roots = [await parts.sessions.root(session_id) for session_id in await parts.sessions.of_user(user_id)]
     own = [root for root in roots if root is not None and root.run and state in (None, root.state)]
     return sorted(own, key=lambda root: root.updated_ms, reverse=True)[:limit]
 
 
-def _listed(root: SessionRoot) -> RunListed:
+def _view_run(root: SessionRoot) -> RunListed:
     updated = datetime.fromtimestamp(root.updated_ms / 1000, UTC)
     return RunListed(
         session_id=root.session_id, state=root.state, project=root.project, run=root.run, updated_at=updated

@@ -1,7 +1,7 @@
 """Problems: every error of the API as `application/problem+json` (RFC 9457), with a sentence that says the cure."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.routing import compile_path
 
 from contracts.errors import (
     InvalidInput,
@@ -20,24 +21,22 @@ from contracts.errors import (
     TaskloreError,
     UnknownSession,
     UnknownStory,
-    Unreachable,
 )
 from contracts.faults import complaint_of
-from supervisor.http.paths import cure_of, methods_of
 
 log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-#: Where the schema of a problem lies in the OpenAPI document.
+#: Place of the schema of a problem in the OpenAPI document.
 SCHEMA = "#/components/schemas/Problem"
 
-#: Faults of one body that are told at once, and characters of one of them.
-_MOST_FAULTS, _LONGEST = 20, 500
-#: What is said when the fault is ours.
+#: Faults of one body in a problem, characters of one of them, and of a path from which on it is no typing error.
+_MOST_FAULTS, _LONGEST, _LONGEST_PATH = 20, 500, 300
 _APOLOGY = "something went wrong here, not with what you asked; ask again, and see the supervisor's log if it stays"
 #: Seconds after which a server that was away may be asked again.
 _RETRY_AFTER_S = 1
-#: What each status that any route may answer with means, for the OpenAPI document.
+_RETRY_HEADER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
+#: Meaning of each status, for the OpenAPI document.
 _MEANINGS = {
     400: "The body is no JSON, or the request makes no sense as HTTP.",
     401: "No API key, or none that is known.",
@@ -55,12 +54,18 @@ _MEANINGS = {
     503: "A server behind it does not answer, or too much waits; `Retry-After` says when to ask again.",
     504: "What was asked for did not come about in time.",
 }
-#: What every route behind the door may answer, beside its own; the document leaves out what takes a body it has not.
+#: Statuses of every route behind the admission; the document leaves out those that need a body the route has not.
 ALWAYS = (400, 401, 403, 408, 413, 415, 422, 429, 500, 503)
+_HEALTH = "health and metrics are on a port of their own, TASKLORE_HTTP_PORT"
+_OPENAI = "of OpenAI's API there are /v1/chat/completions and /v1/models"
+#: Paths that people look for here, and where these are.
+_ELSEWHERE = dict.fromkeys(("/healthz", "/readyz", "/metrics"), _HEALTH) | dict.fromkeys(
+    ("/v1/responses", "/v1/completions", "/v1/embeddings"), _OPENAI
+)
 
 
 class Fault(BaseModel):
-    """One fault of a request: where it is, as a path with dots, and what is wrong with it."""
+    """One fault of a request: its place, as a path with dots, and the complaint."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -69,7 +74,7 @@ class Fault(BaseModel):
 
 
 class Problem(BaseModel):
-    """What went wrong, for programs by `type` and `status`, for people by `detail`, which says the cure."""
+    """An error, for programs by `type` and `status`, for people by `detail`, which says the cure."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -109,36 +114,44 @@ def not_found(detail: str) -> Refused:
 
 
 def unavailable(detail: str, retry_after_s: float = _RETRY_AFTER_S) -> Refused:
-    """Return the refusal while something behind the API does not answer; nothing is wrong with the request."""
+    """Return the refusal while a server behind the API does not answer; nothing is wrong with the request."""
     return Refused(503, "unavailable", detail, headers={"Retry-After": str(max(1, round(retry_after_s)))})
 
 
-def crowded(detail: str) -> Refused:
-    """Return the refusal of a key, or of an address, that has its share of what is served at once."""
+def over_share(detail: str) -> Refused:
+    """Return the refusal of a key that already has its share."""
     return Refused(429, "share", detail, headers={"Retry-After": str(_RETRY_AFTER_S)})
 
 
+def unusable(faults: Sequence[Fault]) -> Refused:
+    """Return the refusal of a body with *faults*."""
+    return Refused(422, "unusable", "; ".join(f"{one.where}: {one.message}" for one in faults), faults=faults)
+
+
 def refusal_of(error: Exception) -> Refused:
-    """Return *error* as what is told of it; of one that nobody foresaw nothing is told."""
-    if isinstance(error, Refused):
-        return error
-    if isinstance(error, NotAccepted):
-        return unavailable(str(error), error.retry_after_s)
-    if isinstance(error, Unreachable):
-        return unavailable(str(error))
-    if isinstance(error, MessageTooLarge):
-        return Refused(413, "too-large", str(error))
-    if isinstance(error, UnknownSession | UnknownStory):
-        return not_found(str(error))
-    if isinstance(error, InvalidInput):
-        return Refused(422, "unusable", str(error))
-    if isinstance(error, TaskloreError):
-        return unavailable(str(error))
+    """Return *error* as a refusal; an unforeseen one reveals nothing."""
+    match error:
+        case Refused():
+            return error
+        case NotAccepted():
+            return unavailable(str(error), error.retry_after_s)
+        case MessageTooLarge():
+            return Refused(413, "too-large", str(error))
+        case UnknownSession() | UnknownStory():
+            return not_found(str(error))
+        case InvalidInput():
+            return Refused(422, "unusable", str(error))
+        case TaskloreError():
+            return unavailable(str(error))
     return Refused(500, "internal", _APOLOGY)
 
 
-def response_of(refused: Refused) -> Response:
-    """Return *refused* as a response."""
+def respond(error: Exception) -> Response:
+    """Return the response to a request that ended with *error*."""
+    if isinstance(error, ClientDisconnect):
+        # The client is gone; the status is for proxies before it.
+        return Response(status_code=499)
+    refused = refusal_of(error)
     return Response(
         refused.problem.model_dump_json(exclude_defaults=True),
         status_code=refused.problem.status,
@@ -147,88 +160,87 @@ def response_of(refused: Refused) -> Response:
     )
 
 
-def response_of_error(error: Exception) -> Response:
-    """Return the response to a request that ended with *error*."""
-    if isinstance(error, ClientDisconnect):
-        # Nobody hears it; the status is for whoever stands between.
-        return Response(status_code=499)
-    return response_of(refusal_of(error))
-
-
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the problems that a route may answer with, for its `responses`: *statuses*, and what any route may."""
+    """Return the problems of a route, for its `responses`: *statuses*, and those of any route."""
     content = {MEDIA_TYPE: {"schema": {"$ref": SCHEMA}}}
-    told: dict[int | str, dict[str, Any]] = {}
-    for status in sorted({*statuses, *ALWAYS}):
-        told[status] = {"description": _MEANINGS[status], "content": content}
-        if status in (429, 503):
-            told[status]["headers"] = {
-                "Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}
-            }
-    return told
+    return {
+        status: {"description": _MEANINGS[status], "content": content}
+        | ({"headers": _RETRY_HEADER} if status in (429, 503) else {})
+        for status in sorted({*statuses, *ALWAYS})
+    }
 
 
 def install(app: FastAPI) -> None:
     """Let *app* answer every error with a problem."""
 
-    async def refuse(_request: Request, error: Exception) -> Response:
-        return response_of_error(error)
+    async def answer(request: Request, error: Exception) -> Response:
+        if isinstance(error, RequestValidationError):
+            return respond(_read_faults(error))
+        if isinstance(error, HTTPException):
+            refused = _read_http(request, error)
+            if request.method == "OPTIONS" and "Allow" in refused.headers:
+                # Without the headers that would let a page from elsewhere go on.
+                return Response(status_code=HTTPStatus.NO_CONTENT, headers=refused.headers)
+            return respond(refused)
+        if not isinstance(error, ClientDisconnect | Refused | TaskloreError):
+            # The route as it is declared: a path that was sent may name a person.
+            route = getattr(request.scope.get("route"), "path", "unknown")
+            log.error("http_request_failed", route=route, exc_info=error)
+        return respond(error)
 
-    async def apologise(request: Request, error: Exception) -> Response:
-        log.error("http_request_failed", route=_route_of(request), exc_info=error)
-        return response_of_error(error)
-
-    async def explain(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)  # noqa: S101 - for the types
-        return response_of(_unusable(error))
-
-    async def of_http(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 - for the types
-        refused = _of_http(request, error)
-        if request.method == "OPTIONS" and "Allow" in refused.headers:
-            # An answer, and no more: what a browser would have to be told to go on is not in it.
-            return Response(status_code=HTTPStatus.NO_CONTENT, headers=refused.headers)
-        return response_of(refused)
-
-    app.add_exception_handler(ClientDisconnect, refuse)
-    app.add_exception_handler(Refused, refuse)
-    app.add_exception_handler(TaskloreError, refuse)
-    app.add_exception_handler(RequestValidationError, explain)
-    app.add_exception_handler(HTTPException, of_http)
-    app.add_exception_handler(Exception, apologise)
+    for kind in (ClientDisconnect, Refused, TaskloreError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, answer)
 
 
-def _told_fault(details: Mapping[str, Any]) -> Fault:
-    """Return one of pydantic's errors as a fault; what was sent stands nowhere in it."""
-    where = ".".join(str(part) for part in details["loc"] if part != "body") or "body"
-    return Fault(where=where[:_LONGEST], message=complaint_of(details)[:_LONGEST])
-
-
-def _unusable(error: RequestValidationError) -> Refused:
+def _read_faults(error: RequestValidationError) -> Refused:
+    """Return *error* as a refusal, which repeats nothing of the body."""
     details = error.errors()
     if any(one["type"] == "json_invalid" for one in details):
         return Refused(400, "no-json", f"the body is no JSON: {details[0].get('ctx', {}).get('error', 'unreadable')}")
-    faults = [_told_fault(one) for one in details[:_MOST_FAULTS]]
-    told = "; ".join(f"{fault.where}: {fault.message}" for fault in faults)
-    return Refused(422, "unusable", told, faults=faults)
+    faults = []
+    for one in details[:_MOST_FAULTS]:
+        where = ".".join(str(part) for part in one["loc"] if part != "body") or "body"
+        faults.append(Fault(where=where[:_LONGEST], message=complaint_of(one)[:_LONGEST]))
+    return unusable(faults)
 
 
-def _of_http(request: Request, error: HTTPException) -> Refused:
+def _read_http(request: Request, error: HTTPException) -> Refused:
+    path, status = request.scope["path"], error.status_code
     if isinstance(error.__cause__, Refused):
         # Raised while the framework read the body, which it calls unreadable then.
         return error.__cause__
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        allowed = ", ".join(sorted(methods_of(request.scope["path"], request.app.openapi()["paths"])))
-        detail = f"{request.method} is not for this path; use {allowed}"
-        return Refused(405, "method", detail, headers={"Allow": allowed})
-    if error.status_code == HTTPStatus.NOT_FOUND:
-        return not_found(f"there is no such path; {cure_of(request.scope['path'], request.app.openapi()['paths'])}")
-    if error.status_code == HTTPStatus.BAD_REQUEST and isinstance(error.__cause__, UnicodeDecodeError):
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = ", ".join(sorted(_methods_of(path, request.app.openapi()["paths"])))
+        return Refused(
+            405, "method", f"{request.method} is not for this path; use {allowed}", headers={"Allow": allowed}
+        )
+    if status == HTTPStatus.NOT_FOUND:
+        return not_found(f"there is no such path; {_cure_path(path, request.app.openapi()['paths'])}")
+    if status == HTTPStatus.BAD_REQUEST and isinstance(error.__cause__, UnicodeDecodeError):
         return Refused(400, "no-json", "the body is no text in UTF-8, as JSON is; send it as that")
-    kind = re.sub(r"[^a-z]+", "-", HTTPStatus(error.status_code).phrase.lower())
-    return Refused(error.status_code, kind, str(error.detail), headers=error.headers)
+    kind = re.sub(r"[^a-z]+", "-", HTTPStatus(status).phrase.lower())
+    return Refused(status, kind, str(error.detail), headers=error.headers)
 
 
-def _route_of(request: Request) -> str:
-    """Return the path as it is declared: one that was sent may hold whose memory was asked for."""
-    return str(getattr(request.scope.get("route"), "path", "unknown"))
+def _cure_path(path: str, known: Iterable[str]) -> str:
+    """Return what to do about *path*, which is none of *known*, paths with their parameters in braces."""
+    if (elsewhere := _ELSEWHERE.get(path.rstrip("/"))) is not None:
+        return elsewhere
+    # Paths without a parameter come before those that have one in the same place.
+    templates = sorted(known, key=lambda one: one.count("{"))
+    patterns = [re.compile(compile_path(one)[0].pattern, re.IGNORECASE) for one in templates]
+    slim = re.sub(r"/{2,}", "/", path[:_LONGEST_PATH]).rstrip("/")
+    # A base URL may lack the version, or have it twice.
+    for likely in (slim, f"/v1{slim}", re.sub(r"^/v1", "", slim, flags=re.IGNORECASE)):
+        for template, pattern in zip(templates, patterns, strict=True):
+            if match := pattern.match(likely):
+                return f"did you mean {template.format(**match.groupdict())!r}?"
+    return "GET /docs lists them all"
+
+
+def _methods_of(path: str, paths: dict[str, dict[str, object]]) -> set[str]:
+    """Return every method of *path* by the OpenAPI document's *paths*; the framework knows those of one route only."""
+    found = [one for one in paths if compile_path(one)[0].match(path)]
+    nearest = min(found, key=lambda one: one.count("{"), default=None)
+    methods = {method.upper() for method in paths[nearest]} if nearest is not None else {"GET"}
+    return methods | ({"HEAD"} if "GET" in methods else set())

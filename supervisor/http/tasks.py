@@ -1,4 +1,4 @@
-"""Tasks, typed: for programs that know which agent and task they want, without a word of interpretation."""
+"""The routes of typed tasks: for programs that know agent and task, without a word of interpretation."""
 
 import asyncio
 import time
@@ -7,32 +7,40 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Depends, Path
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
 from contracts.identifiers import NAME_PATTERN, Name, new_id
 from contracts.messages import CompletionReport, TaskAssignment, TaskCall
-from memory.ledger.ledger import LedgerEntry
 from memory.ledger.requests import RequestRecord, place_of
 from supervisor.catalogue import Offer
-from supervisor.http.admission.keys import Caller, allowed
+from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.card_fit import demand_fit, demand_offer
 from supervisor.http.owners import demand_conversation, task_place
-from supervisor.http.parts import Parts
+from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found
-from supervisor.http.replies import Cancelled, cancelled, digest_of, json_response, under_way, while_heard
-from supervisor.http.requests.routes import IdempotencyKey, is_new
-from supervisor.requests.incoming import whole_task_id
+from supervisor.http.requests.routes import IdempotencyKey, claim_record
+from supervisor.http.responses import (
+    ACCEPTED,
+    Cancelled,
+    Form,
+    View,
+    cancel_task,
+    digest_of,
+    respond_json,
+    while_connected,
+)
+from supervisor.requests.request import whole_task_id
 from supervisor.service import MAX_ATTEMPTS
 
 TaskId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a task, as the answer to it says.")]
 
 
-class Send(BaseModel):
+class Send(Form):
     """A task for an agent; `within_seconds` is how long it may take, its time in the queue included."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     agent_id: Name
     task: Name
@@ -45,13 +53,11 @@ class Send(BaseModel):
     wait_seconds: Annotated[float, Field(ge=0, le=600)] = 30.0
 
 
-class Sent(BaseModel):
-    """A task as it stands: `accepted`, `running`, or `done` with its one report, whatever its status.
+class Sent(View):
+    """A task now: `accepted`, `running`, or `done` with its one report, whatever its status.
 
     `cancelled` has no report, or none yet: it was cancelled before it was sent, or while it waited, and will not run.
     """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     task_id: str
     state: Literal["accepted", "running", "cancelled", "done"]
@@ -59,8 +65,8 @@ class Sent(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """One task as it is ordered over HTTP; *chosen* is the id that its sender gave it, None when it gave none."""
+class NewTask:
+    """One task to send; *chosen* is the id that its sender gave it, None when it gave none."""
 
     offer: Offer
     parameters: dict[str, Any]
@@ -72,10 +78,10 @@ class Order:
     max_attempts: int | None = None
 
 
-_ASKING = Depends(allowed("ask"))
+_ASKING = Depends(require_role("ask"))
 
 
-def routes(parts: Parts) -> APIRouter:
+def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/tasks`."""
     router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
@@ -83,7 +89,7 @@ def routes(parts: Parts) -> APIRouter:
         "",
         summary="Send a task to an agent",
         response_model=Sent,
-        responses={202: under_way(Sent), **answers(404, 409)},
+        responses={202: {"model": Sent, **ACCEPTED}, **answers(404, 409)},
     )
     async def send(
         body: Send, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
@@ -92,7 +98,7 @@ def routes(parts: Parts) -> APIRouter:
         offer = demand_offer(parts.catalogue(), body.agent_id, body.task)
         demand_fit(offer.task, body.parameters)
         await demand_conversation(parts, caller, body.conversation)
-        order = Order(
+        task = NewTask(
             offer=offer,
             parameters=body.parameters,
             user_id=user_id,
@@ -102,42 +108,42 @@ def routes(parts: Parts) -> APIRouter:
             within_s=body.within_seconds,
             max_attempts=body.max_attempts,
         )
-        sent = await while_heard(request.receive, carried_out(parts, caller, order, body.wait_seconds))
-        demand_taken(sent.report)
-        return json_response(sent, f"/v1/tasks/{sent.task_id}", is_done=sent.report is not None)
+        sent = await while_connected(request.receive, send_task(parts, caller, task, body.wait_seconds))
+        demand_accepted(sent.report)
+        return respond_json(sent, f"/v1/tasks/{sent.task_id}", is_done=sent.report is not None)
 
     @router.get("/{task_id}", summary="See what became of a task", responses=answers(404))
     async def see(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Sent:
-        return await _look(parts, caller, task_id)
+        return await _read_task(parts, caller, task_id)
 
     @router.delete("/{task_id}", summary="Cancel a task", responses=answers(404))
     async def cancel(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Cancelled:
-        await _look(parts, caller, task_id)
-        return await cancelled(parts, task_id, f"cancelled by {caller.name}")
+        await _read_task(parts, caller, task_id)
+        return await cancel_task(parts, task_id, f"cancelled by {caller.name}")
 
     return router
 
 
-async def carried_out(parts: Parts, caller: Caller, order: Order, wait_s: float) -> Sent:
-    """Send *order*, once for an id that was chosen, and return how it stands after *wait_s* seconds at the latest.
+async def send_task(parts: ApiParts, caller: Caller, task: NewTask, wait_s: float) -> Sent:
+    """Send *task*, once for an id that was chosen, and return its state after *wait_s* seconds at the latest.
 
     Raises:
-        Refused: 409, another order came under that id.
+        Refused: 409, another task came under that id.
         NotAccepted: it is not known to be stored; send it again with the same id.
     """
     now = datetime.now(UTC)
-    assignment = _assignment(parts, caller, order, now)
-    asked = assignment.model_dump(mode="json", exclude={"created_at", "deadline"})
+    assignment = _make_assignment(parts, caller, task, now)
+    body = assignment.model_dump(mode="json", exclude={"created_at", "deadline"})
     record = RequestRecord(
-        digest=digest_of({**asked, "within_s": order.within_s}),
+        digest=digest_of({**body, "within_s": task.within_s}),
         task_id=assignment.task_id,
         at_ms=int(now.timestamp() * 1000),
     )
-    fresh = await is_new(parts, task_place(caller, assignment.task_id), record, order.chosen)
-    awaited = asyncio.ensure_future(parts.reports.report_of(assignment, wait_s, is_new=fresh))
+    is_new = await claim_record(parts, task_place(caller, assignment.task_id), record, task.chosen)
+    awaited = asyncio.ensure_future(parts.reports.report_of(assignment, wait_s, is_new=is_new))
     leaving = asyncio.ensure_future(parts.life.leaving.wait())
     try:
-        if fresh or await parts.ledger.read(assignment.task_id) is None:
+        if is_new or await parts.ledger.read(assignment.task_id) is None:
             await parts.dispatch.assign(assignment)
         await asyncio.wait({awaited, leaving}, return_when=asyncio.FIRST_COMPLETED)
         report = awaited.result() if awaited.done() else None
@@ -148,38 +154,37 @@ async def carried_out(parts: Parts, caller: Caller, order: Order, wait_s: float)
     return Sent(task_id=assignment.task_id, state="done" if report is not None else "accepted", report=report)
 
 
-def demand_taken(report: CompletionReport | None) -> None:
-    """Return unless the agent refused what it was sent.
+def demand_accepted(report: CompletionReport | None) -> None:
+    """Return unless the agent refused the parameters.
 
     Raises:
         Refused: 422, with the agent's own words.
     """
     if report is not None and report.status == "rejected":
-        told = report.error.message if report.error is not None else "the agent could not take the parameters"
-        raise Refused(422, "rejected", told)
+        detail = report.error.message if report.error is not None else "the agent could not take the parameters"
+        raise Refused(422, "rejected", detail)
 
 
-def _assignment(parts: Parts, caller: Caller, order: Order, now: datetime) -> TaskAssignment:
-    card = order.offer.task
-    within_s = order.within_s or card.deadline_s
-    chosen = order.chosen
+def _make_assignment(parts: ApiParts, caller: Caller, task: NewTask, now: datetime) -> TaskAssignment:
+    card = task.offer.task
+    within_s = task.within_s or card.deadline_s
     # Two callers may choose one id, and a program on NATS may have chosen it too.
-    task_id = f"t-{place_of(caller.space, 'task', chosen)}" if chosen else new_id(time.time_ns() // 1_000_000)
+    chosen_id = f"t-{place_of(caller.space, 'task', task.chosen)}" if task.chosen else None
     return TaskAssignment(
-        task_id=task_id,
-        agent_id=order.offer.agent.agent_id,
+        task_id=chosen_id or new_id(time.time_ns() // 1_000_000),
+        agent_id=task.offer.agent.agent_id,
         supervisor_id=parts.supervisor_id,
-        task=TaskCall(name=card.name, parameters=order.parameters),
+        task=TaskCall(name=card.name, parameters=task.parameters),
         created_at=now,
         deadline=now + timedelta(seconds=within_s) if within_s else None,
-        max_attempts=min(order.max_attempts or card.max_attempts, card.max_attempts or MAX_ATTEMPTS),
-        memory=order.memory,
-        user_id=order.user_id,
-        conversation_id=order.conversation_id,
+        max_attempts=min(task.max_attempts or card.max_attempts, card.max_attempts or MAX_ATTEMPTS),
+        memory=task.memory,
+        user_id=task.user_id,
+        conversation_id=task.conversation_id,
     )
 
 
-async def _look(parts: Parts, caller: Caller, task_id: str) -> Sent:
+async def _read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
     # One of several tasks of a request is its sender's as the request is.
     whole = whole_task_id(task_id)
     known = await parts.records.find(task_place(caller, whole or task_id))
@@ -188,10 +193,6 @@ async def _look(parts: Parts, caller: Caller, task_id: str) -> Sent:
     is_unknown = known.record is None and (caller.user_scope is not None or entry is None)
     if is_unknown or (whole is not None and entry is None):
         raise not_found(f"there is no task {task_id!r}, or it is past its time")
-    return _as_it_stands(task_id, entry)
-
-
-def _as_it_stands(task_id: str, entry: LedgerEntry | None) -> Sent:
     if entry is None:
         return Sent(task_id=task_id, state="accepted")
     newest = entry.generations[entry.newest]

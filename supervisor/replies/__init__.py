@@ -1,4 +1,4 @@
-"""Replies in words: results, failures, several tasks at once, and what was learned.
+"""Replies in words: results, failures, several tasks at once, and learned facts.
 
-Here belongs the wording; what happened is told by reports.
+The wording belongs here; the facts come from reports.
 """

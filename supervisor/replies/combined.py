@@ -1,38 +1,37 @@
-"""One reply out of several: what came of each task that a sentence asked for, in the order in which it asked."""
+"""One reply out of several, for the tasks of one sentence in their order."""
 
 from collections.abc import Sequence
 
 from contracts import subjects
 from contracts.messages import CompletionReport, PersonReply, ReplyKind, ReplyPart
 
-#: What the whole is when one of its parts is that, the first that fits: what is still open comes before what is done.
+#: Kinds by precedence: the whole has the first one that a part has, so that open parts come before done ones.
 _KINDS: tuple[ReplyKind, ...] = ("pending", "question", "failed", "answer", "unable")
-#: What stands between the parts of a text.
+#: Stands between the parts of a text.
 BETWEEN = "\n\n"
-#: Characters of the words that stay beside a result that does not fit.
+#: Characters of the text that stay when the result does not fit.
 _KEPT_WORDS = 2000
 
 
-def combined(parts: Sequence[ReplyPart], *, request_id: str, conversation_id: str) -> PersonReply:
+def combine(parts: Sequence[ReplyPart], *, request_id: str, conversation_id: str) -> PersonReply:
     """Return *parts* as one reply: its text has theirs, numbered, and `missing` is that of the first question."""
-    said = {part.kind for part in parts}
-    told = (numbered(place, part) for place, part in enumerate(parts, 1))
+    kinds = {part.kind for part in parts}
     return PersonReply(
         request_id=request_id,
         conversation_id=conversation_id,
-        kind=next((kind for kind in _KINDS if kind in said), "other"),
-        text=BETWEEN.join(told),
+        kind=next((kind for kind in _KINDS if kind in kinds), "other"),
+        text=BETWEEN.join(number_part(place, part) for place, part in enumerate(parts, 1)),
         missing=next((part.missing for part in parts if part.kind == "question"), ()),
         parts=tuple(parts),
     )
 
 
-def numbered(place: int, part: ReplyPart) -> str:
-    """Return the words of *part* as they stand at *place*, counted from 1, in the text of the whole."""
+def number_part(place: int, part: ReplyPart) -> str:
+    """Return the text of *part* as it stands at *place*, from 1, in the text of the whole."""
     return f"{place}. {part.text}"
 
 
-def as_part(reply: PersonReply, task_id: str | None) -> ReplyPart:
+def to_part(reply: PersonReply, task_id: str | None) -> ReplyPart:
     """Return *reply*, which is about one task, as a part of one about several."""
     return ReplyPart(
         kind=reply.kind,
@@ -45,28 +44,23 @@ def as_part(reply: PersonReply, task_id: str | None) -> ReplyPart:
     )
 
 
-def fitting(reply: PersonReply) -> PersonReply:
+def fit(reply: PersonReply) -> PersonReply:
     """Return *reply* as it is, or without the results that would not fit into a message beside its own words."""
     if len(reply.model_dump_json().encode()) <= subjects.MAX_BODY:
         return reply
-    if reply.parts:
-        return _fitting_parts(reply)
-    if reply.report is None:
-        return reply
-    text, report = _without_result(reply.text, reply.report)
-    return reply.model_copy(update={"text": text, "report": report})
-
-
-def _fitting_parts(reply: PersonReply) -> PersonReply:
+    if not reply.parts:
+        if reply.report is None:
+            return reply
+        text, report = _without_result(reply.text, reply.report)
+        return reply.model_copy(update={"text": text, "report": report})
     parts = list(reply.parts)
-    by_size = sorted(range(len(parts)), key=lambda place: -len(parts[place].model_dump_json()))
-    for place in by_size:
+    for place in sorted(range(len(parts)), key=lambda place: -len(parts[place].model_dump_json())):
         part = parts[place]
         if part.report is None:
             continue
         text, report = _without_result(part.text, part.report)
         parts[place] = part.model_copy(update={"text": text, "report": report})
-        made = combined(parts, request_id=reply.request_id, conversation_id=reply.conversation_id)
+        made = combine(parts, request_id=reply.request_id, conversation_id=reply.conversation_id)
         made = made.model_copy(update={"elapsed_ms": reply.elapsed_ms})
         if len(made.model_dump_json().encode()) <= subjects.MAX_BODY:
             return made
@@ -75,5 +69,5 @@ def _fitting_parts(reply: PersonReply) -> PersonReply:
 
 def _without_result(text: str, report: CompletionReport) -> tuple[str, CompletionReport]:
     where = subjects.report(report.supervisor_id, report.task_id, report.generation)
-    told = f"{text[:_KEPT_WORDS]}\nThe whole result is too large for a reply; its report lies at {where} for an hour."
-    return told, report.model_copy(update={"result": None})
+    short = f"{text[:_KEPT_WORDS]}\nThe whole result is too large for a reply; its report lies at {where} for an hour."
+    return short, report.model_copy(update={"result": None})

@@ -1,4 +1,4 @@
-"""What memory learned of a person, as the next reply says it ("Noted: you love sushi.")."""
+"""Notices: the next reply to a person says what memory learned of them ("Noted: you love sushi.")."""
 
 import asyncio
 import re
@@ -7,39 +7,53 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from contracts.errors import MemoryUnavailable
+from contracts.messages import PersonReply
 from memory.conversations.notices import Notices
+from memory.episodes.store import Episodes
 
 log = structlog.get_logger(__name__)
 
-#: The agent that learns from what is said and answers from it; without it no reply waits for that.
+#: The agent that learns from turns and answers from memory; without it no reply waits for a notice.
 MEMORY_AGENT = "MemoryAgent"
-#: Seconds that a reply waits for what its own turn teaches, when the words ask for no task.
+#: Seconds that a reply waits for the notices of its own turn, when the words ask for no task.
 WAIT_S = 4.0
 #: Seconds between two looks.
 _LOOK_S = 0.05
 #: Lines of one reply; the rest is counted.
 _MOST_LINES = 5
+#: Last turns of a person among which the one that was just kept is looked for.
+_NEAR = 20
 _THIRD_PERSON = re.compile(r"User(?:'s)? (?P<rest>.+)")
-#: What a statement about the user becomes when it is said to them.
+#: Verbs of a statement about the user, as said to them.
 _VERBS = {"is": "are", "has": "have", "was": "were", "does": "do", "wants": "want"}
+_CANNOT_TELL = re.compile(r"I cannot tell what to do with (?:that|\".*?\")\.", re.DOTALL)
+_KEPT = "I have kept that, but no agent here has a task for it."
 
 
 class Learned:
-    """Says what was learned of a person.
+    """Reads the notices of a person.
 
     Args:
-        notices: Where it waits.
+        notices: The waiting lines.
         is_served: Whether a memory worker is there; without one no reply waits.
         wait_s: Seconds for which a reply waits at most.
+        episodes: The turns that memory keeps word for word; None where none are kept.
     """
 
-    def __init__(self, notices: Notices, is_served: Callable[[], bool], wait_s: float = WAIT_S) -> None:
+    def __init__(
+        self,
+        notices: Notices,
+        is_served: Callable[[], bool],
+        wait_s: float = WAIT_S,
+        episodes: Episodes | None = None,
+    ) -> None:
         self._notices = notices
         self._is_served = is_served
         self._wait_s = wait_s
+        self._episodes = episodes
 
     async def lines(self, owner: str) -> tuple[str, ...]:
-        """Return what was learned of *owner* and not said yet; nothing when the store does not answer in time."""
+        """Return the lines on *owner* that no reply has said yet; none when the store does not answer in time."""
         if not self._is_served():
             return ()
         try:
@@ -50,7 +64,7 @@ class Learned:
         return tuple(line for _, lines in taken for line in lines)
 
     async def of_turn(self, owner: str, turn_id: str) -> tuple[str, ...]:
-        """Return what was learned of *owner* up to *turn_id*, waiting for a moment; nothing when it teaches nothing."""
+        """Return the lines on *owner* up to *turn_id*, waiting for a moment; none when it teaches nothing."""
         if not self._is_served():
             return ()
         found: list[str] = []
@@ -67,19 +81,35 @@ class Learned:
             log.info("turn_not_learned_in_time", error=type(error).__name__)
         return tuple(found)
 
+    async def is_kept(self, owner: str, turn_id: str) -> bool:
+        """Return whether memory keeps the turn *turn_id* of *owner*, one of the last, word for word."""
+        if self._episodes is None or not self._is_served():
+            return False
+        try:
+            return any(one.turn_id == turn_id for one in await self._episodes.recent(owner, _NEAR))
+        except MemoryUnavailable as error:
+            log.info("turn_not_looked_for", error=str(error))
+            return False
+
+
+def say_kept(reply: PersonReply) -> PersonReply:
+    """Return *reply* to words that memory keeps, which says so in place of "I cannot tell what to do with that"."""
+    parts = tuple(part.model_copy(update={"text": _CANNOT_TELL.sub(_KEPT, part.text)}) for part in reply.parts)
+    return reply.model_copy(update={"text": _CANNOT_TELL.sub(_KEPT, reply.text), "parts": parts})
+
 
 def with_notes(text: str, lines: Sequence[str]) -> str:
-    """Return *text* with what was learned behind it; that alone where *text* is empty."""
+    """Return *text* followed by the learned *lines*; those alone where *text* is empty."""
     if not lines:
         return text
-    shown = [_to_the_person(line) for line in lines[:_MOST_LINES]]
+    shown = [_address_person(line) for line in lines[:_MOST_LINES]]
     more = f"; and {len(lines) - _MOST_LINES} more" if len(lines) > _MOST_LINES else ""
     noted = f"Noted: {'; '.join(shown)}{more}."
     return f"{text}\n\n{noted}" if text else noted
 
 
-def _to_the_person(line: str) -> str:
-    """Return "User likes sushi" as "you like sushi"; what a model worded for the person stays as it is."""
+def _address_person(line: str) -> str:
+    """Return "User likes sushi" as "you like sushi"; a line that a model worded for the person stays as it is."""
     match = _THIRD_PERSON.fullmatch(line)
     if match is None:
         return line

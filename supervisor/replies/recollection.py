@@ -1,8 +1,8 @@
-"""Reads what memory knows of the person who asks, for the interpreter; it never fails and never takes long."""
+"""Recollection: what memory knows of the person who asks, for the interpreter; it never fails and never takes long."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path as File
 
 import structlog
@@ -13,22 +13,21 @@ from contracts.errors import InvalidInput, MemoryUnavailable
 from memory.documents.items import Item, leaf_text
 from memory.documents.kinds import Kinds
 from memory.documents.paths import Path, lookup, place_name
-from memory.documents.plans import Snapshot
-from memory.documents.storage.reader import DocumentReader, OwnDocuments
-from memory.rendering.documents import Rendered, render
+from memory.documents.storage.reader import DocumentReader
+from memory.rendering.documents import render
 from memory.rendering.quoting import plain
 from supervisor.understanding.prompt import Remembered
 
 log = structlog.get_logger(__name__)
 
-#: Tokens of what is remembered in one question: some fifteen lines, beside tasks that take many times as much.
+#: Tokens of memories in one question: some fifteen lines, beside tasks that take many times as much.
 BUDGET_TOKENS = 300
-#: Seconds a person waits for what is remembered: a hundred times what it takes; without it they are asked back.
+#: Seconds a person waits for memories: a hundred times the usual; without them they are asked back.
 DEADLINE_S = 0.5
 
 
 class Recollections:
-    """What is remembered of whoever asks, and of nobody else: every look names the one user whose memory it is."""
+    """The memories of the person who asks, and of no other: every look names the one user whose memory it is."""
 
     def __init__(
         self,
@@ -46,9 +45,9 @@ class Recollections:
         self._now = now
 
     async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
-        """Return what has most to do with *text* of what is remembered of *user_id*, as far as the budget reaches.
+        """Return the memories of *user_id* that have most to do with *text*, as far as the budget reaches.
 
-        Nothing for nobody known, and nothing when the store does not answer in time.
+        None for an unknown user, and none when the store does not answer in time.
         """
         if not user_id:
             return ()
@@ -57,51 +56,45 @@ class Recollections:
             async with asyncio.timeout(self._deadline_s):
                 own = self._reader.of(user_id)
                 snapshot = await own.snapshot()
-                block = await asyncio.to_thread(self._rendered, snapshot, text, now.date())
+                bodies = {name: document.body for name, document in snapshot.documents.items()}
+                block = await asyncio.to_thread(
+                    render,
+                    bodies,
+                    self._kinds,
+                    today=now.date(),
+                    query=text,
+                    budget_tokens=self._budget_tokens,
+                    pinned_tokens=0,
+                )
         except (MemoryUnavailable, InvalidInput, TimeoutError) as error:
             log.info("answered_without_memory", error=type(error).__name__)
             return ()
         if block.shown:
-            await self._note(own, snapshot, block, now)
-        return tuple(_lines(snapshot, block))
-
-    def _rendered(self, snapshot: Snapshot, text: str, today: date) -> Rendered:
-        bodies = {name: document.body for name, document in snapshot.documents.items()}
-        return render(bodies, self._kinds, today=today, query=text, budget_tokens=self._budget_tokens, pinned_tokens=0)
-
-    async def _note(self, own: OwnDocuments, snapshot: Snapshot, block: Rendered, now: datetime) -> None:
-        """Note what was shown, for whoever asks later which memories were never of use."""
-        places = [(name, place_name(path, lookup(snapshot.documents[name].body, path))) for name, path in block.shown]
-        try:
-            async with asyncio.timeout(self._deadline_s):
-                await own.note_reads(places, now)
-        except (MemoryUnavailable, TimeoutError) as error:
-            log.info("reads_not_noted", error=type(error).__name__)
+            # For a later look at memories that were never of use.
+            places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in block.shown]
+            try:
+                async with asyncio.timeout(self._deadline_s):
+                    await own.note_reads(places, now)
+            except (MemoryUnavailable, TimeoutError) as error:
+                log.info("reads_not_noted", error=type(error).__name__)
+        return tuple(_read_line(name, path, lookup(bodies[name], path)) for name, path in block.shown)
 
 
 def open_recollections(redis: Redis, kinds_dir: File | None) -> Recollections:
-    """Return what reads from *redis*, with the kinds of documents that *kinds_dir* adds to the shipped ones.
+    """Return the recollections in *redis*, with the kinds of documents that *kinds_dir* adds to the shipped ones.
 
     Raises:
-        ConfigurationError: that folder cannot be read, or says what does not fit.
+        ConfigurationError: that folder cannot be read, or does not fit.
     """
     kinds = Kinds.load(*([kinds_dir] if kinds_dir is not None else []))
     return Recollections(DocumentReader(redis, kinds, deadline_s=DEADLINE_S), kinds)
 
 
-def _lines(snapshot: Snapshot, block: Rendered) -> Iterable[Remembered]:
-    for name, path in block.shown:
-        said = _said(lookup(snapshot.documents[name].body, path))
-        yield Remembered(f"{name} {path}", f"{' / '.join(_names(name, path))}: {said}")
-
-
-def _names(resource_id: str, path: Path) -> tuple[str, ...]:
-    """Return what the document and the parts of it on the way to *path* are called: they may say whose it is."""
-    document = resource_id.removeprefix("resource_").removeprefix("user_").removesuffix("_prefs")
-    return (document, *(plain(step) for step in path.steps if isinstance(step, str)))
-
-
-def _said(value: JsonValue) -> str:
-    """Return what the block shows of *value*, without dates and confidence: those are nobody's amounts."""
+def _read_line(resource_id: str, path: Path, value: JsonValue) -> Remembered:
+    """Return *value* as the block shows it, without dates and confidence: those are no amounts of the person."""
     item = Item.read(value)
-    return plain(item.display if item is not None else leaf_text(value))
+    text = plain(item.display if item is not None else leaf_text(value))
+    # The names of the document and of the parts on the way may say whose it is.
+    document = resource_id.removeprefix("resource_").removeprefix("user_").removesuffix("_prefs")
+    names = (document, *(plain(step) for step in path.steps if isinstance(step, str)))
+    return Remembered(f"{resource_id} {path}", f"{' / '.join(names)}: {text}")

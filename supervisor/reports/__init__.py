@@ -1,4 +1,4 @@
-"""Reports: found for whoever waits, made for tasks that no worker ends, and compared with the ledger.
+"""Reports: delivered to waiting requests, written for tasks that no worker ends, and compared with the ledger.
 
 Here belongs reading them; a worker's report is published in `workers.execution`.
 """

@@ -1,4 +1,4 @@
-"""Reports of tasks that no worker runs to their end: the ledger takes one of a generation, and that is published."""
+"""Reports of tasks that no worker ends: the ledger takes one of a generation, and that is published."""
 
 import secrets
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from contracts.errors import MessageTooLarge
 from contracts.identifiers import user_token
 from contracts.messages import CompletionReport, ErrorNote, MemoryNote, Status, TaskAssignment
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish, Wish
+from memory.ledger.runs import CancelRequest, Finish
 from runtime.messaging.outbox import Outbox
 
 #: Seconds to wait for the report to be stored.
@@ -56,7 +56,7 @@ class Reporter:
         )
 
     async def conclude(self, assignment: TaskAssignment, report: CompletionReport) -> bytes:
-        """Return the report that stands for *assignment*, published: *report*, or the earlier one of its generation.
+        """Publish and return the report of *assignment*: *report*, or the earlier one of its generation.
 
         Raises:
             MemoryUnavailable: the ledger does not answer.
@@ -73,7 +73,7 @@ class Reporter:
         user = user_token(assignment.user_id) if assignment.user_id else ""
         finish = Finish(report.task_id, report.generation, report.status, body, user)
         [earlier] = await self._ledger.finish_many([finish])
-        if isinstance(earlier, Wish) and report.status != "cancelled":
+        if isinstance(earlier, CancelRequest) and report.status != "cancelled":
             error = ErrorNote(type="TaskCancelled", message=earlier.reason)
             return await self.conclude(assignment, self.report(assignment, report.generation, "cancelled", error=error))
         stands = earlier if isinstance(earlier, bytes) else body
@@ -81,12 +81,12 @@ class Reporter:
         return stands
 
     async def publish(self, report: bytes) -> None:
-        """Publish *report*, which the ledger has, to whom it tells; the same again changes nothing.
+        """Publish *report*, which the ledger has; the same again changes nothing.
 
         Raises:
             NotAccepted: it was not stored yet; do it again.
         """
-        told = CompletionReport.model_validate_json(report)
-        where = subjects.report(told.supervisor_id, told.task_id, told.generation)
-        message_id = subjects.report_message_id(told.task_id, told.generation)
+        parsed = CompletionReport.model_validate_json(report)
+        where = subjects.report(parsed.supervisor_id, parsed.task_id, parsed.generation)
+        message_id = subjects.report_message_id(parsed.task_id, parsed.generation)
         await self._outbox.put(where, report, message_id, patience_s=_STORED_WITHIN_S, waits_when_full=True)

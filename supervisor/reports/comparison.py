@@ -1,10 +1,10 @@
 """Comparison: where the ledger and REPORTS may hold different reports of a task, both end with the one in REPORTS.
 
 That one may have been read, and cannot be recalled or replaced; the ledger can be set. While the ledger answers it
-decides what is published, so that they differ only after it was away, or when somebody died between the two. Whoever
-may have caused that asks for a comparison before letting go of the task: a worker without the ledger, one that finds a
-report in the stream already, a supervisor that is about to report what was cancelled. Comparing twice, or in several
-supervisors at once, changes nothing: what lies in REPORTS stays what it is, and the ledger takes over nothing else.
+decides which is published, so that they differ only after it was away, or when a process died between the two. The
+process that may have caused that asks for a comparison before it acknowledges the task: a worker without the ledger,
+one that finds a report in the stream already, a supervisor that is about to report a cancelled task. Comparing twice,
+or in several supervisors at once, changes nothing: REPORTS stays as it is, and the ledger takes over nothing else.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ log = structlog.get_logger(__name__)
 
 #: Seconds before a comparison that could not be made is tried again.
 _RETRY_S = 2.0
-#: How often one is tried that finds no report in either: somebody asked before reporting, and may be about to.
+#: Tries of a comparison that finds no report in either: its sender asked before reporting, and may be about to.
 _TRIES = 15
 #: Seconds an unheard-of comparison stays with a supervisor before another is offered it.
 _ACK_WAIT_S = 10.0
@@ -38,7 +38,7 @@ SOURCE = Source(subjects.REPORTS, subjects.COMPARISONS, subjects.COMPARISONS_ALL
 
 
 class ComparisonDesk:
-    """Compares what it is asked to, for every program whose reports lie in the stream."""
+    """Compares reports on request, for every program whose reports lie in the stream."""
 
     def __init__(self, client: Client, ledger: Ledger, outbox: Outbox) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class ComparisonDesk:
         self._outbox = outbox
 
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
-        """Compare all of *batch* side by side; what cannot be compared now is offered again."""
+        """Compare all of *batch* side by side; a comparison that fails is offered again."""
         found = await asyncio.gather(*(self._compare(delivery.body) for delivery in batch), return_exceptions=True)
         for delivery, outcome in zip(batch, found, strict=True):
             is_unreadable = isinstance(outcome, ValueError | InvalidInput)
@@ -66,7 +66,7 @@ class ComparisonDesk:
         Raises:
             TaskloreError: a server does not answer.
             InvalidInput: no task can be called so.
-            ValueError: that is no subject of a report, or what lies there is not the report that belongs there.
+            ValueError: that is no subject of a report, or another report lies there.
         """
         _, _, task_id, generation = (where := asked.decode()).split(".")
         entry = await self._ledger.read(task_id)
@@ -89,7 +89,7 @@ class ComparisonDesk:
         return True
 
     async def _publish(self, where: str, body: bytes, user: str) -> bool:
-        """Publish what only the ledger has, unless it is older than anything in the stream; False when beaten to it."""
+        """Publish a report that only the ledger has, unless older than the stream keeps; False to look once more."""
         report = _read(where, body)
         if time.time() - report.finished_at.timestamp() > REPORTS_KEPT_S:
             return True
@@ -97,7 +97,7 @@ class ComparisonDesk:
         headers = {subjects.USER_HEADER: user} if user else None
         await self._outbox.put(where, body, message_id, headers=headers, waits_when_full=True)
         log.warning("report_published_again", task_id=report.task_id, status=report.status)
-        # Somebody else may have published another one meanwhile: look once more.
+        # Another process may have published another one meanwhile.
         return False
 
 

@@ -1,4 +1,4 @@
-"""Reports: the one report of each assignment, found for whoever waits for it.
+"""Reports: the one report of each assignment, delivered to the request that waits for it.
 
 A report reaches the waiter three ways, whichever is first: the supervisor's durable consumer, of which another replica
 may be given it; a hint on the core subject; and a look into stream and ledger every two seconds. The core subject also
@@ -52,7 +52,7 @@ _Waiter = asyncio.Future[CompletionReport]
 
 
 class RunTimes:
-    """How long tasks take a slot, enough to say what a backlog will cost: a moving mean by agent and task.
+    """The time that tasks take a slot, a moving mean by agent and task, to estimate a backlog.
 
     Of runs only, as a remembered answer takes no slot worth counting.
     """
@@ -77,9 +77,9 @@ class RunTimes:
 
 
 class ReportDesk:
-    """Where stored reports are worked on, and where requests wait for theirs.
+    """Takes stored reports, and lets requests wait for theirs.
 
-    *hint_pause_s* is how long a report that was heard of is left to the consumer, where there is one.
+    *hint_pause_s* is how long a report is left to the consumer after its hint, where there is one.
     """
 
     def __init__(self, client: Client, ledger: Ledger, *, hint_pause_s: float = 0.0) -> None:
@@ -89,14 +89,14 @@ class ReportDesk:
         self._waiters: dict[str, list[_Waiter]] = defaultdict(list)
         self._looking: set[asyncio.Task[None]] = set()
         self.run_times = RunTimes()
-        """How long tasks took, as the reports that came here tell."""
+        """The time that tasks took, by the reports that came here."""
 
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
     ) -> CompletionReport | None:
-        """Return the terminal report of *assignment*, or None when there is none within *within_s* seconds.
+        """Return the final report of *assignment*, or None when there is none within *within_s* seconds.
 
-        *is_new* tells that it was not sent before this is called, so that there is nothing to look for yet.
+        With *is_new* it was not sent before this call, so that there is nothing to look for yet.
         """
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
@@ -104,7 +104,7 @@ class ReportDesk:
         waiters.append(waiter)
         gives_up_at = loop.time() + within_s
         try:
-            # It may have come before anybody waited, or long ago when the request is a repeated one.
+            # It may have come before this call, or long ago when the request is a repeated one.
             if not is_new:
                 await self._look(assignment.supervisor_id, assignment.task_id)
             while not waiter.done():
@@ -121,7 +121,7 @@ class ReportDesk:
                 self._waiters.pop(assignment.task_id, None)
 
     async def is_under_way(self, task_id: str) -> bool:
-        """Return whether somebody runs *task_id*, as far as is known: its report may be about to come."""
+        """Return whether *task_id* runs, as far as is known: its report may be about to come."""
         try:
             entry = await self._ledger.read(task_id)
         except MemoryUnavailable:
@@ -129,7 +129,7 @@ class ReportDesk:
         return entry is not None and entry.generations[entry.newest].state == "running"
 
     def hear_hint(self, arrival: Arrival) -> None:
-        """Look soon for what the stream has of the report that was just published: this one, or an earlier one."""
+        """Look soon for the report in the stream: the one that was just published, or an earlier one."""
         words = arrival.subject.split(".")
         if len(words) == _REPORT_WORDS and words[2] in self._waiters:
             self._follow(words, _CONSUMER_LOOKS if self._hint_pause_s else 0)
@@ -149,7 +149,7 @@ class ReportDesk:
             look.add_done_callback(self._looking.discard)
 
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
-        """Serve who waits for these reports, and note how long their tasks took."""
+        """Wake the requests that wait for these reports, and note how long their tasks took."""
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
@@ -159,7 +159,7 @@ class ReportDesk:
             line.settle(delivery)
 
     async def _look(self, supervisor_id: str, task_id: str) -> None:
-        """Serve the newest report there is: what the stream has stands, the ledger has what is older."""
+        """Serve the newest report: the stream's counts, the ledger has older ones."""
         entry = None
         with contextlib.suppress(MemoryUnavailable):
             entry = await self._ledger.read(task_id)
@@ -207,7 +207,7 @@ def _read_report(body: bytes) -> CompletionReport | None:
 
 
 def _note_report(delivery: Delivery, report: CompletionReport) -> None:
-    """Tell in the trace of its task that *report* arrived in *delivery*."""
+    """Add to the trace of its task that *report* arrived in *delivery*."""
     if not tracing.is_on() or (parent := read_context(delivery.headers)) is None:
         return
     attributes = processing(delivery.subject) | {

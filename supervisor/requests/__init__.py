@@ -1,4 +1,4 @@
-"""A request in words on its way in: its ids, its turn, and how it was read the first time.
+"""A request in words on its way in: its ids, its turn, and its first reading.
 
-Here belongs what makes a repeat harmless; how a sentence is understood is `supervisor.understanding`.
+Code that makes a repeat harmless belongs here; understanding a sentence is `supervisor.understanding`.
 """

@@ -1,31 +1,38 @@
-"""What each request asks for: read once, by what was said before it, and kept with its words for whoever repeats it."""
+"""First readings: each request is read once, by the turns before it, and a repeat is answered by that reading.
+
+The words may mean something else by the time they come again: a model answers otherwise, "the same again" follows newer
+turns, another agent is there. The reading stands in the person's turn before any of its tasks is handed over, and of
+two processes that read one request at once the first to write counts for both. A reading of a later version that this
+one cannot follow stays as it is: to read the words anew would begin tasks beside those that it has begun.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import structlog
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from contracts.errors import MemoryUnavailable
-from contracts.messages import ChatTurn, PersonReply
+from contracts.identifiers import Name
+from contracts.messages import ChatTurn, PersonReply, TaskCall
 from contracts.zones import told_in
+from memory.command_batch import Commands
 from memory.conversations.conversation import KEEP, Conversations
 from memory.conversations.inbox import is_utterance
 from runtime import tracing
 from supervisor.catalogue import Catalogue
-from supervisor.requests.first_readings import (
-    FirstReading,
-    HeardTurn,
-    earlier_reading,
-    first_heard,
-    keep_reading,
-    keep_words,
-    reading_of,
+from supervisor.requests.request import Incoming, digest_of
+from supervisor.understanding.outcome import (
+    Interpretation,
+    Interpreter,
+    Several,
+    Single,
+    Understood,
+    Unfitting,
+    is_repeatable,
 )
-from supervisor.requests.incoming import Incoming, digest_of
-from supervisor.understanding.outcome import Interpreter, is_repeatable
 
 log = structlog.get_logger(__name__)
 
@@ -34,9 +41,12 @@ LOOK_BACK = 20
 #: Seconds of reading after which the words are kept by themselves: a model takes its time, and this process may die in
 #: it. Rules are done long before, so that their reading goes into the store together with the words.
 _SLOW_S = 0.02
-#: Requests of which this process knows what it read, for the time in which the store does not answer.
+#: Requests whose reading this process remembers, for the time in which the store does not answer.
 _MOST_LATELY = 1000
-#: Why nothing is begun.
+#: Looks at what another supervisor wrote meanwhile; each of them has to be the loss of a race.
+_MOST_RACES = 5
+#: Turns among which one that is looked up mostly is: a whole conversation may be megabytes.
+_NEAR = 50
 Why = Literal["other words", "forgotten", "memory away", "another version", "not kept"]
 
 _TEXTS: dict[Why, str] = {
@@ -56,8 +66,53 @@ _TEXTS: dict[Why, str] = {
 }
 
 
+class PartRead(BaseModel):
+    """One wish of a request: a `task` to run, a `question` back, or the text when it is `unable`.
+
+    Of a task, *remembered* names the parameters that the person did not say, and *computed* says how one was computed.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    kind: Literal["task", "question", "unable"]
+    text: str = ""
+    agent_id: Name | None = None
+    task: TaskCall | None = None
+    missing: tuple[str, ...] = ()
+    remembered: tuple[str, ...] = ()
+    computed: dict[str, str] = Field(default_factory=dict)
+
+
+class FirstReading(BaseModel):
+    """All wishes of a request, in the order said; `task_id` is that of its one task, or of the whole.
+
+    A version that means something else by any of this counts `form` up, so that an older one starts nothing by it.
+    """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+
+    form: Literal[1] = 1
+    task_id: Name
+    parts: tuple[PartRead, ...] = Field(min_length=1)
+
+
+class HeardTurn(ChatTurn):
+    """A person's turn in the store, with its reading; None before it has been read to its end.
+
+    `is_legible` is False when it has been read to its end, and this version cannot parse the reading.
+    """
+
+    read_as: FirstReading | None = None
+    is_legible: bool = Field(default=True, exclude=True)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it has been read to its end, and must not be read anew."""
+        return self.read_as is not None or not self.is_legible
+
+
 class _Lately(NamedTuple):
-    """What this process read: of which words, by their digest, and whether the store has it."""
+    """A reading of this process: of words with this digest, and whether the store has it."""
 
     words: str
     reading: FirstReading
@@ -65,9 +120,9 @@ class _Lately(NamedTuple):
 
 
 class RequestReadings:
-    """Reads requests by *interpreter*; *publish* hands a person's turn on to whoever learns from it, and returns.
+    """Reads requests by *interpreter*; *publish* sends a person's turn to the memory workers, and returns.
 
-    *time_zone* is where those are who do not say it.
+    *time_zone* is that of people who do not say theirs.
     """
 
     def __init__(
@@ -85,57 +140,63 @@ class RequestReadings:
         self._publish = publish
         self._now = now
         self._time_zone = time_zone
-        #: By turn. Forgetting is up to the store, so what that has counts here only while it is away.
+        #: By turn. Forgetting is up to the store: a reading that it has counts here only while it is away.
         self._lately: dict[str, _Lately] = {}
 
     async def of(self, asked: Incoming, before: Sequence[ChatTurn] | None) -> FirstReading | PersonReply:
-        """Return what *asked* asks for, as it was read first, or why nothing is begun for it.
+        """Return the first reading of *asked*, or a reply that says why nothing is begun for it.
 
-        *before* is what was said earlier; None: what the store holds of the conversation.
+        *before* is the turns before it; None: those that the store holds of the conversation.
         """
         stored = []
         if before is None:
-            stored = await stored_turns(self._conversations, asked.conversation_id, LOOK_BACK)
-        return await self._among(stored, asked, before)
+            stored = await read_turns(self._conversations, asked.conversation_id, LOOK_BACK)
+        return await self._read_among(stored, asked, before)
 
-    async def _among(
+    async def _read_among(
         self, stored: Sequence[ChatTurn], asked: Incoming, before: Sequence[ChatTurn] | None
     ) -> FirstReading | PersonReply:
-        """Return what *asked* asks for; of its conversation the *stored* turns, the last ones, are looked at."""
+        """Return the first reading of *asked*, by *stored*, the last turns of its conversation."""
         turn_id = asked.turn_id("person")
         own = next((place for place, turn in enumerate(stored) if turn.turn_id == turn_id), None)
         words = None
         if own is not None:
             try:
-                found = await first_heard(self._conversations, asked.conversation_id, turn_id)
+                found = await find_turn(self._conversations, asked.conversation_id, turn_id)
             except MemoryUnavailable as error:
-                return _untold(asked, error)
+                return _refuse_unknown(asked, error)
             if found is None or found[1].text != asked.request.text or found[1].is_read:
-                return self._as_first(asked, found[1] if found is not None else None)
+                return self._answer_repeat(asked, found[1] if found is not None else None)
             words = found[0]
-        # Neither what was said since a request was first heard nor the hour may change what a repeat of it means.
+        # Neither turns since a request first came nor the hour may change the meaning of a repeat.
         turn = asked.turn("person", asked.request.text, stored[own].at if own is not None else self._now())
-        previous = before if before is not None else _theirs(stored[:own], asked)
+        if before is not None:
+            previous = before
+        else:
+            # Values of one user in an answer to them must not become values for another.
+            users = (None, asked.request.user_id)
+            others = (one for one in stored[:own] if one.request_id != asked.request_id)
+            previous = [one for one in others if one.user_id in users]
         if self._had_other_words(turn, while_kept=False):
-            return _refused(asked, "other words")
+            return _refuse(asked, "other words")
         self._publish(turn)
         reading, is_first = await self._read(asked, turn, previous, words)
         if not isinstance(reading, FirstReading):
-            return _refused(asked, reading)
+            return _refuse(asked, reading)
         if is_first:
             return reading
         try:
-            if words is None and before is None and await self._was_unread_before(previous, asked):
-                # What it refers to is what was said before it was first heard, however far back that is.
-                stored = await stored_turns(self._conversations, asked.conversation_id, KEEP)
-                return await self._among(stored, asked, None)
-            return self._as_first(asked, await earlier_reading(self._conversations, turn, reading))
+            if words is None and before is None and await self._came_unread_before(previous, asked):
+                # It refers to the turns before it first came, however far back they are.
+                stored = await read_turns(self._conversations, asked.conversation_id, KEEP)
+                return await self._read_among(stored, asked, None)
+            return self._answer_repeat(asked, await settle_reading(self._conversations, turn, reading))
         except MemoryUnavailable as error:
-            return _untold(asked, error)
+            return _refuse_unknown(asked, error)
 
-    async def _was_unread_before(self, turns: Sequence[ChatTurn], asked: Incoming) -> bool:
-        """Return whether *asked* was heard before one of *turns* was said, and nobody read it to its end."""
-        found = await first_heard(self._conversations, asked.conversation_id, asked.turn_id("person"))
+    async def _came_unread_before(self, turns: Sequence[ChatTurn], asked: Incoming) -> bool:
+        """Return whether *asked* came before one of *turns*, and has not been read to its end."""
+        found = await find_turn(self._conversations, asked.conversation_id, asked.turn_id("person"))
         if found is None or found[1].is_read or found[1].text != asked.request.text:
             return False
         return any(turn.at > found[1].at for turn in turns)
@@ -143,9 +204,9 @@ class RequestReadings:
     async def _read(
         self, asked: Incoming, turn: ChatTurn, previous: Sequence[ChatTurn], words: bytes | None
     ) -> tuple[FirstReading | Why, bool]:
-        """Return what *turn* is read as, once that is kept; False when its id was there before.
+        """Return the reading of *turn*, once that is kept; False when its id was there before.
 
-        What cannot be kept counts where it would be read so again, here or by another supervisor; else why not.
+        A reading that cannot be kept counts where the next one would be the same; else the reason is returned.
         """
         keeping: list[asyncio.Task[bytes | None]] = []
         slow = None
@@ -154,7 +215,7 @@ class RequestReadings:
             slow = loop.call_later(_SLOW_S, lambda: keeping.append(loop.create_task(self._keep_words(turn, asked))))
         now = told_in(turn.at, asked.request.time_zone or self._time_zone)
         try:
-            # The span tells what came of the words, and not one of them.
+            # The span has the kind of the outcome, and none of the words.
             with tracing.span("interpret") as span:
                 found = await self._interpreter.interpret(
                     turn.text, catalogue=self._catalogue(), previous=previous, user_id=turn.user_id, now=now
@@ -167,7 +228,7 @@ class RequestReadings:
         before = self._lately.get(turn.turn_id)
         if before is not None and before.words != digest_of(turn.text):
             before = None
-        reading = before.reading if before is not None and not before.is_kept else reading_of(found, asked.task_id)
+        reading = before.reading if before is not None and not before.is_kept else make_reading(found, asked.task_id)
         try:
             is_first = await keep_reading(
                 self._conversations, turn, reading, kept[0] if kept else words, asked.alongside.words
@@ -193,46 +254,119 @@ class RequestReadings:
         return reading
 
     async def _keep_words(self, turn: ChatTurn, asked: Incoming) -> bytes | None:
+        """Keep the words of *turn* before they are read, and return them as they are kept."""
+        body = turn.model_dump_json(exclude_none=True).encode()
         try:
-            return await keep_words(self._conversations, turn, asked.alongside.words)
+            await self._conversations.append(
+                turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=asked.alongside.words
+            )
         except MemoryUnavailable as error:
             log.warning("words_not_kept", error=str(error))
             return None
+        return body
 
-    def _as_first(self, asked: Incoming, first: HeardTurn | None) -> FirstReading | PersonReply:
-        """Return what *first*, an earlier turn of the same id, was read as, or why nobody can tell."""
+    def _answer_repeat(self, asked: Incoming, first: HeardTurn | None) -> FirstReading | PersonReply:
+        """Return the reading of *first*, an earlier turn of the same id, or why it has none for *asked*."""
         if first is None:
-            return _refused(asked, "forgotten")
+            return _refuse(asked, "forgotten")
         if first.text != asked.request.text:
-            return _refused(asked, "other words")
+            return _refuse(asked, "other words")
         if first.read_as is None:
-            return _refused(asked, "another version")
+            return _refuse(asked, "another version")
         self._publish(asked.turn("person", first.text, first.at))
         return first.read_as
 
 
-def _untold(asked: Incoming, error: MemoryUnavailable) -> PersonReply:
-    log.warning("reading_not_found", error=str(error))
-    return _refused(asked, "memory away")
+def make_reading(found: Interpretation, task_id: str) -> FirstReading:
+    """Return *found* as it is kept."""
+    parts = found.parts if isinstance(found, Several) else (found,)
+    return FirstReading(task_id=task_id, parts=tuple(map(_make_part, parts)))
 
 
-def _refused(asked: Incoming, why: Why) -> PersonReply:
-    """Return the reply to a request of which nothing is begun: it names the request id and what to do next."""
-    text = f"The request id {asked.request_id} {_TEXTS[why]} Nothing was started now."
-    return PersonReply(request_id=asked.request_id, conversation_id=asked.conversation_id, kind="failed", text=text)
+def _make_part(found: Single) -> PartRead:
+    if isinstance(found, Unfitting):
+        return PartRead(kind="unable", text=found.text)
+    if isinstance(found, Understood):
+        return PartRead(
+            kind="task",
+            agent_id=found.agent_id,
+            task=found.task,
+            remembered=tuple(sorted(found.remembered)),
+            computed=dict(found.computed),
+        )
+    return PartRead(
+        kind="question", text=found.question, agent_id=found.agent_id, task=found.call, missing=found.missing
+    )
 
 
-def _theirs(turns: Sequence[ChatTurn], asked: Incoming) -> list[ChatTurn]:
-    """Return those of *turns* that were said to and by whoever asks now, or to nobody known.
+async def keep_reading(
+    store: Conversations, turn: ChatTurn, reading: FirstReading, words: bytes | None, beside: Commands = ()
+) -> bool:
+    """Keep *reading* with *turn* and return True; False when that turn was there before.
 
-    What is known of one user may stand in an answer to them; it must not become a value for another.
+    *words* is the turn as it was kept before it was read, None when it was not: then *beside* is kept, too.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
     """
-    theirs = (None, asked.request.user_id)
-    return [turn for turn in turns if turn.request_id != asked.request_id and turn.user_id in theirs]
+    body = _add_reading(turn, reading)
+    if words is not None:
+        return await store.replace(turn.conversation_id, words, body)
+    return await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=beside)
 
 
-async def stored_turns(store: Conversations, conversation_id: str, count: int) -> list[ChatTurn]:
-    """Return those among the last *count* entries, oldest first; none when the store does not answer in time."""
+async def settle_reading(store: Conversations, turn: ChatTurn, reading: FirstReading) -> HeardTurn | None:
+    """Return the earlier turn with the id of *turn*; where it has not been read to its end, by *reading*.
+
+    It may have other words, and then maybe no reading, or one of another version. None: they are forgotten.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
+    """
+    for _ in range(_MOST_RACES):
+        found = await find_turn(store, turn.conversation_id, turn.turn_id)
+        if found is None:
+            return None
+        words, earlier = found
+        if earlier.is_read or earlier.text != turn.text:
+            return earlier
+        if await store.replace(turn.conversation_id, words, _add_reading(earlier, reading)):
+            return earlier.model_copy(update={"read_as": reading})
+    raise MemoryUnavailable("what a request was read as kept changing while it was looked at; ask again")
+
+
+async def find_turn(store: Conversations, conversation_id: str, turn_id: str) -> tuple[bytes, HeardTurn] | None:
+    """Return the turn *turn_id* as it is kept, and parsed; None when there is none, or it is forgotten.
+
+    Raises:
+        MemoryUnavailable: the store does not answer.
+    """
+    name = turn_id.encode()
+    for count in (_NEAR, KEEP):
+        bodies = await store.recent(conversation_id, count)
+        for body in [one for one in bodies if name in one]:
+            turn = parse_turn(body)
+            if turn is not None and turn.turn_id == turn_id:
+                return body, turn
+        if len(bodies) < count:
+            break
+    return None
+
+
+def parse_turn(body: bytes) -> HeardTurn | None:
+    """Return the turn in *body*, with its reading where this version can parse it; None when it is no turn."""
+    try:
+        return HeardTurn.model_validate_json(body)
+    except ValidationError:
+        log.warning("unreadable_reading")
+    try:
+        return HeardTurn.model_validate({**dict(ChatTurn.model_validate_json(body)), "is_legible": False})
+    except ValidationError:
+        return None
+
+
+async def read_turns(store: Conversations, conversation_id: str, count: int) -> list[ChatTurn]:
+    """Return the turns among the last *count* entries, oldest first; none when the store does not answer in time."""
     try:
         stored = await store.recent(conversation_id, count)
     except MemoryUnavailable as error:
@@ -247,3 +381,19 @@ async def stored_turns(store: Conversations, conversation_id: str, count: int) -
         except ValidationError:
             log.warning("unreadable_turn")
     return turns
+
+
+def _add_reading(turn: ChatTurn, reading: FirstReading) -> bytes:
+    heard = HeardTurn.model_construct(**{**dict(turn), "read_as": reading})
+    return heard.model_dump_json(exclude_none=True).encode()
+
+
+def _refuse_unknown(asked: Incoming, error: MemoryUnavailable) -> PersonReply:
+    log.warning("reading_not_found", error=str(error))
+    return _refuse(asked, "memory away")
+
+
+def _refuse(asked: Incoming, why: Why) -> PersonReply:
+    """Return the reply to a request of which nothing is begun: it names the request id and the next step."""
+    text = f"The request id {asked.request_id} {_TEXTS[why]} Nothing was started now."
+    return PersonReply(request_id=asked.request_id, conversation_id=asked.conversation_id, kind="failed", text=text)

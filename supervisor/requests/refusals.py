@@ -1,4 +1,4 @@
-"""What a request over NATS is told that cannot be read, or that failed."""
+"""Refusals: the reply to a request over NATS that cannot be read, or that failed."""
 
 import structlog
 from faststream import ExceptionMiddleware
@@ -9,12 +9,11 @@ from runtime.messaging.broker import UnreadableMessage
 
 log = structlog.get_logger(__name__)
 
-#: What a person is told when the fault is ours.
 _APOLOGY = "Something went wrong here, not with what you asked. Ask again; if it stays, the supervisor's log says why."
 
 
-def readable_refusals() -> ExceptionMiddleware:
-    """Return a middleware that answers an unusable request with a sentence instead of silence."""
+def make_refusals() -> ExceptionMiddleware:
+    """Return the middleware that answers an unusable request with a sentence instead of silence."""
     refusals = ExceptionMiddleware()
 
     @refusals.add_handler(UnreadableMessage, publish=True)

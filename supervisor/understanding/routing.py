@@ -1,23 +1,22 @@
 """Which task an utterance asks for: names, keywords, words of the card and likeness to its examples.
 
-What a slot consumes (a date, a number, a name) is no evidence: half of all tasks take a date.
+A value of a slot (a date, a number, a name) is no evidence: half of all tasks take a date.
 """
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
 from supervisor.catalogue import Catalogue, Offer
-from supervisor.understanding.cues import CueIndex, learned_phrases
-from supervisor.understanding.likeness import MOST_EXAMPLES, Likeness
+from supervisor.understanding.cues import CueIndex, learn_phrases
 from supervisor.understanding.schema import TaskSchema, task_schema
 from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens_of
 
-#: Characters of what is said of an agent, times its tasks: each of them is weighed by all of it.
+#: Characters of an agent's description and keywords, times its tasks: each task is weighed by all of them.
 _MOST_WEIGHED = 250_000
 #: How much one word says, by where the card has it; a word counts once, by its best place. The first word of a task's
 #: name is mostly a verb that other tasks have too.
@@ -30,8 +29,26 @@ _LIKE_MOST = 8.0
 _TELLING_EXAMPLES = 3
 #: A runner-up this near to the best makes the choice a question.
 _CLOSE = 0.65
-#: Runners-up that are named; what fits a thousand tasks is settled by asking.
+#: Runners-up that are named; a thousand fitting tasks are settled by asking.
 _MOST_RIVALS = 50
+#: Examples of a task that are learned from: learning is bounded, whatever a card holds.
+MOST_EXAMPLES = 200
+#: Words of an utterance that are looked at.
+_MOST_LIKE_WORDS = 64
+#: Weights of other features beside a word.
+_PAIR, _PIECE = 0.5, 0.25
+_PIECES = (3, 4)
+#: How many examples a feature counts for that none of them has.
+_UNKNOWN = 0.5
+#: Examples beside the known ones, of which some say a usual word: with few cards, nothing else tells that it is usual.
+_OTHERS, _USUAL = 6.0, 3.0
+#: How far an example moves what its features count, how often all are gone through, and for how many in all.
+_STEP, _PASSES, _MOST_STEPS = 0.5, 6, 1_000
+#: By how much less like it is with no word in common that says something.
+_NOTHING_SAID = 0.9
+_EMPTY = STOP | {"0"}
+#: The likeness from which on an utterance is of a task.
+ENOUGH = 0.295
 _STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
 
 
@@ -69,11 +86,11 @@ class Choice:
 class Router:
     """The tasks of one catalogue, indexed by the stems that speak for them; made once for each catalogue.
 
-    *catalogue* is without the cards that cannot be read: one of them must not cost anybody an answer.
+    *catalogue* is without unreadable cards: one of them must not cost the others an answer.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.catalogue, self.tasks = _prepared(catalogue)
+        self.catalogue, self.tasks = _prepare_tasks(catalogue)
         #: Stems with which a request for any of the tasks may begin.
         self.openers = frozenset(chain.from_iterable(task.openers for task in self.tasks))
         self._by_key = {task.key: task for task in reversed(self.tasks)}
@@ -104,7 +121,7 @@ class Router:
         return self._by_key.get((agent_id, task_name))
 
     def rank(self, utterance: Utterance, most: int) -> list[Task]:
-        """Return the *most* likely tasks, likeliest first, with or without evidence: what a model is shown."""
+        """Return the *most* likely tasks, likeliest first, with or without evidence, for a model's prompt."""
         rarity = self._weigh(utterance)[1]
         places = sorted(range(len(self.tasks)), key=lambda place: (-rarity.get(place, 0.0), place))
         return [self.tasks[place] for place in places[:most]]
@@ -135,7 +152,7 @@ class Router:
         return evidence, rarity
 
     def _outright(self, utterance: Utterance, said: dict[str, None]) -> Iterator[tuple[int, float]]:
-        """Yield the evidence that counts in full, whoever shares it: names, and keywords of several words."""
+        """Yield the evidence that counts in full for each task that shares it: names, and keywords of several words."""
         words = {word.strip("-_.,;:!?()'\"") for word in utterance.text.lower().split()}
         named = {place for word in words for place in self._named.get(word, ())}
         yield from ((place, _NAMED) for place in named)
@@ -177,8 +194,8 @@ def problem_of(card: AgentCard) -> str | None:
     return None
 
 
-def _prepared(catalogue: Catalogue) -> tuple[Catalogue, tuple[Task, ...]]:
-    """Return what of *catalogue* can be read, and its tasks."""
+def _prepare_tasks(catalogue: Catalogue) -> tuple[Catalogue, tuple[Task, ...]]:
+    """Return *catalogue* without unreadable cards, and its tasks."""
     tasks: list[Task] = []
     odd: set[str] = set()
     for offer in catalogue.tasks():
@@ -196,14 +213,14 @@ def _prepare(offer: Offer) -> Task:
     schema = task_schema(offer.task)
     named = (*offer.agent.keywords, *offer.task.keywords, offer.task.name, _bare_id(offer))
     names = frozenset(stem for text in named for stem in stems_of(text)) - _STOP_STEMS
-    known = names | _known(offer, schema)
+    known = names | _own_stems(offer, schema)
     phrases = [(phrase, slot) for slot in schema.slots for phrase in slot.phrases]
     begun = (stems_of(example)[:1] for example in offer.task.examples)
     openers = names | (frozenset(chain.from_iterable(begun)) - _STOP_STEMS)
     return Task(
         offer,
         schema,
-        CueIndex([*phrases, *learned_phrases(offer.task, schema, known)]),
+        CueIndex([*phrases, *learn_phrases(offer.task, schema, known)]),
         names,
         openers,
         known,
@@ -211,8 +228,8 @@ def _prepare(offer: Offer) -> Task:
     )
 
 
-def _known(offer: Offer, schema: TaskSchema) -> frozenset[str]:
-    """Return the stems of what a card says of itself; of its examples only what several say, the rest are values."""
+def _own_stems(offer: Offer, schema: TaskSchema) -> frozenset[str]:
+    """Return the stems of a card's own words; of its examples only those of several, as the rest are values."""
     texts = [offer.task.description, offer.agent.description]
     for slot in schema.slots:
         texts += [*map(str, slot.choices), *(stem for phrase in slot.phrases for stem in phrase.stems)]
@@ -230,7 +247,7 @@ def _bare_id(offer: Offer) -> str:
 
 
 def _identifiers(task: Task) -> Iterator[str]:
-    """Yield what names *task* in any sentence; "weather" does not, when examples say what is asked about it."""
+    """Yield the identifiers of *task* that name it in any sentence; not "weather", when examples say more about it."""
     agent_id, name = task.offer.agent.agent_id, task.offer.task.name.lower()
     if len(task.offer.task.examples) < _TELLING_EXAMPLES or not agent_id.isalpha() or not agent_id.islower():
         yield agent_id.lower().strip("-_")
@@ -272,3 +289,74 @@ def _evidence(task: Task) -> Iterator[tuple[Sequence[str], float]]:
         yield stems_of(example), _EXAMPLE
     for text in (task.offer.task.description, task.offer.agent.description):
         yield stems_of(text), _DESCRIBED
+
+
+class Likeness:
+    """How like an utterance is to the examples of each task: words, pairs and pieces of words, weighed by rarity.
+
+    The weight of each feature for each task is learned from the examples, which are to come out as 1 for their own task
+    and as 0 for the others (least mean squares). A word that no example has makes an utterance less like all of them,
+    so that one that no task is for stays below `ENOUGH`. All numbers are one word. *tasks* are the examples, each as
+    the stems of its words, by the place of their task in a catalogue.
+    """
+
+    def __init__(self, tasks: Mapping[int, Sequence[Sequence[str]]]) -> None:
+        owners: dict[tuple[str, ...], set[int]] = defaultdict(set)
+        for place, examples in tasks.items():
+            for stems in examples:
+                owners[tuple(stems)].add(place)
+        self._size = len(owners)
+        read = [(places, _features(stems)) for stems, places in owners.items()]
+        self._holding = Counter(feature for _, features in read for feature in features)
+        #: What each feature counts, by task.
+        self._counts: dict[str, dict[int, float]] = defaultdict(dict)
+        units = [(places, self._unit(features)) for places, features in read]
+        for _ in range(max(1, min(_PASSES, _MOST_STEPS // (self._size or 1)))):
+            for places, unit in units:
+                for place, likeness in {**dict.fromkeys(places, 0.0), **self._weigh(unit)}.items():
+                    step = _STEP * ((place in places) - likeness)
+                    if place in places or likeness > 0:
+                        for feature, weight in unit.items():
+                            counts = self._counts[feature]
+                            counts[place] = counts.get(place, 0.0) + step * weight
+
+    def _unit(self, features: Mapping[str, float]) -> dict[str, float]:
+        weighed = {feature: weight * self._rarity(feature) for feature, weight in features.items()}
+        length = math.sqrt(math.fsum(weight * weight for weight in weighed.values())) or 1.0
+        return {feature: weight / length for feature, weight in weighed.items()}
+
+    def _rarity(self, feature: str) -> float:
+        usual = _USUAL if feature in STOP else 0.0
+        rare = (self._size + _OTHERS) / ((self._holding[feature] or _UNKNOWN) + usual)
+        return math.sqrt(math.sqrt(math.log(1 + rare)))
+
+    def _weigh(self, unit: Mapping[str, float]) -> dict[int, float]:
+        found: dict[int, float] = defaultdict(float)
+        for feature, weight in unit.items():
+            for place, count in self._counts.get(feature, {}).items():
+                found[place] += weight * count
+        return found
+
+    def of(self, stems: Sequence[str]) -> dict[int, float]:
+        """Return how like *stems* is to each task, 1 for just enough; nothing for a value by itself, as "42k" is."""
+        stems = stems[:_MOST_LIKE_WORDS]
+        if "0" in stems and _EMPTY.issuperset(stems):
+            return {}
+        said = {place for stem in stems if stem not in _EMPTY for place in self._counts.get(stem, ())}
+        return {
+            place: likeness * (1 if place in said else _NOTHING_SAID) / ENOUGH
+            for place, likeness in self._weigh(self._unit(_features(stems))).items()
+            if likeness > 0
+        }
+
+
+def _features(stems: Sequence[str]) -> dict[str, float]:
+    stems = ["0" if stem[0].isdigit() else stem for stem in stems]
+    found = {f"{first} {second}": _PAIR for first, second in zip(["^", *stems], [*stems, "$"], strict=True)}
+    for stem in stems:
+        found[stem] = 1.0
+        if stem not in STOP:
+            bounded = f"<{stem}>"
+            for size in _PIECES:
+                found |= {f"~{bounded[at : at + size]}": _PIECE for at in range(len(bounded) - size + 1)}
+    return found

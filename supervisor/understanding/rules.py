@@ -1,29 +1,47 @@
-"""The interpreter that is always there: deterministic, in-process, and the same for every agent.
+"""The interpreter by rules: deterministic, in-process, and the same for every agent.
 
-One flow: the utterance is cut into segments, each is routed to a task, its slots are filled, what it leaves to the
-conversation is carried over, and what is lacking or in doubt becomes a question. An answer to such a question is read
-first of all.
+One flow: the utterance is cut into segments, each is routed to a task, its slots are filled, values are carried over
+from the conversation, and missing or doubtful ones become a question. An answer to such a question is read first.
 """
 
 import asyncio
+import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
 
 from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.clarification import answer_questions, rest_instead
-from supervisor.understanding.conclusion import Filled, conclude, is_only_talk, strangers
+from supervisor.understanding.conclusion import Filled, conclude, find_unknown_words, is_only_talk
 from supervisor.understanding.conversation import Open, Past, carry_over, goes_on, open_questions, past_tasks
 from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
+from supervisor.understanding.questions import ask_which_task, is_denied, leave, reply_without_task
 from supervisor.understanding.routing import Choice, Router, Task
-from supervisor.understanding.segments import MOST_TASKS, Segment, segments_of
 from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import Utterance, evened, without_list_numbers
-from supervisor.understanding.wording import ask_which_task, is_denied, leave, reply_without_task
+from supervisor.understanding.utterance import STOP, Utterance, collapse_space, without_list_numbers, word_set
 
+#: Tasks of one utterance; more start nothing.
+MOST_TASKS = 8
+#: Places at which an utterance may be cut: each costs a look at the words behind it.
+_MOST_CUTS = 24
+#: Evidence from which on a part of a sentence asks for another task: a keyword, not a mere cue.
+_STRONG = 2.8
+_CUT = re.compile(
+    r"(?P<full>[.!?;](?=\s)\s*|\s*\n\s*)(?:(?:and|then|also)\s+)*"
+    r"|(?:\s*,\s*|\s+)(?:and then|and also|and|then|also|but also|but(?!\s+(?:with|without|for|only|not|now)\b)|plus"
+    r"|as well as)\s+|\s*,\s+",
+    re.IGNORECASE,
+)
+#: Words that open a request of their own.
+_OPENERS = word_set("i i'm i'd i've we what what's how where when who which can could please is are let tell give show")
+#: Words that begin the same task once more, and that take back a part of it.
+_AGAIN = re.compile(r"(?:again|once more|the same (?:for|with|again|but|on|at)|what about|how about)\b", re.IGNORECASE)
+_CORRECTION = re.compile(r"(?:sorry|no|actually|or rather|wait|i mean|or)\b", re.IGNORECASE)
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them, and
 #: the examples of a catalogue up to a second.
 _LONG = 300
@@ -31,6 +49,15 @@ _LONG = 300
 _READERS = 2
 #: Characters of an utterance that a reply quotes.
 _MOST_QUOTED = 200
+
+
+class Segment(NamedTuple):
+    """One part of an utterance, *start* to *end*, with the task it asks for."""
+
+    start: int
+    end: int
+    utterance: Utterance
+    choice: Choice | None
 
 
 class RuleInterpreter:
@@ -59,7 +86,7 @@ class RuleInterpreter:
         user_id: str | None = None,  # noqa: ARG002 - rules do not guess who means what they remember
         now: datetime | None = None,
     ) -> Interpretation:
-        """Return what *text* asks for; in a thread a long text is read, and what a new catalogue's examples teach."""
+        """Return the interpretation of *text*; a long text is read, and a new catalogue learned, in a thread."""
         is_indexed = self._indexed is not None and self._indexed[0] is catalogue
         if len(text) <= _LONG and is_indexed:
             return self.understand(text, catalogue=catalogue, previous=previous, now=now)
@@ -71,9 +98,9 @@ class RuleInterpreter:
     def understand(
         self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn] = (), now: datetime | None = None
     ) -> Interpretation:
-        """Return what *text* asks for, in the conversation of *previous* turns, oldest first."""
+        """Return the interpretation of *text*, after the *previous* turns of its conversation, oldest first."""
         router = self.router(catalogue)
-        utterance = Utterance(without_list_numbers(evened(text)), decimal_mark=self.decimal_mark, now=now)
+        utterance = Utterance(without_list_numbers(collapse_space(text)), decimal_mark=self.decimal_mark, now=now)
         if not router.tasks:
             return Unfitting(router.catalogue.abilities())
         choice = router.choose(utterance)
@@ -100,7 +127,7 @@ class RuleInterpreter:
         self, utterance: Utterance, choice: Choice | None, opened: Sequence[Open], previous: Sequence[ChatTurn],
         router: Router, pasts: list[Past],
     ) -> list[Single] | None:  # fmt: skip
-        """Return what *opened* questions come to by *utterance*, and what it asks for beside an answer."""
+        """Return the outcomes of *opened* questions by *utterance*, and those of other requests in it."""
         asking = {one.task for one in opened if one.task is not None}
         segments = segments_of(utterance, choice, router, asking) if asking else []
         new = [one for one in segments if one.choice is not None and one.choice.task not in asking]
@@ -112,7 +139,7 @@ class RuleInterpreter:
 
 
 def read_segments(segments: Sequence[Segment], router: Router, pasts: list[Past]) -> list[Single]:
-    """Return what each of *segments* comes to; what those before it said can be referred to."""
+    """Return the outcome of each of *segments*; it may refer to those before it."""
     parts: list[Single] = []
     for segment in segments:
         found = read_segment(segment.utterance, segment.choice, router, pasts)
@@ -124,8 +151,8 @@ def read_segments(segments: Sequence[Segment], router: Router, pasts: list[Past]
 
 
 def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pasts: Sequence[Past]) -> Single:
-    """Return what one segment comes to: by itself, or by what it leaves to the *pasts*, the latest first."""
-    if is_denied(utterance, choice or _chosen_before(pasts)):
+    """Return the outcome of one segment: by itself, or completed from the *pasts*, the latest first."""
+    if is_denied(utterance, choice or (Choice(pasts[0].task, 0.0) if pasts else None)):
         return Unfitting(leave("it", router.catalogue.abilities()))
     if pasts and (choice is None or pasts[0].task in choice.rivals or (choice.rivals and choice.task is pasts[0].task)):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
@@ -141,15 +168,11 @@ def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pa
 
 
 def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Single:
-    """Return what *filled* comes to for a task that the words ask for; what goes on with one of *pasts* is sure."""
+    """Return the conclusion for a task that the words ask for; one that goes on with one of *pasts* is sure."""
     if pasts and goes_on(utterance):
         return conclude(filled, utterance.text)
-    filled.left = sorted({*filled.left, *strangers(utterance, filled)})
+    filled.left = sorted({*filled.left, *find_unknown_words(utterance, filled)})
     return conclude(filled, utterance.text, is_doubted=is_only_talk(utterance, filled))
-
-
-def _chosen_before(pasts: Sequence[Past]) -> Choice | None:
-    return Choice(pasts[0].task, 0.0) if pasts else None
 
 
 def _prefer(tasks: Sequence[Task], utterance: Utterance, pasts: Sequence[Past]) -> Single:
@@ -173,3 +196,89 @@ def _together(parts: Sequence[Single]) -> Interpretation:
             " Say some of them now, and the others after that."
         )
     return parts[0] if len(parts) == 1 else Several(tuple(parts))
+
+
+# -- segments --------------------------------------------------------------------------------------------------------
+
+
+def segments_of(
+    utterance: Utterance, whole: Choice | None, router: Router, about: Collection[Task] = ()
+) -> list[Segment]:
+    """Return the segments of *utterance*, mostly one; a part that asks for no task stays with its neighbour.
+
+    *whole* is the choice for all of it. The first may ask for none where it answers a question *about* a task, or goes
+    on with it.
+    """
+    closed = (*utterance.quotations, *utterance.value_spans)
+    cuts = [
+        match.span()
+        for match in islice(_CUT.finditer(utterance.text), _MOST_CUTS)
+        if match.start()
+        and match.end() < len(utterance.text)
+        and not any(start <= match.start() and match.end() <= end for start, end in closed)
+    ]
+    if not cuts:
+        return [Segment(0, len(utterance.text), utterance, whole)]
+    places = [0, *(end for _, end in cuts)]
+    ends = [*(start for start, _ in cuts), len(utterance.text)]
+    read = [utterance.only(place) for place in zip(places, ends, strict=True)]
+    if not any(_may_open(part, router) for part in read[1:]):
+        return [Segment(0, len(utterance.text), utterance, whole)]
+    found: list[tuple[int, int, Choice | None]] = []
+    for start, end, part in zip(places, ends, read, strict=True):
+        choice = router.choose(part) if not found or _may_open(part, router) else None
+        if found and not _begins_anew(found[-1], part, choice, utterance, about):
+            first, _, before = found[-1]
+            found[-1] = (first, end, before if before is not None else choice)
+        else:
+            found.append((start, end, choice))
+    if len(found) == 1:
+        return [Segment(0, len(utterance.text), utterance, whole)]
+    alone = dict(zip(zip(places, ends, strict=True), read, strict=True))
+    segments = []
+    for start, end, choice in found:
+        part = alone.get((start, end)) or utterance.only((start, end))
+        segments.append(Segment(start, end, part, choice if (start, end) in alone else router.choose(part)))
+    return segments
+
+
+def _may_open(part: Utterance, router: Router) -> bool:
+    """Return whether *part* begins as a request may, so that it is worth a look at all tasks."""
+    words = [token for token in part.tokens if token.is_word]
+    first = next((token for token in words if token.text not in STOP), None)
+    is_request = first is not None and (words[0].text in _OPENERS or first.stem in router.openers)
+    return is_request or (bool(words) and _AGAIN.match(part.text, words[0].start) is not None)
+
+
+def _begins_anew(
+    last: tuple[int, int, Choice | None],
+    part: Utterance,
+    choice: Choice | None,
+    whole: Utterance,
+    about: Collection[Task],
+) -> bool:
+    """Return whether *part* asks for another task than *last* does, or for the same once more."""
+    words = [token for token in part.tokens if token.is_word]
+    if words and _AGAIN.match(part.text, words[0].start) and last[2] is not None:
+        return True
+    if (
+        choice is None
+        or choice.rivals
+        or choice.score < _STRONG
+        or (last[2] is None and (not about or choice.task in about))
+    ):
+        return False
+    if _CORRECTION.match(part.text, words[0].start if words else 0):
+        return False
+    if last[2] is not None and not part.value_spans:
+        content = {token.stem for token in words if token.text not in STOP}
+        if len(content) == 1 and content <= last[2].task.said:
+            return False  # the "book it" behind "Is it free?"
+    if last[2] is None or choice.task is not last[2].task:
+        return True
+    before, find = whole.only(last[:2]), choice.task.cues.find
+    leading = {cue.slot for cue in find(part.tokens) if cue.first == 0}
+    if leading and leading.isdisjoint(cue.slot for cue in find(before.tokens)):
+        return False  # the "spent 42k" behind "limit 50k"
+    twice = fill(before, choice.task).values.keys() & fill(part, choice.task).values.keys()
+    return any(slot.name in twice for slot in choice.task.schema.slots if not slot.is_list)

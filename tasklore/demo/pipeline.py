@@ -24,7 +24,7 @@ from tasklore.places import current_supervisor
 from tasklore.render.screen import print_paragraph, printable, styled
 from tasklore.render.words import duration
 
-AGENT = "workers.agents.repository"
+AGENT = "examples.repository_health"
 
 PIPELINE = "repository-health"
 #: What the fourth phase asks for, and does not find at first.

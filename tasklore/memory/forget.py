@@ -2,10 +2,7 @@
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import AsyncIterator, Mapping
-
-import typer
 
 from contracts import subjects
 from contracts.errors import InvalidInput
@@ -15,7 +12,7 @@ from memory.documents.storage.reader import MAX_USER_ID
 from memory.episodes.store import Episodes
 from memory.ledger.ledger import Ledger
 from memory.ledger.user_tasks import UserTasks
-from memory.long_term.owners import Askers
+from memory.long_term.owners import EntryOwners
 from memory.projects.project import ProjectMemory
 from memory.sessions.run_outcomes import RunOutcomes
 from memory.sessions.session import SessionCache
@@ -23,9 +20,10 @@ from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.settings import Settings
-from tasklore.exits import FAILED, OK, Refused
-from tasklore.memory.stores import UserMemory, user_memory
+from tasklore.exits import FAILED, OK
+from tasklore.memory.stores import user_memory
 from tasklore.places import current_endpoints, demand_listener
+from tasklore.render.questions import confirm
 from tasklore.render.screen import patience, print_json, print_table, printable, say
 from workers.forgetting.erasure import ForgetsUser, Forgotten, RewritesFiles, forget_user
 from workers.forgetting.projects import EvidenceOfUser, RecordsOfUser, SessionsOfUser
@@ -33,22 +31,36 @@ from workers.forgetting.server_files import StoreFiles, StreamFiles
 from workers.forgetting.tasks import TasksOfUser
 from workers.forgetting.words import EpisodesOfUser, kept_words
 
-#: Seconds for one look at a store: nobody waits for it but who asked.
+#: Seconds for one look at a store: only the caller waits for it.
 _DEADLINE_S = 10.0
+#: The messages that leave remains in the files of each stream.
+_STAYING = {
+    subjects.TASKS: "was done",
+    subjects.LATER: "became due",
+    subjects.REPORTS: "expired",
+    subjects.TURNS: "was learned",
+    subjects.FACTS: "was learned",
+    subjects.MESSAGES: "was delivered",
+    subjects.DEAD: "was sent again",
+}
 
 
-async def forget_aloud(user: str, *, is_sure: bool, as_json: bool) -> int:
-    """Remove *user* everywhere, print what that was and what is left, and return the exit code: 1 when something is.
+async def forget(user: str, *, is_sure: bool, as_json: bool) -> int:
+    """Remove *user* everywhere, print the counts of what was removed and is left, and return the exit code.
+
+    That is 1 when something is left.
 
     Raises:
-        InvalidInput: *user* names nobody.
-        Refused: nobody confirmed it.
-        Unreachable: a server does not answer.
+        InvalidInput: *user* cannot be a user id.
     """
     if not user.strip() or len(user) > MAX_USER_ID:
         raise InvalidInput(f"USER must be a name of 1 to {MAX_USER_ID} characters; memory belongs to one person each")
     if not is_sure:
-        _confirm(user)
+        confirm(
+            f"Forget everything about {printable(user)}? It cannot be undone.",
+            unasked="forgetting a person cannot be undone; say --yes to mean it",
+            declined="nothing was forgotten",
+        )
     async with places_of_users() as (parts, files), patience("forgetting"):
         try:
             done = await forget_user(user, parts, files)
@@ -64,11 +76,7 @@ async def forget_aloud(user: str, *, is_sure: bool, as_json: bool) -> int:
 
 @contextlib.asynccontextmanager
 async def places_of_users() -> AsyncIterator[tuple[tuple[ForgetsUser, ...], tuple[RewritesFiles, ...]]]:
-    """Open all places of the system that runs here in which something of a user may lie, in order, and their files.
-
-    Raises:
-        Unreachable: there is none, or a server of it does not answer.
-    """
+    """Open all places of the system that runs here in which data of a user may lie, in order, and their files."""
     url = current_endpoints().nats
     await demand_listener(url)
     async with (
@@ -76,43 +84,32 @@ async def places_of_users() -> AsyncIterator[tuple[tuple[ForgetsUser, ...], tupl
         user_memory() as memory,
         open_outbox(link := Link(client)) as outbox,
     ):
-        ledger = Ledger(memory.client, deadline_s=_DEADLINE_S)
-        tasks = TasksOfUser(link, ledger, UserTasks(memory.client), outbox)
+        redis = memory.client
+        sessions = SessionCache(redis, deadline_s=_DEADLINE_S)
+        episodes = Episodes(redis, deadline_s=_DEADLINE_S)
         # First what makes tasks, then these, then what they leave.
-        parts = (_sessions(memory), tasks, *_words(link, memory), *_records(memory))
-        yield parts, (StoreFiles(memory.client), StreamFiles(link))
-
-
-def _words(link: Link, memory: UserMemory) -> tuple[ForgetsUser, ...]:
-    return kept_words(
-        link,
-        queues=(
-            (subjects.TURNS, subjects.turns, memory.turns),
-            (subjects.FACTS, subjects.facts, memory.facts),
-        ),
-        documents=memory.documents,
-        episodes=EpisodesOfUser(
-            Episodes(memory.client, deadline_s=_DEADLINE_S), Notices(memory.client, deadline_s=_DEADLINE_S)
-        ),
-        conversations=Conversations(memory.client, deadline_s=_DEADLINE_S),
-        askers=Askers(memory.client),
-    )
-
-
-def _sessions(memory: UserMemory) -> ForgetsUser:
-    sessions = SessionCache(memory.client, deadline_s=_DEADLINE_S)
-    return SessionsOfUser(sessions, RunOutcomes(memory.client, deadline_s=_DEADLINE_S))
-
-
-def _records(memory: UserMemory) -> tuple[ForgetsUser, ...]:
-    return (
-        EvidenceOfUser(Settings.load().evidence_dir),
-        RecordsOfUser(ProjectMemory(memory.client, deadline_s=_DEADLINE_S)),
-    )
+        parts: tuple[ForgetsUser, ...] = (
+            SessionsOfUser(sessions, RunOutcomes(redis, deadline_s=_DEADLINE_S)),
+            TasksOfUser(link, Ledger(redis, deadline_s=_DEADLINE_S), UserTasks(redis), outbox),
+            *kept_words(
+                link,
+                queues=(
+                    (subjects.TURNS, subjects.turns, memory.turns),
+                    (subjects.FACTS, subjects.facts, memory.facts),
+                ),
+                documents=memory.documents,
+                episodes=EpisodesOfUser(episodes, Notices(redis, deadline_s=_DEADLINE_S)),
+                conversations=Conversations(redis, deadline_s=_DEADLINE_S),
+                askers=EntryOwners(redis),
+            ),
+            EvidenceOfUser(Settings.load().evidence_dir),
+            RecordsOfUser(ProjectMemory(redis, deadline_s=_DEADLINE_S)),
+        )
+        yield parts, (StoreFiles(redis), StreamFiles(link))
 
 
 def print_forgotten(user: str, done: Forgotten) -> None:
-    """Write what was removed and what is left for people."""
+    """Print the counts of what was removed and is left."""
     if done.removed:
         print(f"Forgot {printable(user)}:")
         print_table(("What", "Removed"), _rows(done.removed), right=("Removed",))
@@ -131,24 +128,5 @@ def print_forgotten(user: str, done: Forgotten) -> None:
             say(f"the {what} could not be written anew; have whoever runs the server do it")
 
 
-#: What leaves remains in the files of each stream.
-_STAYING = {
-    subjects.TASKS: "was done",
-    subjects.LATER: "became due",
-    subjects.REPORTS: "expired",
-    subjects.TURNS: "was learned",
-    subjects.FACTS: "was learned",
-    subjects.MESSAGES: "was delivered",
-    subjects.DEAD: "was sent again",
-}
-
-
 def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     return [(kind, f"{count:,}") for kind, count in sorted(counts.items()) if count]
-
-
-def _confirm(user: str) -> None:
-    if not sys.stdin.isatty():
-        raise Refused("forgetting a person cannot be undone; say --yes to mean it")
-    if not typer.confirm(f"Forget everything about {printable(user)}? It cannot be undone.", err=True):
-        raise Refused("nothing was forgotten")

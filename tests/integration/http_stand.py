@@ -1,6 +1,7 @@
 """The HTTP API on real servers in this process, with a service that answers when it is told to."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -25,12 +26,11 @@ from runtime.servers.embedded import EmbeddedServers
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
-from supervisor.http.parts import Parts
+from supervisor.http.parts import ApiParts
 from supervisor.http.requests.work import Work
-from supervisor.http.server.certificates import Certificate
-from supervisor.http.server.server import HttpServer
+from supervisor.http.server import HttpServer
 from supervisor.reports.reports import ReportDesk
-from supervisor.requests.incoming import Alongside, Ended, unheard
+from supervisor.requests.request import Alongside, Ended, ignore_part
 from tests.servers import PATIENCE_S
 
 SUPERVISOR = "HttpStand"
@@ -72,7 +72,7 @@ class Scripted:
         *,
         routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
         before: Sequence[ChatTurn] | None = None,
-        ended: Ended = unheard,
+        ended: Ended = ignore_part,
         is_new: bool = False,
         alongside: Alongside | None = None,
     ) -> PersonReply:
@@ -126,7 +126,7 @@ class Stand:
     """One served API: its address, and the parts that it stands on."""
 
     url: str
-    parts: Parts
+    parts: ApiParts
     service: Scripted
     server: HttpServer
 
@@ -136,7 +136,7 @@ async def http_stand(
     servers: EmbeddedServers,
     redis: Redis,
     *,
-    tls: Certificate | None = None,
+    tls: ssl.SSLContext | None = None,
     scripted: Callable[[Conversations, Dispatch], Scripted] = Scripted,
     **parts: Any,
 ) -> AsyncIterator[Stand]:
@@ -170,7 +170,7 @@ async def http_stand(
             "sessions": SessionCache(redis, deadline_s=PATIENCE_S),
             "grace_s": 5.0,
         }
-        whole = Parts(**(made | parts))
+        whole = ApiParts(**(made | parts))
         server = HttpServer(whole, "127.0.0.1", 0, tls)
         running = asyncio.create_task(server.run())
         try:

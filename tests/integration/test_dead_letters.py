@@ -11,7 +11,7 @@ from runtime.messaging.jetstream import ask_jetstream
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.dead_letters import stream as dead_stream
 from supervisor.dead_letters.letters import FOREIGN, Letter, Selection
-from supervisor.watch import StreamWatch
+from supervisor.watches import StreamWatch
 from tests.integration.burials import Morgue, a_letter, morgue_of
 
 

@@ -10,8 +10,8 @@ from redis.asyncio import Redis
 
 from contracts.messages import ChatTurn, PersonReply, PersonRequest, ReplyPart, TaskAssignment
 from runtime.servers.embedded import EmbeddedServers
-from supervisor.replies.combined import combined
-from supervisor.requests.incoming import Alongside, Ended, part_task_id, unheard
+from supervisor.replies.combined import combine
+from supervisor.requests.request import Alongside, Ended, ignore_part, part_task_id
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Scripted, Stand, assigned, http_stand
 from tests.integration.test_http_requests import report_on, shown
@@ -32,7 +32,7 @@ class InParts(Scripted):
         *,
         routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
         before: Sequence[ChatTurn] | None = None,
-        ended: Ended = unheard,
+        ended: Ended = ignore_part,
         is_new: bool = False,
         alongside: Alongside | None = None,
     ) -> PersonReply:
@@ -52,7 +52,7 @@ class InParts(Scripted):
         await self.gate.wait()
         ended(3 - self.first, parts[3 - self.first])
         named = {"request_id": request.request_id or "none", "conversation_id": request.conversation_id or "none"}
-        return combined(list(parts.values()), **named)
+        return combine(list(parts.values()), **named)
 
 
 @pytest.fixture

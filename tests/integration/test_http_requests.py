@@ -325,7 +325,7 @@ async def test_the_short_way_takes_and_refuses_what_the_framework_does(
         told = []
         for is_short in (True, False):
             if not is_short:
-                monkeypatch.setattr(requests, "_readable", lambda _scope, _message: None)
+                monkeypatch.setattr(requests, "_parse", lambda _scope, _message: None)
             answer = await ask(stand.url, "POST", "/v1/requests", body, named)
             told.append((answer.status, answer.body if answer.status >= 400 else answer.body["reply"]["text"]))
             monkeypatch.undo()

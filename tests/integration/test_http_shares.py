@@ -1,4 +1,4 @@
-"""Who keeps the HTTP API waiting: a body or headers that do not come, and a key that would have everything."""
+"""Clients that keep the API waiting, by an incomplete request, and keys that send more than their share."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,7 +10,6 @@ from redis.asyncio import Redis
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.http.admission.key_file import KeyRing, make_key
 from supervisor.http.admission.limits import Limits
-from supervisor.http.server.timeouts import PatientProtocol
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Stand, http_stand
 
@@ -62,27 +61,21 @@ async def test_an_answer_may_take_longer_than_a_body(servers: EmbeddedServers, r
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /v1/agents HTTP/1.1\r\nHost: local"])
-async def test_headers_that_do_not_come_are_not_waited_for(
-    servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch, sent: bytes
-) -> None:
+async def test_headers_that_do_not_come_are_not_waited_for(servers: EmbeddedServers, redis: Redis, sent: bytes) -> None:
     """The connection is closed, whether it said something or nothing."""
-    monkeypatch.setattr(PatientProtocol, "head_s", 0.2)
-    async with http_stand(servers, redis) as stand, Connection(stand.url) as connection:
+    async with http_stand(servers, redis, limits=Limits(head_s=0.2)) as stand, Connection(stand.url) as connection:
         connection.writer.write(sent)
         assert await closed(connection)
 
 
-async def test_a_connection_too_many_is_sent_away(
-    servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With 503, before it says a word; when another has ended there is room again."""
-    monkeypatch.setattr(PatientProtocol, "most", 1)
-    async with http_stand(servers, redis) as stand:
-        async with Connection(stand.url) as first:
+async def test_a_request_on_one_connection_too_many_is_refused(servers: EmbeddedServers, redis: Redis) -> None:
+    """With 503; when another connection has ended there is room again."""
+    async with http_stand(servers, redis, limits=Limits(connections=1)) as stand:
+        async with Connection(stand.url) as first, Connection(stand.url) as second:
             first.send("GET", "/v1/agents")
-            assert (await first.answer()).status == 200
-            async with Connection(stand.url) as second:
-                assert (await second.answer()).status == 503
+            await until(lambda: stand.server.connections == 2)
+            second.send("GET", "/v1/agents")
+            assert (await second.head())[0] == 503
         await until(lambda: stand.server.connections == 0)
         assert (await ask(stand.url, "GET", "/v1/agents")).status == 200
 

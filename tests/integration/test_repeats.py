@@ -25,8 +25,12 @@ from memory.ledger.requests import RequestRecords
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
 from supervisor.http.requests.work import Work
-from supervisor.requests.first_readings import HeardTurn, heard_turn, reading_of
-from supervisor.requests.readings import LOOK_BACK
+from supervisor.requests.readings import (
+    LOOK_BACK,
+    HeardTurn,
+    make_reading,
+    parse_turn,
+)
 from supervisor.service import Service
 from supervisor.understanding import Interpretation, Interpreter, RuleInterpreter, Understood
 from supervisor.understanding.outcome import Several
@@ -367,7 +371,7 @@ async def test_over_http_nobody_is_told_what_another_user_of_their_id_was_answer
 def test_words_read_by_an_older_supervisor_are_turns_all_the_same() -> None:
     """What it kept has no reading, and what is kept now is a turn for it."""
     turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hm", at=datetime.now(UTC))
-    assert heard_turn(turn.model_dump_json().encode()) == HeardTurn.model_validate(dict(turn))
-    body = HeardTurn(**dict(turn), read_as=reading_of(TWO, "t1")).model_dump_json().encode()
+    assert parse_turn(turn.model_dump_json().encode()) == HeardTurn.model_validate(dict(turn))
+    body = HeardTurn(**dict(turn), read_as=make_reading(TWO, "t1")).model_dump_json().encode()
     assert ChatTurn.model_validate_json(body) == turn
-    assert heard_turn(body.replace(b'"kind":"task"', b'"kind":"dream"')) == HeardTurn(**dict(turn), is_legible=False)
+    assert parse_turn(body.replace(b'"kind":"task"', b'"kind":"dream"')) == HeardTurn(**dict(turn), is_legible=False)

@@ -1,4 +1,4 @@
 """Admission: the middleware that checks host, key, rights, rate and size before a route runs.
 
-Here belongs what refuses a request; what answers one is a module of routes.
+Code that refuses a request belongs here; code that answers one is a module of routes.
 """

@@ -4,8 +4,8 @@
 {"keys": [{"name": "shop", "sha256": "9f86d0...", "roles": ["ask"], "user": "alice"}]}
 ```
 
-A key is 256 random bits, so that a plain hash of it tells nothing. The file is read again when it has changed: a key is
-taken back by removing its line.
+A key is 256 random bits, so that a plain hash reveals nothing. The file is read again when it changes: a key is revoked
+by removing its line.
 """
 
 import hashlib
@@ -28,12 +28,12 @@ from contracts.identifiers import Name
 
 log = structlog.get_logger(__name__)
 
-#: `ask` may ask for work and see what came of it, `read` what is remembered, `admin` both.
+#: `ask` may ask for work and see its results, `read` memories, `admin` both.
 Role = Literal["ask", "read", "admin"]
 ROLES: Final[tuple[Role, ...]] = ("ask", "read", "admin")
 
-#: How every key begins, so that a scanner for leaked secrets can know one.
-_MARK = "tlk_"
+#: The beginning of every key, by which scanners for leaked secrets recognise one.
+_PREFIX = "tlk_"
 _KEY_BYTES = 32
 #: Seconds between looks at whether the file has changed.
 _LOOK_S = 1.0
@@ -61,7 +61,7 @@ class KeyList(BaseModel):
 
 
 def hash_of(key: str) -> str:
-    """Return the hash under which *key* stands in a file."""
+    """Return the hash of *key* as the file holds it."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -69,7 +69,7 @@ def read_keys(path: Path) -> KeyList:
     """Return the keys in *path*.
 
     Raises:
-        ConfigurationError: it cannot be read, or is no file of keys; the message names the place.
+        ConfigurationError: it cannot be read, or is no file of keys.
     """
     try:
         found = KeyList.model_validate_json(path.read_bytes())
@@ -86,7 +86,7 @@ def read_keys(path: Path) -> KeyList:
 
 
 def make_key(path: Path, name: str, roles: tuple[Role, ...], user: str | None) -> str:
-    """Add a new key to *path*, which is made when it is not there, and return it: it is kept nowhere.
+    """Add a new key to *path*, a new file if need be, and return the key, which is kept nowhere.
 
     Raises:
         InvalidInput: the name is taken, or unusable.
@@ -95,18 +95,32 @@ def make_key(path: Path, name: str, roles: tuple[Role, ...], user: str | None) -
     known = read_keys(path).keys if path.exists() else ()
     if name in {entry.name for entry in known}:
         raise InvalidInput(f"there is a key named {name!r} in {str(path)!r}; remove it there, or choose another name")
-    key = _MARK + secrets.token_urlsafe(_KEY_BYTES)
+    key = _PREFIX + secrets.token_urlsafe(_KEY_BYTES)
     try:
         entry = KeyEntry(name=name, sha256=hash_of(key), roles=roles, user=user)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidInput(fault_of(first)) from error
-    _write(path, KeyList(keys=(*known, entry)))
+    path = path.resolve()
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            json.dump(KeyList(keys=(*known, entry)).model_dump(exclude_none=True), file, indent=1)
+        if path.exists():
+            # A supervisor under another user may read it, and still has to.
+            found = path.stat()
+            os.chown(draft, found.st_uid, found.st_gid)
+            draft.chmod(stat.S_IMODE(found.st_mode))
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise ConfigurationError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
     return key
 
 
 class KeyRing:
-    """The keys of a file as it is now."""
+    """The keys of a file, read again when it changes."""
 
     def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._path = path
@@ -116,16 +130,16 @@ class KeyRing:
         self._look_at = monotonic() + _LOOK_S
 
     def find(self, key: str) -> KeyEntry | None:
-        """Return the entry of *key*, or None; how long that takes tells nothing about the keys there are."""
-        self._look()
-        wanted, found = hash_of(key), None
+        """Return the entry of *key*, or None, in a time that reveals nothing of the keys there are."""
+        self._reload()
+        digest, found = hash_of(key), None
         for entry in self._keys.keys:
-            if hmac.compare_digest(entry.sha256, wanted):
+            if hmac.compare_digest(entry.sha256, digest):
                 found = entry
         return found
 
-    def _look(self) -> None:
-        """Read the file again when it is another; one that is broken for a moment changes nothing."""
+    def _reload(self) -> None:
+        """Read the file again when it has changed; a broken one changes nothing."""
         now = self._monotonic()
         if now < self._look_at:
             return
@@ -135,9 +149,9 @@ class KeyRing:
             return
         self._seen = stamp
         if stamp is None:
-            # Whoever takes the whole file away takes back every key in it.
+            # Removing the file revokes every key in it.
             self._keys = KeyList()
-            log.warning("api_keys_gone", file=str(self._path), told="no key is known until the file is there again")
+            log.warning("api_keys_gone", file=str(self._path), cure="no key is known until the file is there again")
             return
         try:
             self._keys = read_keys(self._path)
@@ -151,21 +165,3 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
-
-
-def _write(path: Path, keys: KeyList) -> None:
-    path = path.resolve()
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump(keys.model_dump(exclude_none=True), file, indent=1)
-        if path.exists():
-            # Whoever could read it, a supervisor under another user perhaps, still can.
-            found = path.stat()
-            os.chown(draft, found.st_uid, found.st_gid)
-            draft.chmod(stat.S_IMODE(found.st_mode))
-        draft.replace(path)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise ConfigurationError(f"cannot write {str(path)!r}: {error.strerror or error}") from error

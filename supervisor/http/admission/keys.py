@@ -1,4 +1,4 @@
-"""Who asks: the API key of a request, what it may do, and for whom."""
+"""The caller of a request: its API key, its roles, and the user it may act for."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from contracts.identifiers import demand_user_id, user_token
 from supervisor.http.admission.key_file import ROLES, Role
 from supervisor.http.problems import Refused
 
-#: Says in the OpenAPI document that a key is sent as `Authorization: Bearer KEY`; the door has looked at it by then.
+#: Declares `Authorization: Bearer KEY` in the OpenAPI document; the admission has checked it by then.
 BEARER = HTTPBearer(auto_error=False, scheme_name="ApiKey", description="A key made by `tasklore api-key`.")
 
-#: Where the door leaves the caller in the scope of a request.
+#: Where the admission leaves the caller in the scope of a request.
 CALLER = "tasklore.caller"
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a request; `user_scope` None may act for any user.
+    """The sender of a request; `user_scope` None may act for any user.
 
     `name` is that of the key, never the key. `admin` holds every other role.
     """
@@ -56,28 +56,28 @@ class Caller:
             raise Refused(403, "role", detail)
 
     def may_hear(self, user_id: str | None) -> bool:
-        """Tell whether what was said by *user_id*, or to them, is for the caller's ears."""
+        """Return whether the caller may read the words of *user_id*, and the answers to them."""
         return self.user_scope is None or user_id == self.user_scope
 
     @property
     def space(self) -> str:
-        """Where ids that the caller chose are looked up: a key for one user shares none with anybody else."""
+        """The space of ids that the caller chose: a key for one user shares none with another caller."""
         return user_token(self.user_scope) if self.user_scope is not None else ""
 
 
-#: Who asks where no keys are demanded.
+#: The caller where no keys are required.
 ANYBODY = Caller("local", frozenset(ROLES))
 
 
-def allowed(*roles: Role) -> Callable[..., Awaitable[Caller]]:
+def require_role(*roles: Role) -> Callable[..., Awaitable[Caller]]:
     """Return the dependency that gives a route its caller, and refuses one that has none of *roles*."""
 
-    # A coroutine, as what is none is called in a thread of the pool: for two look-ups a hop there and back.
-    async def caller_of(request: Request, _key: Annotated[object, Security(BEARER)] = None) -> Caller:
+    # A coroutine, as FastAPI calls any other function in a thread: two look-ups are not worth the way there and back.
+    async def find_caller(request: Request, _key: Annotated[object, Security(BEARER)] = None) -> Caller:
         caller = request.scope.get(CALLER)
         if not isinstance(caller, Caller):
             raise Refused(401, "no-key", "send an API key as `Authorization: Bearer KEY`")
         caller.demand_role(*roles)
         return caller
 
-    return caller_of
+    return find_caller

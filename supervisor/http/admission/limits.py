@@ -1,4 +1,4 @@
-"""Limits: how many requests a key may send and have under way, how large they may be, and how long their sending."""
+"""Limits of the API: rates, sizes, times and numbers at once."""
 
 import math
 import time
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one process takes.
+    """Limits of one process.
 
-    `rate` is requests a second of one key, `burst` how many more than that it may send after a pause. `at_once` is how
-    many of all keys are answered at the same time, `streams` how many of these are streams of events. `share` is the
-    part of both, and of the requests under way, that one key may have: whoever keeps its connections open shuts nobody
-    out. Where no keys are demanded there is one caller, who has everything.
+    `rate` is requests a second of one key, `burst` how many more may follow a pause. `at_once` requests are answered at
+    the same time, `streams` of these as streams of events, on at most `connections`. `share` is the part of these, and
+    of the requests under way, that one key may have, so that it shuts no other out; without keys there is one caller,
+    who may have everything.
     """
 
     body_bytes: int = 1024 * 1024
@@ -23,8 +23,12 @@ class Limits:
     at_once: int = 1000
     streams: int = 500
     share: float = 0.5
-    #: Seconds in which a body has to be there, from the end of its headers: a slow line sends the largest in that time.
+    #: Seconds for a body, from the end of its headers: a slow line sends the largest in that time.
     body_s: float = 30.0
+    #: Seconds for the headers of a request, from the connection or the end of the keep-alive on.
+    head_s: float = 30.0
+    #: More than are answered at once, so that most clients read why when it is too much.
+    connections: int = 2000
 
     def share_of(self, whole: int) -> int:
         """Return how many of *whole* one key may have."""
@@ -38,13 +42,11 @@ class _Bucket:
 
 
 class Rates:
-    """A bucket of tokens for each key name: *burst* may come one after the other, *rate* a second after that.
+    """A bucket of tokens for each name: *burst* may come at once, *rate* a second after that.
 
-    It counts what comes, not what is under way at the same time.
-
-    Each process counts for itself: with three replicas a key may send three times as much. Of names that strangers
-    choose no more than *most* are told apart: beyond that one takes the place of the name that was silent longest, if
-    that has its whole burst again, and otherwise shares a bucket with all the others.
+    Each process counts for itself: with three replicas a key may send three times as much. Of names that clients choose
+    at most *most* have their own bucket. One more takes the place of the name that was silent longest, if that has its
+    whole burst again; else it shares a bucket with all the others.
     """
 
     def __init__(
@@ -58,13 +60,13 @@ class Rates:
         self._others = _Bucket(burst, monotonic())
 
     def __len__(self) -> int:
-        """Return how many names are told apart."""
+        """Return how many names have their own bucket."""
         return len(self._buckets)
 
     def take(self, name: str) -> int:
-        """Return 0 and count one request of *name*, or the whole seconds after which there is room for it."""
+        """Count one request of *name* and return 0, or return the whole seconds after which there is room for it."""
         now = self._monotonic()
-        bucket = self._bucket_of(name, now)
+        bucket = self._find_bucket(name, now)
         bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.at) * self._rate)
         bucket.at = now
         if bucket.tokens >= 1:
@@ -72,9 +74,8 @@ class Rates:
             return 0
         return max(1, math.ceil((1 - bucket.tokens) / self._rate))
 
-    def _bucket_of(self, name: str, now: float) -> _Bucket:
-        known = self._buckets.get(name)
-        if known is not None:
+    def _find_bucket(self, name: str, now: float) -> _Bucket:
+        if (known := self._buckets.get(name)) is not None:
             self._buckets.move_to_end(name)
             return known
         if self._most is not None and len(self._buckets) >= self._most:

@@ -1,4 +1,4 @@
-"""The endpoints that clients of OpenAI's API call.
+"""The endpoints of OpenAI's API: chat completions and models.
 
-Here belongs their form and errors; what answers is the service behind every door.
+Their forms and errors belong here; the answers come from the service that serves every other endpoint.
 """

@@ -1,7 +1,7 @@
-"""What is said to `/v1/chat/completions` and what it says, in the form that clients of OpenAI's API know.
+"""The bodies of chat completions, in the form of OpenAI's API.
 
-What changes nothing here, as nothing is sampled (temperature, seed, max_tokens, stop ...), is ignored. What a client
-would wait for in vain (tools, several choices, audio ...) is refused.
+Parameters of sampling (temperature, seed, max_tokens, stop ...) are ignored, as nothing is sampled. Those that a client
+would wait for in vain (tools, several choices, audio ...) are refused.
 """
 
 from typing import Annotated, Any, ClassVar, Literal
@@ -10,17 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from contracts.zones import TimeZone
 from supervisor.http.problems import Fault, Refused
-from supervisor.http.replies import is_none
+from supervisor.http.responses import is_none
 
-#: Messages of one request; more than a conversation is ever looked back.
+#: Messages of one request; more than any reference reaches back.
 MOST_MESSAGES = 2_000
 #: Characters of the message that is answered, as a request over NATS may have.
 LONGEST_TEXT = 20_000
-#: The one model there is: the supervisor, which chooses the agent by the words.
+#: The one model: the supervisor, which chooses the agent by the words.
 MODEL = "tasklore"
 
-
-#: A text of any length that a body may have; only where a length is checked, half of a surrogate pair is refused, too.
+#: A text as long as a body may be; pydantic refuses half of a surrogate pair only where a length is checked.
 Words = Annotated[str, Field(max_length=64 * 1024**2)]
 
 
@@ -29,7 +28,7 @@ class _Form(BaseModel):
 
 
 class TextPart(_Form):
-    """A part of a message; only texts are read."""
+    """A part of a message; only text is read."""
 
     type: str = Field(max_length=64)
     text: Words | None = None
@@ -43,14 +42,14 @@ class ChatMessage(_Form):
 
     @property
     def text(self) -> str:
-        """The words of it."""
+        """The text of its parts."""
         if isinstance(self.content, str) or self.content is None:
             return self.content or ""
         return "\n".join(part.text for part in self.content if part.text)
 
 
 class StreamOptions(_Form):
-    """What else a stream carries: with `include_usage` a last chunk tells the usage."""
+    """Options of a stream: with `include_usage` a last chunk has the usage."""
 
     include_usage: bool | None = None
 
@@ -59,8 +58,8 @@ class ChatRequest(_Form):
     """A conversation, the last message of which is to be answered.
 
     `user` is whose memory is used. `metadata.conversation_id` names the conversation, as the header `X-Conversation-Id`
-    does; without either it is found by how it begins. `time_zone`, by IANA's name, is where the person is, which the
-    header `X-Time-Zone` says for a client that cannot send it: whose day "tomorrow" is.
+    does; without either it is found by its first message. `time_zone`, by IANA's name, is where the person is, so that
+    "tomorrow" is their day; a client that cannot send it sends the header `X-Time-Zone`.
     """
 
     model: str = Field(max_length=256, examples=[MODEL])
@@ -87,53 +86,52 @@ def demand_served(request: ChatRequest) -> str:
         Refused: 400, 404 or 413, with the field and the cure.
     """
     if request.model != MODEL:
-        raise refused(404, "model_not_found", "model", f"there is no such model; use {MODEL!r}, as GET /v1/models says")
-    for field, is_wanted in _unserved(request).items():
-        if is_wanted:
-            raise refused(400, "unsupported_parameter", field, f"{field} is not served here; leave it out")
-    for number, message in enumerate(request.messages):
-        if isinstance(message.content, tuple) and any(part.type != "text" for part in message.content):
-            where = f"messages.{number}.content"
-            raise refused(400, "unsupported_content", where, "only parts of type 'text' are read; leave out the others")
-    last, where = request.messages[-1], f"messages.{len(request.messages) - 1}"
-    if last.role != "user":
-        raise refused(400, "invalid_value", f"{where}.role", "the last message must be one of the role 'user'")
-    if not last.text.strip():
-        raise refused(400, "invalid_value", f"{where}.content", "the last message is empty; say something")
-    if len(last.text) > LONGEST_TEXT:
-        told = f"the last message has {len(last.text):,} characters, at most {LONGEST_TEXT:,} are read"
-        raise refused(413, "string_above_max_length", f"{where}.content", told)
-    return last.text
-
-
-def _unserved(request: ChatRequest) -> dict[str, bool]:
-    """Return which fields would be waited for in vain."""
-    form = (request.response_format or {}).get("type", "text")
-    return {
+        raise refuse_field(
+            404, "model_not_found", "model", f"there is no such model; use {MODEL!r}, as GET /v1/models says"
+        )
+    unserved = {
         "n": (request.n or 1) > 1,
         "tools": bool(request.tools),
         "functions": bool(request.functions),
         "logprobs": bool(request.logprobs),
         "modalities": any(one != "text" for one in request.modalities or ()),
-        "response_format": form != "text",
+        "response_format": (request.response_format or {}).get("type", "text") != "text",
     }
+    for field, is_asked_for in unserved.items():
+        if is_asked_for:
+            raise refuse_field(400, "unsupported_parameter", field, f"{field} is not served here; leave it out")
+    for number, message in enumerate(request.messages):
+        if isinstance(message.content, tuple) and any(part.type != "text" for part in message.content):
+            where = f"messages.{number}.content"
+            raise refuse_field(
+                400, "unsupported_content", where, "only parts of type 'text' are read; leave out the others"
+            )
+    last, where = request.messages[-1], f"messages.{len(request.messages) - 1}"
+    if last.role != "user":
+        raise refuse_field(400, "invalid_value", f"{where}.role", "the last message must be one of the role 'user'")
+    if not last.text.strip():
+        raise refuse_field(400, "invalid_value", f"{where}.content", "the last message is empty; say something")
+    if len(last.text) > LONGEST_TEXT:
+        detail = f"the last message has {len(last.text):,} characters, at most {LONGEST_TEXT:,} are read"
+        raise refuse_field(413, "string_above_max_length", f"{where}.content", detail)
+    return last.text
 
 
-def refused(status: int, code: str, field: str, detail: str) -> Refused:
+def refuse_field(status: int, code: str, field: str, detail: str) -> Refused:
     """Return the refusal of one *field*."""
     return Refused(status, code, detail, faults=[Fault(where=field, message=detail)])
 
 
 class Usage(BaseModel):
-    """Tokens that language models really used for this answer, of understanding and of the agent; 0 without any."""
+    """Tokens of language models for this answer, for understanding and by the agent."""
 
     prompt_tokens: int = Field(default=0, ge=0)
     completion_tokens: int = Field(default=0, ge=0)
     total_tokens: int = Field(default=0, ge=0)
 
 
-class Said(BaseModel):
-    """What was answered."""
+class AssistantMessage(BaseModel):
+    """The answer."""
 
     role: Literal["assistant"] = "assistant"
     content: str
@@ -141,18 +139,18 @@ class Said(BaseModel):
 
 
 class Choice(BaseModel):
-    """The one answer."""
+    """The one choice."""
 
     index: Literal[0] = 0
-    message: Said
+    message: AssistantMessage
     logprobs: None = None
     finish_reason: Literal["stop"] = "stop"
 
 
 class About(BaseModel):
-    """What Tasklore says of an answer beside its words: `kind` as in a reply over NATS, and who answered, if anybody.
+    """Tasklore's own fields of an answer: `kind` as in a reply over NATS, and the agent that answered, if one did.
 
-    `memory` tells whether the answer was remembered.
+    `memory` is whether the answer was remembered.
     """
 
     conversation_id: str

@@ -3,38 +3,30 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import Coroutine, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn, PersonReply, PersonRequest
 from contracts.zones import TimeZone
 from memory.ledger.requests import RequestRecord, place_of
-from supervisor.http.admission.keys import Caller, allowed
+from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.chat.errors import answers
-from supervisor.http.chat.forms import (
-    MODEL,
-    ChatRequest,
-    Completion,
-    Model,
-    ModelList,
-    demand_served,
-    refused,
-)
-from supervisor.http.chat.history import Recollection, derived_conversation
-from supervisor.http.chat.stream import Answer, Answering, chunks, completion
+from supervisor.http.chat.forms import MODEL, ChatRequest, Completion, Model, ModelList, demand_served, refuse_field
+from supervisor.http.chat.history import History, derive_conversation
+from supervisor.http.chat.stream import Answer, PendingAnswer, complete, stream_chunks
 from supervisor.http.owners import demand_conversation
-from supervisor.http.parts import Parts
+from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, unavailable
-from supervisor.http.replies import digest_of
 from supervisor.http.requests.events import EventStream
-from supervisor.http.requests.routes import is_new
+from supervisor.http.requests.routes import claim_record
 from supervisor.http.requests.work import is_unstarted
-from supervisor.requests.incoming import Ended, unheard
+from supervisor.http.responses import digest_of, while_connected
+from supervisor.requests.request import Ended, ignore_part
 from supervisor.understanding.model import counting
 
 #: Milliseconds that an answer is waited for: OpenAI's clients give up after ten minutes.
@@ -65,10 +57,10 @@ ZoneHeader = Annotated[
         description="Where the person is, by IANA's name, for clients that cannot send the field `time_zone`.",
     ),
 ]
-_ASKING = Depends(allowed("ask"))
+_ASKING = Depends(require_role("ask"))
 
 
-def routes(parts: Parts) -> APIRouter:
+def routes(parts: ApiParts) -> APIRouter:
     """Return the routes of chat completions and models."""
     router = APIRouter(prefix="/v1", tags=["chat"])
     chat, since = _Chat(parts), int(time.time())
@@ -79,7 +71,7 @@ def routes(parts: Parts) -> APIRouter:
         response_model=Completion,
         responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **answers(404, 409, 504)},
     )
-    async def complete(
+    async def complete_chat(
         body: ChatRequest,
         request: Request,
         caller: Annotated[Caller, _ASKING],
@@ -91,12 +83,15 @@ def routes(parts: Parts) -> APIRouter:
         asked, before = await chat.read(zoned, caller, conversation_id, idempotency_key)
         if body.stream:
             with_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-            said = Answering(lambda ended: chat.answer(asked, before, ended), asked.request_id or "", int(time.time()))
-            return EventStream.of(parts, caller, chunks(said, with_usage=with_usage, beat_s=parts.heartbeat_s))
-        answer = await _unless_gone(request, chat.answer(asked, before))
-        if answer is None:
+            request_id, now = asked.request_id or "", int(time.time())
+            pending = PendingAnswer(lambda ended: chat.answer(asked, before, ended), request_id, now)
+            chunks = stream_chunks(pending, with_usage=with_usage, beat_s=parts.heartbeat_s)
+            return EventStream.open(parts, caller, chunks)
+        try:
+            answer = await while_connected(request.receive, chat.answer(asked, before))
+        except ClientDisconnect:
             return Response(status_code=204)
-        return Response(completion(answer).model_dump_json(), media_type="application/json")
+        return Response(complete(answer).model_dump_json(), media_type="application/json")
 
     @router.get("/models", summary="What can be asked, in OpenAI's form", responses=answers())
     async def models(_caller: Annotated[Caller, _ASKING]) -> ModelList:
@@ -105,23 +100,24 @@ def routes(parts: Parts) -> APIRouter:
     @router.get("/models/{model}", summary="One model, in OpenAI's form", responses=answers(404))
     async def model(model: str, _caller: Annotated[Caller, _ASKING]) -> Model:
         if model != MODEL:
-            raise refused(404, "model_not_found", "model", f"there is no such model; the one there is is {MODEL!r}")
+            detail = f"there is no such model; the one there is is {MODEL!r}"
+            raise refuse_field(404, "model_not_found", "model", detail)
         return Model(id=MODEL, created=since)
 
     return router
 
 
 class _Chat:
-    """Reads what clients send, and has it answered."""
+    """Reads the bodies of clients, and has them answered."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ApiParts) -> None:
         self._parts = parts
-        self._recollection = Recollection(parts)
+        self._history = History(parts)
 
     async def read(
         self, body: ChatRequest, caller: Caller, header: str | None, repeat: str | None
     ) -> tuple[PersonRequest, Sequence[ChatTurn] | None]:
-        """Return what is asked, and what was said before; None when only the store knows that.
+        """Return the request of *body*, and the turns before it; None when only the store knows them.
 
         Raises:
             Refused: it is not served, or is another user's, or came with the key of another request.
@@ -129,16 +125,24 @@ class _Chat:
         text, user_id = demand_served(body), caller.demand_user(body.user)
         named = (body.metadata or {}).get("conversation_id") or header
         if named is not None and len(named) > 256:
-            told = "a conversation_id may have 256 characters"
-            raise refused(400, "invalid_value", "metadata.conversation_id", told)
+            detail = "a conversation_id may have 256 characters"
+            raise refuse_field(400, "invalid_value", "metadata.conversation_id", detail)
         await demand_conversation(self._parts, caller, named)
         earlier = body.messages[:-1]
-        conversation_id = named or derived_conversation((caller.name, user_id), body.messages)
-        is_told = named is None or any(message.role in ("user", "assistant") for message in earlier)
-        before = await self._recollection.before(conversation_id, user_id, earlier) if is_told else None
-        request_id = _request_id(caller, repeat)
+        conversation_id = named or derive_conversation((caller.name, user_id), body.messages)
+        is_sent = named is None or any(message.role in ("user", "assistant") for message in earlier)
+        before = await self._history.read(conversation_id, user_id, earlier) if is_sent else None
+        request_id = new_id(time.time_ns() // 1_000_000)
         if repeat is not None:
-            await self._note(body, caller, request_id, repeat)
+            # The same for the same key of one caller.
+            name = f"{caller.name} {caller.space} {repeat}"
+            request_id = f"chat-{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}"
+            record = RequestRecord(
+                digest=digest_of(body.model_dump(mode="json", exclude={"stream", "stream_options"})),
+                task_id=request_id,
+                at_ms=time.time_ns() // 1_000_000,
+            )
+            await claim_record(self._parts, place_of(caller.space, "chat", request_id), record, repeat)
         request = PersonRequest(
             text=text,
             request_id=request_id,
@@ -149,84 +153,42 @@ class _Chat:
         )
         return request, before
 
-    async def _note(self, body: ChatRequest, caller: Caller, request_id: str, repeat: str) -> None:
-        """Note what is asked under *repeat*.
+    async def answer(
+        self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended = ignore_part
+    ) -> Answer:
+        """Return the answer to *asked*; *ended* is called with each of several parts once it is answered.
 
         Raises:
-            Refused: 409, something else was.
-        """
-        record = RequestRecord(
-            digest=digest_of(body.model_dump(mode="json", exclude={"stream", "stream_options"})),
-            task_id=request_id,
-            at_ms=time.time_ns() // 1_000_000,
-        )
-        await is_new(self._parts, place_of(caller.space, "chat", request_id), record, repeat)
-
-    async def answer(self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended = unheard) -> Answer:
-        """Return the answer to *asked*; *ended* hears of each of several parts once it is answered.
-
-        Raises:
-            Refused: 503, it could not be handed over; 504, it takes longer than anybody waits.
+            Refused: 503, it could not be handed over, or the process leaves; 504, it takes longer than clients wait.
         """
         with counting() as spent:
-            answering = self._parts.service.answer(asked, before=before, ended=ended)
-            reply = await _while_serving(self._parts.life.leaving, answering)
-        _demand_answered(reply)
+            reply = await self._answer_before_leaving(asked, before, ended)
+        if is_unstarted(reply):
+            raise unavailable(reply.text)
+        if reply.kind == "pending":
+            busy = [part.agent_id for part in reply.parts if part.kind == "pending"] or [reply.agent_id]
+            later = "the same with the same Idempotency-Key finds its answer later"
+            detail = f"{', '.join(map(str, busy))} is still at it; {later}"
+            # OpenAI's clients would ask twice more, ten minutes each.
+            raise Refused(504, "still_running", detail, headers={"x-should-retry": "false"})
         return Answer(reply, spent.usage.as_usage(), int(time.time()))
 
+    async def _answer_before_leaving(
+        self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended
+    ) -> PersonReply:
+        """Return the reply, unless it does not come before this process leaves.
 
-def _demand_answered(reply: PersonReply) -> None:
-    """Return when *reply* answers; that a task failed is an answer, too, and a turn of the conversation."""
-    if is_unstarted(reply):
-        raise unavailable(reply.text)
-    if reply.kind == "pending":
-        busy = [part.agent_id for part in reply.parts if part.kind == "pending"] or [reply.agent_id]
-        told = (
-            f"{', '.join(map(str, busy))} is still at it; the same with the same Idempotency-Key finds its answer later"
-        )
-        # OpenAI's clients would ask twice more, ten minutes each.
-        raise Refused(504, "still_running", told, headers={"x-should-retry": "false"})
-
-
-def _request_id(caller: Caller, repeat: str | None) -> str:
-    """Return an id for the request: the same for the same *repeat* of one caller."""
-    if repeat is None:
-        return new_id(time.time_ns() // 1_000_000)
-    named = f"{caller.name} {caller.space} {repeat}"
-    return f"chat-{hashlib.blake2b(named.encode(), digest_size=16).hexdigest()}"
-
-
-async def _unless_gone(request: Request, answering: Coroutine[Any, Any, Answer]) -> Answer | None:
-    """Return the answer, or None when whoever asked has gone: nothing here waits for it any more then."""
-    answer, gone = asyncio.ensure_future(answering), asyncio.ensure_future(_gone(request))
-    try:
-        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return answer.result() if answer.done() else None
-    finally:
-        answer.cancel()
-        gone.cancel()
-        await asyncio.gather(answer, gone, return_exceptions=True)
-
-
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        # What is left of the body, if anything.
-        continue
-
-
-async def _while_serving(leaving: asyncio.Event, answering: Coroutine[Any, Any, PersonReply]) -> PersonReply:
-    """Return the reply, unless it does not come before this process has to leave.
-
-    Raises:
-        Refused: 503, the process leaves; another one can be asked.
-    """
-    reply, left = asyncio.ensure_future(answering), asyncio.ensure_future(leaving.wait())
-    try:
-        await asyncio.wait({reply, left}, return_when=asyncio.FIRST_COMPLETED)
-        if not reply.done():
-            raise unavailable("this process is about to leave; ask again, another one is there or will be")
-        return reply.result()
-    finally:
-        reply.cancel()
-        left.cancel()
-        await asyncio.gather(reply, left, return_exceptions=True)
+        Raises:
+            Refused: 503, the process leaves; another one can be asked.
+        """
+        reply = asyncio.ensure_future(self._parts.service.answer(asked, before=before, ended=ended))
+        leaving = asyncio.ensure_future(self._parts.life.leaving.wait())
+        try:
+            await asyncio.wait({reply, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not reply.done():
+                raise unavailable("this process is about to leave; ask again, another one is there or will be")
+            return reply.result()
+        finally:
+            reply.cancel()
+            leaving.cancel()
+            await asyncio.gather(reply, leaving, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The endpoints of what is remembered of a user.
+"""The endpoints of a user's memory.
 
-Here belongs reading documents and asking the memory agent for changes; nothing here edits a document.
+They read documents and ask the memory agent for changes; nothing here edits a document.
 """

@@ -1,90 +1,138 @@
-"""What is remembered of a user: documents, how they came to be so, and taking an edit back."""
+"""The routes of a user's documents: reading them, their history, and undoing an edit."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Literal
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import APIRouter, Header, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import Response
 
 from contracts.identifiers import NAME_PATTERN
+from memory.documents.edits import Change
+from memory.documents.paths import ABSENT
 from memory.documents.plans import Document, resource_of
-from memory.documents.storage.history import json_bytes
+from memory.documents.storage.history import PlanRecord, json_bytes
 from memory.documents.storage.reader import DocumentReader
+from memory.documents.storage.writer import KEEP_REVISIONS
 from memory.rendering.documents import render
-from supervisor.http.admission.keys import Caller, allowed
-from supervisor.http.memory.history import PlanPage, page_of
 from supervisor.http.memory.items import add_items, add_rest
-from supervisor.http.memory.owner import AskedBy, ReadBy
-from supervisor.http.memory.search import add_search, add_turns
-from supervisor.http.memory.tasks import LATER
-from supervisor.http.memory.undo import Undo, Undone, undone
-from supervisor.http.parts import Parts
+from supervisor.http.memory.search import add_block, add_search, add_turns
+from supervisor.http.memory.tasks import LATER, AskedBy, By, MemoryTask, ReadBy, Started, carry_out
+from supervisor.http.parts import ApiParts
 from supervisor.http.problems import answers, not_found
-from supervisor.http.replies import json_response
 from supervisor.http.requests.routes import IdempotencyKey
+from supervisor.http.responses import Form, View
 
 #: Tokens of a rendered document: all of it, as one holds at most a few thousand items.
 _WHOLE = 1_000_000
 
 
-class _Document(Convertor[str]):
-    """The part of a path that names a document, and nothing else that lies beside documents."""
+class _DocumentConvertor(Convertor[str]):
+    """The part of a path that names a document, and none of the routes beside documents."""
 
     regex = r"(?!(?:history|undo|search|block|turns|items|waiting|settings)$)[^/]+"
 
     def convert(self, value: str) -> str:
-        """Return it as it stands."""
+        """Return *value* unchanged."""
         return value
 
     def to_string(self, value: str) -> str:
-        """Return it as it stands."""
+        """Return *value* unchanged."""
         return value
 
 
-register_url_convertor("document", _Document())
+register_url_convertor("document", _DocumentConvertor())
 
 Resource = Annotated[str, Path(pattern=NAME_PATTERN, description="A document, as `GET /v1/memory/{user}` lists them.")]
 Before = Annotated[int | None, Query(ge=1, le=2**53, description="Plans before this number: `next` of a page.")]
 Limit = Annotated[int, Query(ge=1, le=100, description="Plans of a page.")]
 
-_ASKING = Depends(allowed("ask"))
 
-
-class Listed(BaseModel):
+class Listed(View):
     """One document: `revision` counts its edits, 0 is the empty one that everybody begins with."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     resource: str
     revision: int
     tags: tuple[str, ...] = ()
 
 
-class Listing(BaseModel):
+class Listing(View):
     """The documents of one user, all as they were at one moment."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     user: str
     documents: tuple[Listed, ...]
 
 
 class MemoryDocument(BaseModel):
-    """A document as it is stored; what it holds besides is up to its kind."""
+    """A document as it is stored; its other fields depend on its kind."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     metadata: dict[str, JsonValue] = Field(default_factory=dict, alias="_metadata")
 
 
-def routes(parts: Parts) -> APIRouter:
+class Changed(View):
+    """The change of an edit at one place; `had` and `has` tell an absent value from null."""
+
+    path: str
+    had: bool
+    before: JsonValue = None
+    has: bool
+    after: JsonValue = None
+
+
+class PlanTold(View):
+    """One plan of edits: its author, reason and evidence, and its changes by document.
+
+    `undoes` is the plan that it takes back; `undone_by` is the one that took it back, null while it stands.
+    """
+
+    plan_id: str
+    number: int
+    kind: Literal["edit", "undo", "redo"]
+    at: datetime
+    by: str
+    reasoning: str
+    fact: str
+    evidence: str
+    undoes: str | None
+    undone_by: str | None
+    revisions: dict[str, int]
+    changes: dict[str, tuple[Changed, ...]]
+
+
+class PlanPage(View):
+    """Plans, the newest first; `next` is the `before` of the next page, null at the end."""
+
+    plans: tuple[PlanTold, ...]
+    next: int | None
+
+
+class Undo(Form):
+    """The edit to take back: a `plan_id` of the history."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
+
+    plan_id: Annotated[str, Field(min_length=1, max_length=128)]
+    wait_seconds: Annotated[float, Field(ge=0, le=300)] = 30.0
+
+
+class Undone(Started):
+    """The result of an undo: `plan_id` took `undoes` back and led to `revisions`."""
+
+    plan_id: str | None = None
+    undoes: str | None = None
+    revisions: dict[str, int] = Field(default_factory=dict)
+
+
+def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/memory`."""
     router = APIRouter(prefix="/v1/memory", tags=["memory"])
     reader = DocumentReader(parts.redis, parts.kinds)
     add_search(router, parts, reader)
+    add_block(router, parts, reader)
     add_turns(router, parts)
     add_items(router, parts, reader)
     add_rest(router, parts)
@@ -94,13 +142,13 @@ def routes(parts: Parts) -> APIRouter:
     return router
 
 
-def _add_reading(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
+def _add_reading(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
     @router.get("/{user}", summary="List the documents of a user", responses=answers())
     async def documents(user: ReadBy) -> Listing:
-        found = (await reader.snapshot(user)).documents
-        listed = [
-            Listed(resource=one.resource_id, revision=one.revision, tags=_tags(parts, one)) for one in found.values()
-        ]
+        found = (await reader.snapshot(user)).documents.values()
+        kinds = {one.resource_id: parts.kinds.get(one.resource_id) for one in found}
+        tags = {name: tuple(kind.tags) if kind is not None else () for name, kind in kinds.items()}
+        listed = [Listed(resource=one.resource_id, revision=one.revision, tags=tags[one.resource_id]) for one in found]
         return Listing(user=user, documents=tuple(listed))
 
     @router.get(
@@ -126,14 +174,16 @@ def _add_reading(router: APIRouter, parts: Parts, reader: DocumentReader) -> Non
         ),
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
-        found = _found((await reader.snapshot(user, [resource])).documents, resource)
+        found = _demand_document((await reader.snapshot(user, [resource])).documents, resource)
         if form == "markdown":
             # It changes with the day, too: what has expired is left out.
             today = datetime.now(UTC).date()
             text = render({found.resource_id: found.body}, parts.kinds, today=today, budget_tokens=_WHOLE).text
             return Response(text, media_type="text/markdown", headers={"Cache-Control": "no-store"})
-        headers = {"ETag": _etag(found), "Cache-Control": "private, no-cache"}
-        if if_none_match is not None and headers["ETag"] in (one.strip() for one in if_none_match.split(",")):
+        # The birth tells a document from an earlier one of its name that was forgotten.
+        etag = f'"{found.revision}-{found.born}"' if found.revision else '"0"'
+        headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
+        if if_none_match is not None and etag in (one.strip() for one in if_none_match.split(",")):
             return Response(status_code=304, headers=headers)
         return Response(json_bytes(found.body), media_type="application/json", headers=headers)
 
@@ -141,27 +191,27 @@ def _add_reading(router: APIRouter, parts: Parts, reader: DocumentReader) -> Non
 def _add_history(router: APIRouter, reader: DocumentReader) -> None:
     @router.get("/{user}/history", summary="List the edits of a user's documents", responses=answers())
     async def history(user: ReadBy, before: Before = None, limit: Limit = 20) -> PlanPage:
-        return await page_of(reader, user, None, before, limit)
+        return await _read_page(reader, user, None, before, limit)
 
     @router.get("/{user}/{resource:document}/history", summary="List the edits of a document", responses=answers(404))
-    async def history_of_one(
-        user: ReadBy,
-        resource: Resource,
-        before: Before = None,
-        limit: Limit = 20,
-    ) -> PlanPage:
-        found = _found((await reader.snapshot(user, [resource])).documents, resource)
-        return await page_of(reader, user, found.resource_id, before, limit)
+    async def history_of_one(user: ReadBy, resource: Resource, before: Before = None, limit: Limit = 20) -> PlanPage:
+        found = _demand_document((await reader.snapshot(user, [resource])).documents, resource)
+        return await _read_page(reader, user, found.resource_id, before, limit)
 
 
-def _add_undo(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
+def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
+    async def take_back(user: str, resource: str | None, body: Undo, caller: By, chosen: str | None) -> Response:
+        known = {record.plan_id for record in await reader.history(user, resource, KEEP_REVISIONS)}
+        if body.plan_id not in known:
+            raise not_found(f"there is no plan {body.plan_id!r} in this history; GET .../history lists those there are")
+        task = MemoryTask("undo", {"plan_id": body.plan_id}, user, chosen)
+        return await carry_out(Undone, parts, caller, task, body.wait_seconds)
+
     @router.post(
         "/{user}/undo", summary="Take an edit back", response_model=Undone, responses={**LATER, **answers(404)}
     )
-    async def undo(
-        user: AskedBy, body: Undo, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
-    ) -> Response:
-        return _told(await undone(parts, caller, reader, user, None, body, idempotency_key))
+    async def undo(user: AskedBy, body: Undo, caller: By, idempotency_key: IdempotencyKey = None) -> Response:
+        return await take_back(user, None, body, caller, idempotency_key)
 
     @router.post(
         "/{user}/{resource:document}/undo",
@@ -170,31 +220,56 @@ def _add_undo(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
         responses={**LATER, **answers(404)},
     )
     async def undo_in_one(
-        user: AskedBy,
-        resource: Resource,
-        body: Undo,
-        caller: Annotated[Caller, _ASKING],
-        idempotency_key: IdempotencyKey = None,
+        user: AskedBy, resource: Resource, body: Undo, caller: By, idempotency_key: IdempotencyKey = None
     ) -> Response:
-        return _told(await undone(parts, caller, reader, user, resource_of(resource), body, idempotency_key))
+        return await take_back(user, resource_of(resource), body, caller, idempotency_key)
 
 
-def _told(came: Undone) -> Response:
-    return json_response(came, f"/v1/tasks/{came.task_id}", is_done=came.state == "done")
-
-
-def _found(documents: Mapping[str, Document], resource: str) -> Document:
+def _demand_document(documents: Mapping[str, Document], resource: str) -> Document:
     found = documents.get(resource_of(resource))
     if found is None:
         raise not_found(f"there is no document {resource!r}; GET /v1/memory/{{user}} lists those there are")
     return found
 
 
-def _etag(document: Document) -> str:
-    """Return what tells one state of a document from another, also when it was forgotten and made again."""
-    return f'"{document.revision}-{document.born}"' if document.revision else '"0"'
+async def _read_page(
+    reader: DocumentReader, user: str, resource: str | None, before: int | None, limit: int
+) -> PlanPage:
+    """Return up to *limit* plans before the number *before*, None for the newest; of *resource* alone when given.
+
+    Whatever is edited meanwhile, going on with `next` shows every plan once.
+    """
+    # One more tells whether there is another page.
+    count = limit + 1
+    records = await reader.history(user, resource, count)
+    if before is not None and records:
+        # Numbers grow by one with each plan of the user, so that at most so many are newer.
+        newer = max(0, records[0].number - before + 1)
+        records = await reader.history(user, resource, newer + count)
+        records = tuple(record for record in records if record.number < before)
+    shown = records[:limit]
+    return PlanPage(plans=tuple(map(_view_plan, shown)), next=shown[-1].number if len(records) > limit else None)
 
 
-def _tags(parts: Parts, document: Document) -> tuple[str, ...]:
-    kind = parts.kinds.get(document.resource_id)
-    return tuple(kind.tags) if kind is not None else ()
+def _view_plan(record: PlanRecord) -> PlanTold:
+    origin = record.origin
+    return PlanTold(
+        plan_id=record.plan_id,
+        number=record.number,
+        kind=record.kind,
+        at=origin.at,
+        by=origin.by,
+        reasoning=origin.reasoning,
+        fact=origin.fact_text,
+        evidence=origin.evidence,
+        undoes=record.undoes,
+        undone_by=record.undone_by,
+        revisions=dict(record.revisions),
+        changes={name: tuple(map(_view_change, changes)) for name, changes in record.changes.items()},
+    )
+
+
+def _view_change(change: Change) -> Changed:
+    had, has = change.before is not ABSENT, change.after is not ABSENT
+    before, after = change.before if had else None, change.after if has else None
+    return Changed(path=str(change.path), had=had, before=before, has=has, after=after)

@@ -1,13 +1,13 @@
-"""What was said and is remembered of a user, found by a question; and turns handed in from elsewhere."""
+"""The routes of search: memories found by a question, the block of a prompt, and turns handed in from elsewhere."""
 
 import time
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import structlog
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AwareDatetime, Field, field_validator
 
 from contracts.errors import MemoryUnavailable
 from contracts.identifiers import Name
@@ -18,10 +18,11 @@ from memory.episodes.recall import quotation_of
 from memory.episodes.store import Episodes
 from memory.recall import MAX_LIMIT, Within, search_memory, turns_for
 from memory.rendering.documents import BUDGET_TOKENS, Quotation, render
-from supervisor.http.memory.owner import AskedBy, ReadBy
-from supervisor.http.parts import Parts
+from supervisor.http.memory.tasks import AskedBy, ReadBy
+from supervisor.http.parts import ApiParts
 from supervisor.http.problems import answers, unavailable
-from supervisor.requests.incoming import digest_of
+from supervisor.http.responses import Form, View
+from supervisor.requests.request import digest_of
 
 log = structlog.get_logger(__name__)
 
@@ -33,10 +34,8 @@ WITHIN_S = 20.0
 Question = Annotated[str, Query(alias="q", min_length=1, max_length=2_000, description="A question, in any words.")]
 
 
-class Match(BaseModel):
-    """One thing that was found: an item of a document or a turn, with the days on which it was said and held."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
+class Match(View):
+    """One match: an item of a document or a turn, with the days on which it was said and held."""
 
     source: Literal["item", "turn"]
     text: str
@@ -49,13 +48,11 @@ class Match(BaseModel):
     score: float
 
 
-class Matches(BaseModel):
-    """What answers a question, best first; `is_nothing_said` when nothing does.
+class Matches(View):
+    """The matches of a question, best first; `is_nothing_said` when nothing answers it.
 
-    `is_complete` is false when turns could not be looked up just now, so that items alone were.
+    `is_complete` is false when only items were searched, as turns could not be looked up.
     """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     user: str
     is_nothing_said: bool
@@ -63,20 +60,16 @@ class Matches(BaseModel):
     memories: tuple[Match, ...]
 
 
-class Block(BaseModel):
-    """What is remembered, as a prompt quotes it; `text` is empty when nothing is."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+class Block(View):
+    """Memories as a prompt quotes them; `text` is empty without any."""
 
     user: str
     text: str
     tokens: int
 
 
-class Said(BaseModel):
+class Said(Form):
     """One turn of a chat; `at` is when it was said, now unless given. Its `turn_id` makes a repeat change nothing."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     turn_id: Name
     text: Annotated[str, Field(min_length=1, max_length=LONGEST_TURN)]
@@ -101,25 +94,21 @@ class Said(BaseModel):
         return at
 
 
-class SaidTurns(BaseModel):
+class SaidTurns(Form):
     """Turns in the order in which they were said."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     turns: Annotated[tuple[Said, ...], Field(min_length=1, max_length=MOST_TURNS)]
 
 
-class Taken(BaseModel):
+class TurnsTaken(View):
     """How many turns were taken; they are learned from soon."""
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
     user: str
     taken: int
 
 
-def add_search(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
-    """Add the routes that read to *router*."""
+def add_search(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
+    """Add the route of the search to *router*."""
     episodes = Episodes(parts.redis)
 
     @router.get("/{user}/search", summary="Find what was said and is remembered", responses=answers())
@@ -134,18 +123,16 @@ def add_search(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
         limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How much at most.")] = 20,
     ) -> Matches:
         bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
-        now = datetime.now(UTC)
-        within = Within(since, until, speaker, conversation_id)
         found = await search_memory(
             question,
             user_id=user,
             bodies=bodies,
             kinds=parts.kinds,
             episodes=episodes,
-            now=now,
+            now=datetime.now(UTC),
             at=at,
             limit=limit,
-            within=within,
+            within=Within(since, until, speaker, conversation_id),
         )
         return Matches(
             user=user,
@@ -154,39 +141,37 @@ def add_search(router: APIRouter, parts: Parts, reader: DocumentReader) -> None:
             memories=tuple(map(Match.model_validate, found.memories)),
         )
 
+
+def add_block(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
+    """Add the route of the block to *router*."""
+    episodes = Episodes(parts.redis)
+
     @router.get("/{user}/block", summary="Read what is remembered, as a prompt quotes it", responses=answers())
     async def block(
         user: ReadBy,
         question: Annotated[str, Query(alias="q", max_length=2_000, description="What it is for.")] = "",
         tokens: Annotated[int, Query(ge=0, le=100_000, description="For what answers that.")] = BUDGET_TOKENS,
     ) -> Block:
-        return await _block_of(parts, reader, episodes, user, question, tokens)
+        bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
+        now = datetime.now(UTC)
+        said: Sequence[Quotation] = ()
+        try:
+            found = await turns_for(question, user, episodes, now)
+            said = () if found.is_nothing_said else tuple(map(quotation_of, found.hits))
+            shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+            places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in shown.shown]
+            await reader.note_reads(user, places, now)
+        except MemoryUnavailable as error:
+            log.info("block_without_turns_or_note", error=str(error))
+            shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+        return Block(user=user, text=shown.text, tokens=shown.tokens)
 
 
-async def _block_of(
-    parts: Parts, reader: DocumentReader, episodes: Episodes, user: str, question: str, tokens: int
-) -> Block:
-    """Return the block, and note what it shows as read; without turns where these cannot be looked up."""
-    bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
-    now = datetime.now(UTC)
-    said: Sequence[Quotation] = ()
-    try:
-        found = await turns_for(question, user, episodes, now)
-        said = () if found.is_nothing_said else tuple(map(quotation_of, found.hits))
-        shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
-        places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in shown.shown]
-        await reader.note_reads(user, places, now)
-    except MemoryUnavailable as error:
-        log.info("block_without_turns_or_note", error=str(error))
-        shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
-    return Block(user=user, text=shown.text, tokens=shown.tokens)
-
-
-def add_turns(router: APIRouter, parts: Parts) -> None:
+def add_turns(router: APIRouter, parts: ApiParts) -> None:
     """Add the route that takes turns to *router*; it answers once all of them are stored."""
 
     @router.post("/{user}/turns", status_code=202, summary="Hand in what was said elsewhere", responses=answers())
-    async def turns(user: AskedBy, body: SaidTurns) -> Taken:
+    async def turns(user: AskedBy, body: SaidTurns) -> TurnsTaken:
         now, ends = datetime.now(UTC), time.monotonic() + WITHIN_S
         for taken, one in enumerate(body.turns):
             turn = ChatTurn(
@@ -200,7 +185,7 @@ def add_turns(router: APIRouter, parts: Parts) -> None:
             )
             left_s = ends - time.monotonic()
             if left_s <= 0:
-                told = f"{taken} of {len(body.turns)} turns were stored in {WITHIN_S:g} s"
-                raise unavailable(f"{told}; send all of them again, none counts twice")
+                stored = f"{taken} of {len(body.turns)} turns were stored in {WITHIN_S:g} s"
+                raise unavailable(f"{stored}; send all of them again, none counts twice")
             await parts.dispatch.hand_in(turn, patience_s=min(10.0, left_s))
-        return Taken(user=user, taken=len(body.turns))
+        return TurnsTaken(user=user, taken=len(body.turns))

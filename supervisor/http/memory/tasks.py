@@ -1,34 +1,51 @@
-"""Changes of memory over HTTP: tasks of the memory agent, which alone makes them."""
+"""The owner of a memory, and changes of it: tasks of the memory agent, which alone makes them."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from fastapi import Depends, Path, Query
+from starlette.responses import Response
 
-from contracts.messages import CompletionReport
-from supervisor.http.admission.keys import Caller
-from supervisor.http.parts import Parts
+from contracts.identifiers import Scope, scoped
+from supervisor.http.admission.key_file import Role
+from supervisor.http.admission.keys import Caller, require_role
+from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, unavailable
-from supervisor.http.replies import LOCATED, RETRY
-from supervisor.http.tasks import Order, carried_out, demand_taken
+from supervisor.http.responses import ACCEPTED, View, respond_json
+from supervisor.http.tasks import NewTask, demand_accepted, send_task
 from supervisor.replies.notices import MEMORY_AGENT
 
-#: Seconds within which a change is made: somebody who has waited longer wants to look first.
+#: Seconds within which a change is made: a person who has waited longer wants to look first.
 _WITHIN_S = 300.0
 
-LATER: dict[int | str, dict[str, Any]] = {
-    202: {"description": "It is under way; ask there.", "headers": LOCATED | RETRY},
-    **answers(409),
-}
+LATER: dict[int | str, dict[str, Any]] = {202: ACCEPTED, **answers(409)}
 
-Shape = TypeVar("Shape", bound="Started")
+_Name = Annotated[str, Path(alias="user", min_length=1, max_length=200, description="Whose memory, without a slash.")]
+_Scope = Annotated[Scope, Query(description="What `user` names: a user, an agent, a run or an organisation.")]
 
 
-class Started(BaseModel):
-    """What became of a task; only `task_id` while it is `accepted`."""
+def _owner_for(role: Role) -> Callable[..., Awaitable[str]]:
+    async def find_owner(
+        name: _Name, caller: Annotated[Caller, Depends(require_role(role))], scope: _Scope = "user"
+    ) -> str:
+        if scope == "user":
+            caller.demand_user(name)
+        elif caller.user_scope is not None:
+            raise Refused(403, "scope", f"this key is for one user; use a key without one for the scope {scope!r}")
+        return scoped(scope, name)
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
+    return find_owner
+
+
+#: The owner in the path, for callers that may read, and for those that may ask.
+ReadBy = Annotated[str, Depends(_owner_for("read"))]
+AskedBy = Annotated[str, Depends(_owner_for("ask"))]
+By = Annotated[Caller, Depends(require_role("ask"))]
+
+
+class Started(View):
+    """The result of a task; only `task_id` while it is `accepted`."""
 
     task_id: str
     state: Literal["accepted", "done"]
@@ -44,8 +61,10 @@ class MemoryTask:
     chosen: str | None = None
 
 
-async def carry_out(shape: type[Shape], parts: Parts, caller: Caller, task: MemoryTask, wait_s: float) -> Shape:
-    """Have *task* done and return what came of it within *wait_s* seconds.
+async def carry_out(
+    shape: type[Started], parts: ApiParts, caller: Caller, task: MemoryTask, wait_s: float = 30.0
+) -> Response:
+    """Have *task* done and return its result as a *shape*, after *wait_s* seconds at the latest.
 
     Raises:
         Refused: 409, it cannot be undone; 422, the agent refused it; 503, no memory worker is there, or it failed.
@@ -54,7 +73,7 @@ async def carry_out(shape: type[Shape], parts: Parts, caller: Caller, task: Memo
     offer = parts.catalogue().find(MEMORY_AGENT, task.name)
     if offer is None:
         raise unavailable("no memory worker has reported yet; start one with `tasklore worker`, and ask again")
-    order = Order(
+    new = NewTask(
         offer=offer,
         parameters=dict(task.parameters),
         user_id=task.owner,
@@ -63,17 +82,15 @@ async def carry_out(shape: type[Shape], parts: Parts, caller: Caller, task: Memo
         memory="bypass",
         within_s=_WITHIN_S,
     )
-    sent = await carried_out(parts, caller, order, wait_s)
-    if sent.report is None:
-        return shape(task_id=sent.task_id, state="accepted")
-    _demand_done(sent.report)
-    return shape.model_validate({**sent.report.result, "task_id": sent.task_id, "state": "done"})
-
-
-def _demand_done(report: CompletionReport) -> None:
+    sent = await send_task(parts, caller, new, wait_s)
+    location, report = f"/v1/tasks/{sent.task_id}", sent.report
+    if report is None:
+        return respond_json(shape(task_id=sent.task_id, state="accepted"), location, is_done=False)
     if report.error is not None and report.error.type == "UndoRefused":
         raise Refused(409, "undo-refused", report.error.message)
-    demand_taken(report)
+    demand_accepted(report)
     if report.status != "completed":
-        told = report.error.message if report.error is not None else "no reason was given"
-        raise unavailable(f"nothing was changed: {told}")
+        reason = report.error.message if report.error is not None else "no reason was given"
+        raise unavailable(f"nothing was changed: {reason}")
+    body = shape.model_validate({**report.result, "task_id": sent.task_id, "state": "done"})
+    return respond_json(body, location, is_done=True)

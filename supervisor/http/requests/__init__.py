@@ -1,4 +1,4 @@
 """The endpoints of requests in words: ask, follow events, look up the outcome, cancel.
 
-Here belongs the way of one request over HTTP; how words are understood does not.
+The way of one request over HTTP belongs here; understanding its words does not.
 """

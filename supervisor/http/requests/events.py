@@ -1,7 +1,7 @@
-"""What becomes of a request, as server-sent events: from its beginning however late a client comes, and to its end.
+"""The course of a request as server-sent events: from its beginning, however late a client comes, and to its end.
 
 Ids are stages, not counts: `1` accepted, `2` routed, `3` progress and partial, `4` done. A client that comes back with
-the id of the last one it heard, to any replica, is told what follows, and of several tasks once more which have ended.
+the id of the last one it read, to any replica, gets those that follow, and of several tasks once more which have ended.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from starlette.types import Receive, Scope, Send
 from contracts import subjects
 from contracts.messages import Progress
 from supervisor.http.admission.keys import Caller
-from supervisor.http.parts import Parts
-from supervisor.http.problems import crowded, unavailable
-from supervisor.http.requests.outcome import Asked, Place, look
+from supervisor.http.parts import ApiParts
+from supervisor.http.problems import over_share, unavailable
+from supervisor.http.requests.outcome import Asked, Place, read_outcome
 
 ACCEPTED, ROUTED, PROGRESS, DONE = 1, 2, 3, 4
-#: Seconds between looks at a request when nothing is heard of it.
+#: Seconds between looks at a request without any news.
 _LOOK_S = 1.0
-#: Words on progress that wait for a slow client; older ones are no news any more.
+#: Messages of progress that wait for a slow client; older ones are outdated.
 _MOST_WAITING = 64
 #: Seconds that a client may take to read one event.
 _SEND_S = 30.0
@@ -38,17 +38,17 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, parts: Parts, name: str, events: AsyncGenerator[bytes, None]) -> None:
+    def __init__(self, parts: ApiParts, name: str, events: AsyncGenerator[bytes, None]) -> None:
         super().__init__(events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         self._parts = parts
         self._name = name
         self._events = events
 
     @classmethod
-    def of(
-        cls, parts: Parts, caller: Caller, events: AsyncGenerator[bytes, None], last_event_id: str | None = None
+    def open(
+        cls, parts: ApiParts, caller: Caller, events: AsyncGenerator[bytes, None], last_event_id: str | None = None
     ) -> Response | Self:
-        """Return the stream of *events*, or 204, which ends a client's wish to reconnect, when it heard the last one.
+        """Return the stream of *events*; 204 for a client that has read the last one, which stops its reconnecting.
 
         Raises:
             Refused: 429, the caller has too many open; 503, all together, or the process is about to end.
@@ -59,122 +59,68 @@ class EventStream(StreamingResponse):
         if life.streams >= most or life.draining.is_set():
             raise unavailable("no more streams of events are opened here now; ask again, or elsewhere")
         if life.streams_of[caller.name] >= (own := parts.share(most)):
-            raise crowded(f"{own} streams of events are open with this key; close one, or look without a stream")
+            raise over_share(f"{own} streams of events are open with this key; close one, or look without a stream")
         return cls(parts, caller.name, events)
 
     async def stream_response(self, send: Send) -> None:
-        """Send every event; each within its time, since a client that does not read would be waited for forever."""
+        """Send every event, each within its time: a client that does not read would be waited for forever."""
         try:
             with self._parts.life.streaming(self._name):
-                await self._send_all(send)
+                async with aclosing(self._events) as events:
+                    await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                    async for event in events:
+                        async with asyncio.timeout(_SEND_S):
+                            await send({"type": "http.response.body", "body": event, "more_body": True})
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
-            # Nothing more can be said to it.
+            # Nothing more can be sent to it.
             return
 
-    async def _send_all(self, send: Send) -> None:
-        async with aclosing(self._events) as events:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            async for event in events:
-                async with asyncio.timeout(_SEND_S):
-                    await send({"type": "http.response.body", "body": event, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
-
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the protocol's
-        """Send until the end, or until the client has gone."""
+        """Send until the end, or until the client disconnects."""
         sending = asyncio.ensure_future(self.stream_response(send))
-        listening = asyncio.ensure_future(self.listen_for_disconnect(receive))
+        leaving = asyncio.ensure_future(self.listen_for_disconnect(receive))
         try:
-            await asyncio.wait({sending, listening}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (sending, listening):
-                task.cancel()
-            await asyncio.gather(sending, listening, return_exceptions=True)
+            sending.cancel()
+            leaving.cancel()
+            await asyncio.gather(sending, leaving, return_exceptions=True)
 
 
-async def events_of(parts: Parts, place: Place, task_id: str, after: int) -> AsyncGenerator[bytes, None]:
-    """Yield what becomes of the request at *place*, which becomes *task_id*, beyond the stage *after*."""
-    told = after
-    beat_at = asyncio.get_running_loop().time() + parts.heartbeat_s
-    async with _heard(parts, task_id) as heard:
+async def events_of(parts: ApiParts, place: Place, task_id: str, after: int) -> AsyncGenerator[bytes, None]:
+    """Yield the events of the request at *place*, which becomes *task_id*, beyond the stage *after*."""
+    reached = after
+    loop = asyncio.get_running_loop()
+    beat_at = loop.time() + parts.heartbeat_s
+    async with _listen(parts, task_id) as listener:
         ended: set[str] = set()
         while True:
-            # Looked up first: what changes while this is told is told in the next round.
-            signs = _signs(parts, place, heard)
-            asked = await look(parts, place)
-            for part in asked.parts if asked.state == "running" else ():
-                await heard.listen(part.task_id)
+            # Taken first: a change from now on is seen in the next round.
+            signs = [listener.news, parts.life.draining]
+            if (underway := parts.work.find(place.key)) is not None:
+                signs.append(underway.changed)
+            asked = await read_outcome(parts, place)
+            await listener.listen(*(part.task_id for part in asked.parts if asked.state == "running"))
             for stage, event in _stages(asked):
-                if stage > told or stage == DONE:
+                if stage > reached or stage == DONE:
                     yield event
-                    told = max(told, stage)
+                    reached = max(reached, stage)
             if asked.state == "done" or parts.life.draining.is_set():
                 return
-            for progress in heard.taken():
+            for progress in listener.take():
                 yield _event(PROGRESS, "progress" if progress.fraction is not None else "partial", progress)
             for part in asked.parts:
                 if part.reply is not None and part.task_id not in ended:
                     ended.add(part.task_id)
                     yield _event(PROGRESS, "partial", part.reply)
-            await _first(signs, min(_LOOK_S, parts.heartbeat_s))
-            if asyncio.get_running_loop().time() >= beat_at:
+            await _wait_any(signs, min(_LOOK_S, parts.heartbeat_s))
+            if loop.time() >= beat_at:
                 beat_at += parts.heartbeat_s
                 yield _HEARTBEAT
 
 
-class _Heard:
-    """What the tasks of a request tell of themselves while they run."""
-
-    def __init__(self, parts: Parts) -> None:
-        self.news = asyncio.Event()
-        self._parts = parts
-        self._listening: dict[str, Subscription] = {}
-        self._waiting: deque[Progress] = deque(maxlen=_MOST_WAITING)
-
-    async def listen(self, task_id: str) -> None:
-        """Listen to one more task, unless it is listened to."""
-        if task_id not in self._listening:
-            subject = subjects.progress(self._parts.supervisor_id, task_id)
-            self._listening[task_id] = await self._parts.client.subscribe(subject, cb=self.hear)
-
-    async def close(self) -> None:
-        """Listen to nothing any more."""
-        if not self._parts.client.is_closed:
-            for subscription in self._listening.values():
-                await subscription.unsubscribe()
-
-    async def hear(self, message: Msg) -> None:
-        try:
-            self._waiting.append(Progress.model_validate_json(message.data))
-        except ValidationError:
-            return
-        self.news.set()
-
-    def taken(self) -> list[Progress]:
-        self.news.clear()
-        taken = list(self._waiting)
-        self._waiting.clear()
-        return taken
-
-
-@asynccontextmanager
-async def _heard(parts: Parts, task_id: str) -> AsyncIterator[_Heard]:
-    heard = _Heard(parts)
-    try:
-        await heard.listen(task_id)
-        yield heard
-    finally:
-        await heard.close()
-
-
-def _signs(parts: Parts, place: Place, heard: _Heard) -> list[asyncio.Event]:
-    """Return what is set when there is more to tell than there is now."""
-    signs = [heard.news, parts.life.draining]
-    if (underway := parts.work.find(place.key)) is not None:
-        signs.append(underway.changed)
-    return signs
-
-
-async def _first(signs: Sequence[asyncio.Event], within_s: float) -> None:
+async def _wait_any(signs: Sequence[asyncio.Event], within_s: float) -> None:
     """Return when one of *signs* is set, after *within_s* seconds at the latest."""
     waiting = [asyncio.ensure_future(sign.wait()) for sign in signs]
     try:
@@ -185,8 +131,54 @@ async def _first(signs: Sequence[asyncio.Event], within_s: float) -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
+class _ProgressListener:
+    """Collects the progress of the tasks of a request."""
+
+    def __init__(self, parts: ApiParts) -> None:
+        self.news = asyncio.Event()
+        self._parts = parts
+        self._subscriptions: dict[str, Subscription] = {}
+        self._waiting: deque[Progress] = deque(maxlen=_MOST_WAITING)
+
+    async def listen(self, *task_ids: str) -> None:
+        """Listen to more tasks, once to each."""
+        for task_id in task_ids:
+            if task_id not in self._subscriptions:
+                subject = subjects.progress(self._parts.supervisor_id, task_id)
+                self._subscriptions[task_id] = await self._parts.client.subscribe(subject, cb=self.hear)
+
+    async def close(self) -> None:
+        """End every subscription."""
+        if not self._parts.client.is_closed:
+            for subscription in self._subscriptions.values():
+                await subscription.unsubscribe()
+
+    async def hear(self, message: Msg) -> None:
+        try:
+            self._waiting.append(Progress.model_validate_json(message.data))
+        except ValidationError:
+            return
+        self.news.set()
+
+    def take(self) -> list[Progress]:
+        self.news.clear()
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+
+@asynccontextmanager
+async def _listen(parts: ApiParts, task_id: str) -> AsyncIterator[_ProgressListener]:
+    listener = _ProgressListener(parts)
+    try:
+        await listener.listen(task_id)
+        yield listener
+    finally:
+        await listener.close()
+
+
 def _stages(asked: Asked) -> list[tuple[int, bytes]]:
-    """Return what can be told of *asked* in the order in which it came about."""
+    """Return the stages that *asked* has reached, in order, each with its event."""
     first = asked.model_copy(update={"state": "accepted", "reply": None, "agent_id": None, "task": None, "parts": ()})
     stages = [(ACCEPTED, _event(ACCEPTED, "accepted", first))]
     if asked.parts or (asked.agent_id is not None and asked.task_id is not None):

@@ -1,6 +1,6 @@
-"""What became of a request that asked for several tasks, told from the ledger and the conversation.
+"""The outcome of a request that asked for several tasks, from the ledger and the conversation.
 
-No record says which tasks these are: their ids follow from that of the request.
+No record lists these tasks: their ids follow from that of the request.
 """
 
 import asyncio
@@ -12,23 +12,23 @@ from pydantic import BaseModel, ValidationError
 
 from contracts.messages import ChatTurn, CompletionReport, PersonReply, ReplyPart, TaskAssignment
 from memory.ledger.requests import PartEnd, RequestEnd
-from supervisor.http.parts import Parts
-from supervisor.http.replies import Cancelled, cancelled
-from supervisor.replies.combined import combined
-from supervisor.replies.wording import describe_failure, describe_result
-from supervisor.requests.first_readings import PartRead
-from supervisor.requests.incoming import part_task_id
-from supervisor.understanding.segments import MOST_TASKS
+from supervisor.http.parts import ApiParts
+from supervisor.http.responses import Cancelled, cancel_task
+from supervisor.replies.combined import combine
+from supervisor.replies.descriptions import describe_report
+from supervisor.requests.readings import PartRead
+from supervisor.requests.request import part_task_id
+from supervisor.understanding.rules import MOST_TASKS
 
 log = structlog.get_logger(__name__)
 
 _Model = TypeVar("_Model", bound=BaseModel)
-#: What is said of a part when nothing of its answer is there.
+#: The text of a part when nothing is left of its answer.
 _GONE = "Something went wrong with this, or what was answered is no longer kept. Ask for it again."
 
 
 class PartTask(NamedTuple):
-    """One task of such a request: its assignment, which is not kept once it has ended, and then its report."""
+    """One task of such a request: its assignment until it has ended, and then its report."""
 
     task_id: str
     assignment: TaskAssignment | None
@@ -36,12 +36,12 @@ class PartTask(NamedTuple):
 
     @property
     def agent_id(self) -> str | None:
-        """Who has it, or had."""
+        """The agent of the task."""
         known = self.report or self.assignment
         return known.agent_id if known is not None else None
 
 
-async def tasks_of(parts: Parts, whole: str) -> dict[int, PartTask]:
+async def read_tasks(parts: ApiParts, whole: str) -> dict[int, PartTask]:
     """Return the tasks that are part of *whole*, the id that the one task of the request would have, by their places.
 
     Raises:
@@ -59,32 +59,27 @@ async def tasks_of(parts: Parts, whole: str) -> dict[int, PartTask]:
     return found
 
 
-def rebuilt(
-    parts: Parts,
+def rebuild_combined(
+    parts: ApiParts,
     request_id: str,
     conversation_id: str,
     end: RequestEnd,
     tasks: Mapping[int, PartTask],
     answers: Mapping[int, ChatTurn],
 ) -> PersonReply:
-    """Return the reply as it was, out of what is kept of each of its parts."""
-    told = [
-        _rebuilt_part(parts, one, tasks.get(place), answers.get(place)) for place, one in enumerate(end.parts, start=1)
-    ]
-    reply = combined(told, request_id=request_id, conversation_id=conversation_id)
+    """Return the reply as it was, from the remains of each of its parts."""
+    found = [_rebuild_part(parts, one, tasks.get(place), answers.get(place)) for place, one in enumerate(end.parts, 1)]
+    reply = combine(found, request_id=request_id, conversation_id=conversation_id)
     return reply.model_copy(update={"elapsed_ms": end.elapsed_ms})
 
 
-def _rebuilt_part(parts: Parts, end: PartEnd, task: PartTask | None, turn: ChatTurn | None) -> ReplyPart:
+def _rebuild_part(parts: ApiParts, end: PartEnd, task: PartTask | None, turn: ChatTurn | None) -> ReplyPart:
     report = task.report if task is not None else None
+    text = _GONE
     if turn is not None:
         text = turn.text
     elif report is not None:
-        offer = parts.catalogue().find(report.agent_id, report.task_name)
-        card = offer.task if offer is not None else None
-        text = describe_result(report, card) if report.status == "completed" else describe_failure(report)
-    else:
-        text = _GONE
+        text = describe_report(report, parts.catalogue().card_of(report.agent_id, report.task_name))
     assignment = task.assignment if task is not None else None
     return ReplyPart.model_validate(
         {
@@ -99,21 +94,17 @@ def _rebuilt_part(parts: Parts, end: PartEnd, task: PartTask | None, turn: ChatT
     )
 
 
-def ended_part(parts: Parts, task: PartTask, read: PartRead | None) -> ReplyPart | None:
-    """Return what came of one *task*, which was read as *read*, while others go on; None while it goes on, too."""
+def build_part(parts: ApiParts, task: PartTask, read: PartRead | None) -> ReplyPart | None:
+    """Return the reply of one *task*, which was read as *read*, while others go on; None while it goes on, too."""
     report = task.report
     if report is None:
         return None
     call = read.task if read is not None else None
-    if report.status == "completed":
-        offer = parts.catalogue().find(report.agent_id, report.task_name)
-        how = (read.remembered, read.computed) if read is not None else ()
-        text = describe_result(report, offer.task if offer is not None else None, call, *how)
-    else:
-        text = describe_failure(report)
+    card = parts.catalogue().card_of(report.agent_id, report.task_name)
+    how = (read.remembered, read.computed) if read is not None else ()
     return ReplyPart(
         kind="answer" if report.status == "completed" else "failed",
-        text=text,
+        text=describe_report(report, card, call, *how),
         task_id=task.task_id,
         agent_id=report.agent_id,
         task=call,
@@ -121,27 +112,25 @@ def ended_part(parts: Parts, task: PartTask, read: PartRead | None) -> ReplyPart
     )
 
 
-async def cancelled_whole(parts: Parts, whole: str, reason: str) -> Cancelled:
-    """Cancel a request: its one task, or each of several; return what came of it.
+async def cancel_request(parts: ApiParts, whole: str, reason: str) -> Cancelled:
+    """Cancel a request: its one task, or each of several; return the result.
 
     It is `cancelled` when anything of it was, and `too_late` when all of it had ended.
 
     Raises:
         MemoryUnavailable: the ledger does not answer.
     """
-    # The wish stands before its tasks are looked for: one that is handed over after that finds it, being a child of it.
-    came = [await cancelled(parts, whole, reason)]
-    if came[0].outcome == "noted":
-        tasks = await tasks_of(parts, whole)
-        came += await asyncio.gather(*(cancelled(parts, one.task_id, reason) for one in tasks.values()))
-    for outcome in ("cancelled", "too_late"):
-        if found := [one for one in came if one.outcome == outcome]:
-            return found[0]
-    return came[0]
+    # Noted before its tasks are looked for: one that is handed over after that is cancelled as a child of it.
+    found = [await cancel_task(parts, whole, reason)]
+    if found[0].outcome == "noted":
+        tasks = await read_tasks(parts, whole)
+        found += await asyncio.gather(*(cancel_task(parts, one.task_id, reason) for one in tasks.values()))
+    order = ("cancelled", "too_late", "noted")
+    return min(found, key=lambda one: order.index(one.outcome))
 
 
 def read_body(model: type[_Model], body: bytes | None) -> _Model | None:
-    """Return *body* as a *model*; None when there is none, or nobody can read it."""
+    """Return *body* as a *model*; None when there is none, or it cannot be read."""
     if body is None:
         return None
     try:

@@ -1,11 +1,11 @@
-"""Requests in plain words: ask, look what became of it, listen, cancel."""
+"""The routes of requests in plain words: ask, look, listen, cancel."""
 
 import time
 from typing import Annotated, ClassVar, Literal
 
 import structlog
 from fastapi import APIRouter, Depends, Header, Path
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -17,23 +17,21 @@ from contracts.identifiers import NAME_PATTERN, Name, checked_name, new_id
 from contracts.messages import PersonRequest
 from contracts.zones import TimeZone
 from memory.ledger.requests import RequestRecord, place_of
-from supervisor.http.admission.keys import CALLER, Caller, allowed
+from supervisor.http.admission.keys import CALLER, Caller, require_role
 from supervisor.http.owners import demand_conversation, own_conversation, task_place
-from supervisor.http.parts import Parts
-from supervisor.http.problems import Refused, answers, not_found, response_of_error, unavailable
-from supervisor.http.replies import EVENTS, Cancelled, digest_of, json_response, under_way, while_heard
+from supervisor.http.parts import ApiParts
+from supervisor.http.problems import Refused, answers, not_found, respond, unavailable
 from supervisor.http.requests.events import EventStream, events_of
-from supervisor.http.requests.outcome import Asked, Place, begin, look, wait_for
-from supervisor.http.requests.parts import cancelled_whole
+from supervisor.http.requests.outcome import Asked, Place, begin, read_outcome, wait_for
+from supervisor.http.requests.parts import cancel_request
 from supervisor.http.requests.work import HOLD_MS, is_unstarted
+from supervisor.http.responses import ACCEPTED, EVENTS, Cancelled, Form, digest_of, respond_json, while_connected
 
 log = structlog.get_logger(__name__)
 
 PATH = "/v1/requests"
-
 #: Milliseconds that a request is waited for in the process that took it; after that the ledger knows its end.
 _WAIT_MS = 600_000
-
 #: Seconds within which the words of a request are kept, also where a model reads them.
 _KEPT_S = 1.0
 
@@ -49,15 +47,16 @@ RequestId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a r
 LastEventId = Annotated[
     str | None, Header(alias="Last-Event-ID", pattern=r"^[0-9]{1,9}$", description="Events up to this are left out.")
 ]
+_ASKING = Depends(require_role("ask"))
 
 
-class Ask(BaseModel):
-    """What a person wants, in plain words; `wait_seconds` 0 does not wait for the answer.
+class Ask(Form):
+    """A person's wish, in plain words; `wait_seconds` 0 does not wait for the answer.
 
-    `time_zone`, by IANA's name, is where the person is: whose day "tomorrow" is.
+    `time_zone`, by IANA's name, is where the person is, so that "tomorrow" is their day.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     text: Annotated[str, Field(min_length=1, max_length=20_000)]
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
@@ -67,10 +66,7 @@ class Ask(BaseModel):
     time_zone: TimeZone | None = None
 
 
-_ASKING = Depends(allowed("ask"))
-
-
-def routes(parts: Parts) -> APIRouter:
+def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/requests`."""
     router = APIRouter(prefix=PATH, tags=["requests"])
 
@@ -78,16 +74,16 @@ def routes(parts: Parts) -> APIRouter:
         "",
         summary="Ask in plain words",
         response_model=Asked,
-        responses={202: under_way(Asked), **answers(409)},
+        responses={202: {"model": Asked, **ACCEPTED}, **answers(409)},
     )
     async def ask(
         body: Ask, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
     ) -> Response:
-        return await _answered(parts, request.receive, caller, body, idempotency_key)
+        return await _answer(parts, request.receive, caller, body, idempotency_key)
 
     @router.get("/{request_id}", summary="See what became of a request", responses=answers(404))
     async def see(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Asked:
-        return await look(parts, _place(caller, request_id))
+        return await read_outcome(parts, _place(caller, request_id))
 
     @router.get(
         "/{request_id}/events",
@@ -103,29 +99,25 @@ def routes(parts: Parts) -> APIRouter:
         request_id: RequestId, caller: Annotated[Caller, _ASKING], last_event_id: LastEventId = None
     ) -> Response:
         place = _place(caller, request_id)
-        record = (await parts.records.find(place.key)).record
-        if record is None:
-            raise not_found(f"there is no request {request_id!r}, or it is more than a day old")
+        record = await _demand_record(parts, place)
         events = events_of(parts, place, record.task_id, int(last_event_id or 0))
-        return EventStream.of(parts, caller, events, last_event_id)
+        return EventStream.open(parts, caller, events, last_event_id)
 
     @router.delete("/{request_id}", summary="Cancel a request", responses=answers(404))
     async def cancel(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Cancelled:
-        record = (await parts.records.find(_place(caller, request_id).key)).record
-        if record is None:
-            raise not_found(f"there is no request {request_id!r}, or it is more than a day old")
-        return await cancelled_whole(parts, record.task_id, f"cancelled by {caller.name}")
+        record = await _demand_record(parts, _place(caller, request_id))
+        return await cancel_request(parts, record.task_id, f"cancelled by {caller.name}")
 
     return router
 
 
-class ShortWay:
-    """Wraps an application: answers a request in words that can be read as it stands, past the framework.
+class ShortPathMiddleware:
+    """Answers a request in words without the framework, when it can be read as it stands.
 
-    Whatever cannot goes on to the application, whose route does the same and says what is wrong with the request.
+    Any other goes on to the application, whose route does the same and explains its faults.
     """
 
-    def __init__(self, app: ASGIApp, parts: Parts) -> None:
+    def __init__(self, app: ASGIApp, parts: ApiParts) -> None:
         self._app = app
         self._parts = parts
         self._route = Route(PATH, self, methods=["POST"])
@@ -137,12 +129,12 @@ class ShortWay:
             return
         try:
             first = await receive()
-            asked = _readable(scope, first)
+            asked = _parse(scope, first)
             if asked is not None:
                 scope["route"] = self._route
-                response = await _answered(self._parts, receive, *asked)
+                response = await _answer(self._parts, receive, *asked)
         except (ClientDisconnect, Refused, TaskloreError) as error:
-            await response_of_error(error)(scope, receive, send)
+            await respond(error)(scope, receive, send)
             return
         if asked is not None:
             await response(scope, receive, send)
@@ -155,8 +147,8 @@ class ShortWay:
         await self._app(scope, replay, send)
 
 
-def _readable(scope: Scope, message: Message) -> tuple[Caller, Ask, Name | None] | None:
-    """Return who asks, what, and under which id of their own; None for what the framework is to read, or refuse."""
+def _parse(scope: Scope, message: Message) -> tuple[Caller, Ask, Name | None] | None:
+    """Return caller, body and Idempotency-Key; None for a request that the framework is to read, or refuse."""
     caller, ids = scope.get(CALLER), Headers(scope=scope).getlist("idempotency-key")
     if not isinstance(caller, Caller) or len(ids) > 1:
         return None
@@ -168,22 +160,22 @@ def _readable(scope: Scope, message: Message) -> tuple[Caller, Ask, Name | None]
         return None
 
 
-async def _answered(parts: Parts, receive: Receive, caller: Caller, body: Ask, chosen: Name | None) -> Response:
-    """Return the answer to *body*, or where to ask for it later; *receive* tells when nobody waits for it any more.
+async def _answer(parts: ApiParts, receive: Receive, caller: Caller, body: Ask, chosen: Name | None) -> Response:
+    """Return the answer to *body*, or where to ask for it later.
 
     Raises:
-        ClientDisconnect: nobody does.
-        Refused: as `accepted`; 503, nothing was started; 500, the fault is ours.
+        ClientDisconnect: the client left.
+        Refused: as `accept`; 503, nothing was started; 500, the fault is ours.
     """
-    place, text = await accepted(parts, caller, body, chosen)
-    asked = await while_heard(receive, wait_for(parts, place, body.wait_seconds, text))
+    place = await accept(parts, caller, body, chosen)
+    asked = await while_connected(receive, wait_for(parts, place, body.wait_seconds, body.text))
     if asked.reply is not None and is_unstarted(asked.reply):
         raise unavailable(asked.reply.text)
-    return json_response(asked, f"{PATH}/{place.request_id}", is_done=asked.state == "done")
+    return respond_json(asked, f"{PATH}/{place.request_id}", is_done=asked.state == "done")
 
 
-async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None) -> tuple[Place, str]:
-    """Take up what *body* asks, once for an id that was *chosen*; return where it lies, and what was asked.
+async def accept(parts: ApiParts, caller: Caller, body: Ask, chosen: Name | None) -> Place:
+    """Begin the request in *body*, once for an id that was *chosen*, and return its place.
 
     Raises:
         Refused: 403, it is another user's; 409, another body came under that id.
@@ -210,27 +202,27 @@ async def accepted(parts: Parts, caller: Caller, body: Ask, chosen: Name | None)
         time_zone=body.time_zone,
     )
     place = _place(caller, request_id)
-    # What has an id and a conversation of its own, both made here, is kept and held at once: nobody else knows of it.
-    fresh = chosen is None and body.conversation is None
-    if fresh and caller.user_scope is None and body.wait_seconds >= _KEPT_S:
-        # Nor does its sender for a while, so that the store takes it together with the words.
+    # With an id and a conversation of its own, both made here, it is kept and held at once: no other process knows it.
+    is_fresh = chosen is None and body.conversation is None
+    if is_fresh and caller.user_scope is None and body.wait_seconds >= _KEPT_S:
+        # Nor does its sender for a while, so that the store takes the record together with the words.
         await begin(parts, place, request, is_new=True, claim=parts.records.claiming(place.key, record, HOLD_MS))
-    elif await is_new(parts, place.key, record, chosen, HOLD_MS if fresh else 0):
+    elif await claim_record(parts, place.key, record, chosen, HOLD_MS if is_fresh else 0):
         if caller.user_scope is not None:
             # Its task is looked for under its own id, too.
-            await is_new(parts, task_place(caller, record.task_id), record, None)
-        await begin(parts, place, request, is_new=fresh)
+            await claim_record(parts, task_place(caller, record.task_id), record, None)
+        await begin(parts, place, request, is_new=is_fresh)
     else:
-        asked = await look(parts, place, body.text)
+        asked = await read_outcome(parts, place, body.text)
         is_unstarted_yet = asked.reply is not None and is_unstarted(asked.reply)
         if is_unstarted_yet:
             await parts.work.forget_end(place.key)
         if is_unstarted_yet or asked.state == "accepted":
             await begin(parts, place, request)
-    return place, body.text
+    return place
 
 
-async def is_new(parts: Parts, key: str, record: RequestRecord, chosen: str | None, hold_ms: int = 0) -> bool:
+async def claim_record(parts: ApiParts, key: str, record: RequestRecord, chosen: str | None, hold_ms: int = 0) -> bool:
     """Keep *record* and return True; False when the same request is there already. *hold_ms* as in `claim`.
 
     Raises:
@@ -239,13 +231,20 @@ async def is_new(parts: Parts, key: str, record: RequestRecord, chosen: str | No
     try:
         earlier = await parts.records.claim(key, record, hold_ms)
     except MemoryUnavailable as error:
-        # Without the store it is still asked, and its answer goes back; only a later look at it has to wait.
+        # Without the store it is still asked and answered; only a later look at it has to wait.
         log.warning("request_not_kept", error=str(error))
         return True
     if earlier is not None and earlier.digest != record.digest:
         detail = f"the Idempotency-Key {chosen!r} was used with another body; use a new one for another request"
         raise Refused(409, "other-body", detail)
     return earlier is None
+
+
+async def _demand_record(parts: ApiParts, place: Place) -> RequestRecord:
+    record = (await parts.records.find(place.key)).record
+    if record is None:
+        raise not_found(f"there is no request {place.request_id!r}, or it is more than a day old")
+    return record
 
 
 def _place(caller: Caller, request_id: str) -> Place:

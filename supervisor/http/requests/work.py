@@ -1,4 +1,4 @@
-"""Requests under way in this process: each goes on when whoever asked has gone away, and any number wait for it."""
+"""Requests under way in this process: each goes on when its client leaves, and any number of clients wait for it."""
 
 import asyncio
 from collections import Counter
@@ -11,24 +11,24 @@ from contracts.errors import MemoryUnavailable
 from contracts.messages import PersonReply, PersonRequest, ReplyPart, TaskAssignment
 from memory.command_batch import Commands
 from memory.ledger.requests import PartEnd, RequestEnd, RequestRecords
-from supervisor.http.problems import crowded, unavailable
-from supervisor.requests.incoming import Alongside
+from supervisor.http.problems import over_share, unavailable
+from supervisor.requests.request import Alongside
 from supervisor.service import Service
 
 log = structlog.get_logger(__name__)
 
 #: Requests under way at once; each mostly waits for its report.
 MOST = 2000
-#: Milliseconds for which a request is this process's; renewed three times within it.
+#: Milliseconds for which this process holds a request; renewed three times within it.
 HOLD_MS = 9000
 _RENEW_S = 3.0
 
 
 class Underway:
-    """One request of the key *name*: `routed` are the tasks it became so far; `reply` is there at its end.
+    """One request of the key *name*: `routed` are its tasks so far; `reply` is there at its end.
 
     `parts` are those of several that have been answered, by the ids of their tasks. `changed` is set, once, when there
-    is more to tell than there was when it was looked up.
+    is more to tell than when it was looked up.
     """
 
     def __init__(self, name: str = "") -> None:
@@ -41,18 +41,18 @@ class Underway:
         self.changed = asyncio.Event()
 
     def note_routed(self, assignment: TaskAssignment) -> None:
-        """Take note of a task that it became."""
+        """Take note of one of its tasks."""
         self.routed.append(assignment)
         self._change()
 
     def note_ended(self, _place: int, part: ReplyPart) -> None:
-        """Take note of one of several parts, unless it became no task or is still worked at."""
+        """Take note of one of several parts, unless it is no task or goes on."""
         if part.task_id is not None and part.kind != "pending":
             self.parts[part.task_id] = part
             self._change()
 
     def end(self) -> None:
-        """Let everybody who waits for it know that it has ended."""
+        """Wake everybody who waits for its end."""
         self.ended.set()
         self._change()
 
@@ -85,7 +85,7 @@ class Work:
         return len(self._under_way)
 
     async def forget_end(self, place: str) -> None:
-        """Let what ended without a task at *place* be begun again.
+        """Let a request that ended without a task at *place* be begun again.
 
         Raises:
             MemoryUnavailable: the store does not answer.
@@ -93,7 +93,7 @@ class Work:
         await self._records.let_go(place, None)
 
     def find(self, place: str) -> Underway | None:
-        """Return what is under way at *place* here, or None."""
+        """Return the request under way at *place* in this process, or None."""
         return self._under_way.get(place)
 
     async def begin(
@@ -106,10 +106,10 @@ class Work:
         is_new: bool = False,
         claim: Commands = (),
     ) -> Underway | None:
-        """Begin *request*, or return what is under way at *place*; None when another process works on it.
+        """Begin *request*, or return the one under way at *place*; None when another process works on it.
 
-        *name* is the key that it came with, which may have *most* under way. *is_new* tells that its ids were just made
-        here: its conversation is empty, and it is held already, or by *claim*, which the store takes with its words.
+        *name* is the key that it came with, which may have *most* under way. With *is_new* its ids were just made here:
+        its conversation is empty, and it is held already, or by *claim*, which the store takes with its words.
 
         Raises:
             Refused: 429, too much with that key is under way; 503, too much of all.
@@ -119,7 +119,7 @@ class Work:
         if len(self._under_way) >= MOST:
             raise unavailable(f"{MOST} requests are under way here; ask again with the same Idempotency-Key")
         if self._of_key[name] >= most:
-            raise crowded(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
+            raise over_share(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
         underway = self._under_way[place] = Underway(name)
         self._of_key[name] += 1
         try:
@@ -145,7 +145,7 @@ class Work:
 
     @asynccontextmanager
     async def going(self) -> AsyncIterator[None]:
-        """Keep hold of what is under way within the block, and end it after: any other process may go on with it."""
+        """Hold every request under way within the block, and end them after it: another process may go on with them."""
         renewing = asyncio.create_task(self._renew())
         try:
             yield
@@ -178,14 +178,11 @@ class Work:
             end = RequestEnd(kind="failed")
         finally:
             if not alongside.has_ended:
-                await self._let_go(place, end)
+                try:
+                    await self._records.let_go(place, end)
+                except MemoryUnavailable as error:
+                    log.info("request_end_not_kept", error=str(error))
             self._end(place, underway)
-
-    async def _let_go(self, place: str, end: RequestEnd | None) -> None:
-        try:
-            await self._records.let_go(place, end)
-        except MemoryUnavailable as error:
-            log.info("request_end_not_kept", error=str(error))
 
     def _end(self, place: str, underway: Underway) -> None:
         if self._under_way.get(place) is underway:
@@ -211,7 +208,7 @@ def _end_of(reply: PersonReply) -> RequestEnd:
 
 
 def is_unstarted(reply: PersonReply) -> bool:
-    """Tell whether *reply* says that nothing was started, so that the same request may be sent again."""
+    """Return whether *reply* says that nothing was started, so that the same request may be sent again."""
     if reply.parts:
         is_nothing = all(part.report is None for part in reply.parts)
         return is_nothing and any(part.kind == "failed" for part in reply.parts)

@@ -9,10 +9,9 @@ import pytest
 
 from contracts.errors import MemoryUnavailable
 from contracts.messages import CompletionReport, MemoryNote
-from supervisor import backlog
-from supervisor.backlog import MOST_AGENTS, BacklogWatch
+from supervisor import watches
 from supervisor.reports.reports import UNKNOWN_S, RunTimes
-from supervisor.watch import LedgerWatch
+from supervisor.watches import MOST_AGENTS, BacklogWatch, LedgerWatch
 
 
 def report(task: str, run_ms: int, status: str = "completed") -> CompletionReport:
@@ -53,7 +52,7 @@ def present(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     async def read(_link: object, _bucket: str) -> dict[str, bytes]:
         return workers
 
-    monkeypatch.setattr(backlog, "read_bucket", read)
+    monkeypatch.setattr(watches, "read_bucket", read)
     return workers
 
 

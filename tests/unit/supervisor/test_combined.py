@@ -7,8 +7,8 @@ import pytest
 from contracts.messages import PersonReply, ReplyKind, ReplyPart
 from contracts.subjects import MAX_BODY
 from supervisor.http.requests.work import is_unstarted
-from supervisor.replies.combined import combined, fitting
-from supervisor.requests.incoming import part_task_id, part_turn_id, place_of_turn, whole_task_id
+from supervisor.replies.combined import combine, fit
+from supervisor.requests.request import part_task_id, part_turn_id, place_of_turn, whole_task_id
 from tests.unit.supervisor.test_replies import report
 
 
@@ -22,7 +22,7 @@ def part(kind: ReplyKind, text: str = "Said.", result: str | None = None) -> Rep
 
 def whole(*parts: ReplyPart) -> PersonReply:
     """Return them as one reply."""
-    return combined(parts, request_id="r", conversation_id="c")
+    return combine(parts, request_id="r", conversation_id="c")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_reply_about_one_task_is_written_as_ever() -> None:
 def test_only_the_results_that_do_not_fit_are_left_out() -> None:
     """The largest first; its words say where it lies."""
     large = "x" * (MAX_BODY - 2000)
-    reply = fitting(whole(part("answer", "Small.", "8000"), part("answer", large[:4000], large)))
+    reply = fit(whole(part("answer", "Small.", "8000"), part("answer", large[:4000], large)))
     assert len(reply.model_dump_json()) < MAX_BODY
     small, cut = (one.report for one in reply.parts)
     assert small is not None

@@ -7,7 +7,7 @@ import nats.errors
 import pytest
 
 from contracts import subjects
-from supervisor.watch import StreamWatch
+from supervisor.watches import StreamWatch
 
 
 class Answer:

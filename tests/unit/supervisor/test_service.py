@@ -12,9 +12,9 @@ from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, PersonRequest, TaskAssignment
 from contracts.subjects import MAX_BODY
 from supervisor.catalogue import Catalogue
-from supervisor.replies.combined import fitting
-from supervisor.requests.incoming import Alongside
+from supervisor.replies.combined import fit
 from supervisor.requests.readings import LOOK_BACK
+from supervisor.requests.request import Alongside
 from supervisor.service import Publish, Service
 from supervisor.understanding.outcome import Unfitting
 from tests.fakes.stores import FakeConversations
@@ -126,14 +126,14 @@ def test_a_reply_that_fits_is_left_alone() -> None:
     """Nothing is taken out of it."""
     reply = reply_with({"remaining": 8000})
 
-    assert fitting(reply) is reply
+    assert fit(reply) is reply
 
 
 def test_a_reply_too_large_for_a_message_says_where_the_result_lies() -> None:
     """Words and result together pass the limit that the result alone keeps."""
     result = "x" * (MAX_BODY - 1000)
 
-    reply = fitting(reply_with(result, text=result))
+    reply = fit(reply_with(result, text=result))
 
     assert len(reply.model_dump_json()) < MAX_BODY
     assert "reports.S.t1.1" in reply.text

@@ -15,9 +15,9 @@ from runtime.models.llm import Expense, Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat.errors import answers, error_body
 from supervisor.http.chat.forms import ChatMessage, ChatRequest, demand_served
-from supervisor.http.chat.history import Recollection, derived_conversation
-from supervisor.http.chat.stream import Answer, completion, pieces
-from supervisor.http.parts import Parts
+from supervisor.http.chat.history import History, derive_conversation
+from supervisor.http.chat.stream import Answer, complete, split_pieces
+from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused
 from supervisor.understanding import RuleInterpreter, Understood
 from supervisor.understanding.model import Counted, counting
@@ -60,7 +60,6 @@ def test_what_changes_nothing_is_ignored(options: dict[str, Any]) -> None:
         ({"n": 2}, "n"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ({"functions": [{"name": "f"}]}, "functions"),
-        ({"logprobs": True}, "logprobs"),
         ({"modalities": ["text", "audio"]}, "modalities"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
     ],
@@ -77,12 +76,9 @@ def test_what_would_be_waited_for_in_vain_is_refused(options: dict[str, Any], pa
     ("messages", "status"),
     [
         ([said("assistant", "hi")], 400),
-        ([said("user", "hi"), said("system", "be brief")], 400),
         ([said("user", "")], 400),
-        ([said("user", None)], 400),
         ([said("user", " \n")], 400),
         ([said("user", [{"type": "image_url", "image_url": {"url": "x"}}])], 400),
-        ([said("user", [{"type": "image_url"}]), said("user", "hi")], 400),
         ([said("user", "x" * 20_001)], 413),
     ],
 )
@@ -100,25 +96,18 @@ def test_half_a_surrogate_pair_is_refused_at_the_door(content: Any) -> None:
         ChatRequest.model_validate({"model": "tasklore", "messages": [said("user", content)]})
 
 
-def test_texts_in_parts_are_one_text() -> None:
-    """As chat UIs send what was pasted."""
-    parts = [{"type": "text", "text": "Zahl\u2009: ٤٢"}, {"type": "text", "text": "\U0001f600"}]
-    assert demand_served(request(said("user", parts))) == "Zahl\u2009: ٤٢\n\U0001f600"
-
-
 def test_a_conversation_keeps_its_id_as_it_grows() -> None:
     """And has another for another owner, or another beginning; what a system prompt says plays no part."""
     begun = request(said("system", "It is noon."), said("user", "hi")).messages
     grown = request(
         said("system", "It is one."), said("user", "hi"), said("assistant", "ho"), said("user", "!")
     ).messages
-    assert derived_conversation(["key", "ana"], begun) == derived_conversation(["key", "ana"], grown)
-    others = [derived_conversation(owner, begun) for owner in (["key", "bob"], ["key", None], ["k2", "ana"])]
+    assert derive_conversation(["key", "ana"], begun) == derive_conversation(["key", "ana"], grown)
+    others = [derive_conversation(owner, begun) for owner in (["key", "bob"], ["key", None], ["k2", "ana"])]
     assert (
-        len({*others, derived_conversation(["key", "ana"], begun), derived_conversation(["key", "ana"], grown[1:])})
-        == 4
+        len({*others, derive_conversation(["key", "ana"], begun), derive_conversation(["key", "ana"], grown[1:])}) == 4
     )
-    assert derived_conversation(["key", "ana"], request(said("user", "ho")).messages) not in others
+    assert derive_conversation(["key", "ana"], request(said("user", "ho")).messages) not in others
 
 
 @dataclass
@@ -149,7 +138,7 @@ class Standing:
 async def recollected(standing: Standing, *messages: dict[str, Any]) -> list[ChatTurn]:
     """Return *messages* as turns."""
     told = [ChatMessage.model_validate(message) for message in messages]
-    return await Recollection(cast("Parts", standing)).before("c", "ana", told)
+    return await History(cast("ApiParts", standing)).read("c", "ana", told)
 
 
 def understood(text: str, before: Sequence[ChatTurn]) -> dict[str, Any]:
@@ -228,7 +217,7 @@ async def test_a_history_is_looked_back_at_as_far_as_a_stored_one() -> None:
 )
 def test_the_pieces_of_an_answer_are_the_whole_of_it(text: str) -> None:
     """Letter by letter, and none of them empty."""
-    told = list(pieces(text))
+    told = list(split_pieces(text))
     assert "".join(told) == text
     assert all(told)
 
@@ -247,9 +236,9 @@ def test_usage_is_what_models_were_paid_for() -> None:
         finished_at=NOW,
     )
     reply = PersonReply(request_id="r", conversation_id="c", kind="answer", text="ok", report=report)
-    usage = completion(Answer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
+    usage = complete(Answer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (105, 12, 117)
-    assert completion(Answer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
+    assert complete(Answer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
 
 
 class Paid:

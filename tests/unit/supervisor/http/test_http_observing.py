@@ -6,7 +6,7 @@ from starlette.types import Message, Receive, Scope, Send
 from contracts.traces import TraceContext, made_context
 from runtime import tracing
 from runtime.metrics import Metrics
-from supervisor.http.observation import Observed
+from supervisor.http.observation import ObservationMiddleware
 
 PARENT = made_context(7, 8, 1).parent
 
@@ -25,7 +25,7 @@ async def context_within(*headers: tuple[str, str]) -> TraceContext | None:
         """Answer nobody."""
 
     lines = [(name.encode(), value.encode()) for name, value in headers]
-    await Observed(app, Metrics())({"type": "http", "method": "GET", "headers": lines}, receive, send)
+    await ObservationMiddleware(app, Metrics())({"type": "http", "method": "GET", "headers": lines}, receive, send)
     return found[0]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from contracts.messages import AgentCard, ChatTurn, TaskCard
 from supervisor.catalogue import Catalogue
-from supervisor.requests.known_sentences import KnownSentences
 from supervisor.understanding import Interpretation, RuleInterpreter, Understood
+from supervisor.understanding.cache import CachedInterpreter
 from workers.agents.budget import agent
 from workers.card import card_of
 
@@ -48,7 +48,7 @@ def visits() -> Catalogue:
     )
 
 
-async def read(known: KnownSentences, text: str, catalogue: Catalogue, *, days: int = 0, **more: object) -> object:
+async def read(known: CachedInterpreter, text: str, catalogue: Catalogue, *, days: int = 0, **more: object) -> object:
     """Return what *text* is read as, *days* later."""
     later = NOW + timedelta(days=days)
     return await known.interpret(text, **{"catalogue": catalogue, "previous": (), "now": later, **more})  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ async def read(known: KnownSentences, text: str, catalogue: Catalogue, *, days: 
 async def test_the_same_words_are_read_once() -> None:
     """Also on another day, as no day is in them; other words are read."""
     reading, catalogue = Counting(), Catalogue([card_of(agent)])
-    known = KnownSentences(reading)
+    known = CachedInterpreter(reading)
     found = [await read(known, BUDGET, catalogue, days=days) for days in range(4)]
     assert isinstance(found[0], Understood)
     assert found == [found[0]] * 4
@@ -71,7 +71,7 @@ async def test_the_same_words_are_read_once() -> None:
 async def test_a_day_is_reckoned_anew() -> None:
     """What is tomorrow today is another day tomorrow."""
     reading, catalogue = Counting(), visits()
-    known = KnownSentences(reading)
+    known = CachedInterpreter(reading)
     found = [await read(known, "book a visit tomorrow", catalogue, days=days) for days in range(4)]
     told = [one.task.parameters["day"] for one in found if isinstance(one, Understood)]
     assert told == ["2026-11-24", "2026-11-25", "2026-11-26", "2026-11-27"]
@@ -81,7 +81,7 @@ async def test_a_day_is_reckoned_anew() -> None:
 async def test_other_cards_are_read_by_anew() -> None:
     """A catalogue that another card was learned into is another one."""
     reading = Counting()
-    known = KnownSentences(reading)
+    known = CachedInterpreter(reading)
     for catalogue in (Catalogue([card_of(agent)]), Catalogue()):
         for _ in range(2):
             await read(known, BUDGET, catalogue)
@@ -92,7 +92,7 @@ async def test_other_cards_are_read_by_anew() -> None:
 async def test_words_in_a_conversation_are_read_by_it() -> None:
     """What was said before may complete them."""
     reading, catalogue = Counting(), Catalogue([card_of(agent)])
-    known = KnownSentences(reading)
+    known = CachedInterpreter(reading)
     said = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hello", at=NOW)
     await read(known, BUDGET, catalogue)
     await read(known, BUDGET, catalogue, previous=(said,))
@@ -103,7 +103,7 @@ async def test_words_in_a_conversation_are_read_by_it() -> None:
 async def test_what_a_model_reads_what_is_no_task_and_what_is_long_is_read_each_time(text: str) -> None:
     """A model may answer otherwise the next time."""
     reading, catalogue = Counting(by_model=True), Catalogue([card_of(agent)])
-    known = KnownSentences(reading)
+    known = CachedInterpreter(reading)
     for _ in range(3):
         await read(known, text, catalogue)
     assert reading.times == 3
@@ -112,7 +112,7 @@ async def test_what_a_model_reads_what_is_no_task_and_what_is_long_is_read_each_
 async def test_only_the_latest_sentences_are_known() -> None:
     """The room for them has an end, and what comes again stays."""
     reading, catalogue = Counting(), Catalogue([card_of(agent)])
-    known = KnownSentences(reading, most=3)
+    known = CachedInterpreter(reading, most=3)
     for number in (1, 2, 3, 1, 4, 1, 2):
         await read(known, f"limit 50k, spent {number}: how is my budget?", catalogue)
     assert reading.times == 5

@@ -1,0 +1,110 @@
+"""Responses that several routes share: a result now or later, a cancellation, a stream's description."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Coroutine, Mapping
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive
+
+from supervisor.http.parts import ApiParts
+
+_Result = TypeVar("_Result")
+
+#: The body of a stream of events, for the OpenAPI document.
+EVENTS: dict[str, Any] = {
+    "text/event-stream": {
+        "schema": {
+            "type": "object",
+            "description": "One event; `data` is JSON.",
+            "properties": {name: {"type": "string"} for name in ("id", "event", "data")},
+        }
+    }
+}
+#: A response that is not the end, for the OpenAPI document.
+ACCEPTED: dict[str, Any] = {
+    "description": "It is under way; ask there.",
+    "headers": {
+        "Location": {"description": "Where to ask for the end.", "schema": {"type": "string"}},
+        "Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}},
+    },
+}
+
+
+class View(BaseModel):
+    """A body that the API returns."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, from_attributes=True)
+
+
+class Form(BaseModel):
+    """A body that the API takes; unknown fields are refused."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+
+def is_none(value: object) -> bool:
+    """Return whether a field is left out of a body, as it says nothing."""
+    return value is None
+
+
+class Cancelled(View):
+    """The result of a cancellation: `too_late` when it had ended, as `status`; `noted` when it is no task yet."""
+
+    outcome: Literal["cancelled", "too_late", "noted"]
+    status: str | None = None
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Return the result of *work*, which is given up when the client disconnects.
+
+    Raises:
+        ClientDisconnect: it did.
+    """
+    # The body has been read: the next message is the end of the connection.
+    leaving = asyncio.ensure_future(receive())
+    deadline = asyncio.timeout(None)
+
+    def give_up(_gone: object) -> None:
+        deadline.reschedule(0)
+
+    try:
+        async with deadline:
+            leaving.add_done_callback(give_up)
+            try:
+                return await work
+            finally:
+                leaving.remove_done_callback(give_up)
+    except TimeoutError:
+        if deadline.expired():
+            raise ClientDisconnect from None
+        raise
+    finally:
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+
+
+def respond_json(body: BaseModel, location: str, *, is_done: bool) -> Response:
+    """Return *body* with 200 when it is the end, else with 202 and the *location* where to ask for it."""
+    headers = {"Cache-Control": "no-store"} | ({} if is_done else {"Location": location, "Retry-After": "1"})
+    status = 200 if is_done else 202
+    return Response(body.model_dump_json(), status_code=status, headers=headers, media_type="application/json")
+
+
+def digest_of(body: Mapping[str, Any]) -> str:
+    """Return a digest of *body*, the same in whatever order its keys are."""
+    return hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+async def cancel_task(parts: ApiParts, task_id: str, reason: str) -> Cancelled:
+    """Cancel a task and return the result.
+
+    Raises:
+        MemoryUnavailable: the ledger does not answer.
+    """
+    found = await parts.canceller.cancel(task_id, reason)
+    return Cancelled(outcome=found.outcome, status=found.status)

@@ -1,0 +1,184 @@
+"""The HTTP server: uvicorn in the supervisor's event loop, without its signals, and with a drain of its own."""
+
+import asyncio
+import contextlib
+import functools
+import ipaddress
+import socket
+import ssl
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+
+import structlog
+import uvicorn
+
+from contracts.errors import ConfigurationError
+from supervisor.http.admission.key_file import KeyRing
+from supervisor.http.app import make_app
+from supervisor.http.parts import ApiParts
+from supervisor.http.protocol import TimedProtocol
+
+log = structlog.get_logger(__name__)
+
+#: Seconds that an idle connection is kept for its next request: longer than the 60 of most balancers before it.
+KEEP_ALIVE_S = 75
+#: Seconds past its grace in which a request is told where to ask later, before its connection is cut.
+_FAREWELL_S = 2.0
+_BACKLOG = 1024
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to the process, which calls `drain`."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Catch none."""
+        yield
+
+
+class HttpServer:
+    """Serves *parts* at one address, from `run` until `drain`, over *tls* where that is given.
+
+    Raises:
+        ConfigurationError: the address cannot be listened on.
+    """
+
+    def __init__(self, parts: ApiParts, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+        self._parts = parts
+        self._scheme = "http" if tls is None else "https"
+        self._socket = _listen(host, port)
+        self._ended = asyncio.Event()
+        self._has_begun = False
+        unknown = parts.unknown if parts.keys is not None else None
+        protocol = functools.partial(TimedProtocol, limits=parts.limits, unknown=unknown)
+        config = uvicorn.Config(
+            make_app(parts),
+            http=protocol,  # type: ignore[arg-type]  # makes one
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            # Bytes that are no HTTP are warned of, and any client could fill the log with them.
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            backlog=_BACKLOG,
+            limit_concurrency=parts.limits.connections + 1,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=int(parts.grace_s + _FAREWELL_S) + 1,
+            ssl_context_factory=(lambda _config, _default: tls) if tls is not None else None,
+        )
+        self._server = _Server(config)
+
+    @property
+    def url(self) -> str:
+        """The address that it listens on, for example `http://127.0.0.1:8080`."""
+        host, port = self._socket.getsockname()[:2]
+        return f"{self._scheme}://[{host}]:{port}" if ":" in host else f"{self._scheme}://{host}:{port}"
+
+    @property
+    def connections(self) -> int:
+        """The number of open connections."""
+        return len(self._server.server_state.connections)
+
+    async def run(self) -> None:
+        """Serve until `drain` or a cancellation; requests under way then are cut off."""
+        self._has_begun = True
+        log.info("api_ready", url=self.url)
+        try:
+            async with self._parts.work.going():
+                await self._server.serve(sockets=[self._socket])
+        finally:
+            self._ended.set()
+            self._socket.close()
+
+    async def drain(self, hurried: asyncio.Event) -> None:
+        """Accept nothing new, and return when every request has been answered, or the grace is over.
+
+        Clients that still wait then get the place to ask later; *hurried* ends the grace at once.
+        """
+        life = self._parts.life
+        life.draining.set()
+        self._server.should_exit = True
+        if not self._has_begun:
+            self._socket.close()
+            return
+        await _wait_first(life.empty(), hurried.wait(), within_s=self._parts.grace_s)
+        life.leaving.set()
+        await _wait_first(self._ended.wait(), within_s=_FAREWELL_S)
+        self._server.force_exit = True
+
+
+def demand_keys(host: str, keys_file: Path | None) -> KeyRing | None:
+    """Return the keys that requests need, None when they need none.
+
+    Raises:
+        ConfigurationError: other machines could reach *host*, and there are no keys; or the file cannot be read.
+    """
+    if keys_file is not None:
+        return KeyRing(keys_file)
+    if not is_loopback(host):
+        raise ConfigurationError(
+            f"TASKLORE_API_HOST is {host!r}, which other machines reach, and there are no API keys: make one with "
+            "`tasklore api-key NAME --file FILE` and set TASKLORE_API_KEYS_FILE=FILE, use 127.0.0.1, or switch the API "
+            "off with TASKLORE_API_PORT=none"
+        )
+    return None
+
+
+def demand_tls(cert_file: Path | None, key_file: Path | None) -> ssl.SSLContext | None:
+    """Return the TLS context, 1.2 or newer, of a certificate and its key; None without them.
+
+    Raises:
+        ConfigurationError: a file cannot be read, or they are no certificate and its key.
+    """
+    if cert_file is None or key_file is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        # Without a password a key with a passphrase would have the process wait at a terminal.
+        context.load_cert_chain(cert_file, key_file, password="")
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{str(cert_file)!r} and {str(key_file)!r} are no certificate and its private key, in PEM and without a "
+            f"passphrase: {error}; correct TASKLORE_API_TLS_CERT_FILE and TASKLORE_API_TLS_KEY_FILE"
+        ) from error
+    return context
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only programs of this machine reach *host*."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(_BACKLOG)
+        found.setblocking(False)
+    except OSError as error:
+        found.close()
+        raise ConfigurationError(
+            f"cannot serve the API on {host} port {port}: {error.strerror or error}; "
+            "choose another TASKLORE_API_HOST or TASKLORE_API_PORT (0 is a free port, none is no API)"
+        ) from error
+    return found
+
+
+async def _wait_first(*waits: Coroutine[object, object, object], within_s: float) -> None:
+    """Return when one of *waits* has ended, or after *within_s* seconds."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,349 @@
+"""Reports in words: the result, whether it was remembered, how long it took, or the error and its cure.
+
+Pure functions. Results are rendered by their shape alone, so every agent's answer reads like this one.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
+from contracts.messages import CompletionReport, MemoryNote, PersonReply, ReplyKind, TaskAssignment, TaskCall, TaskCard
+from supervisor.requests.readings import PartRead
+
+#: Lines of a result shown to a person; the whole of it is in the report.
+_MOST_LINES = 60
+#: Characters of one text value shown to a person.
+_LONGEST_TEXT = 2_000
+#: Decimals of a number that a person is shown.
+_SHOWN_DECIMALS = 4
+#: Whole numbers below this are shown by Python's own grouping, which is the same and costs a tenth.
+_PLAIN = 10**15
+#: Levels of nesting, and characters of indent, that are shown.
+_DEEPEST = 16
+#: Items of a list on one line.
+_MOST_ITEMS = 40
+#: Words from which on a list of texts is shown as bullets.
+_BULLET_WORDS = 4
+#: A whole number behind one of these words names something and counts nothing: 2019, not 2,019.
+_NAMING_WORDS = frozenset({"code", "id", "no", "number", "pin", "port", "postcode", "zip"})
+#: A number that belongs to one of these is a year up to the last that a person means; beyond, it counts something.
+_YEARS = frozenset({"year", "years"})
+_LAST_YEAR = 9_999
+
+_WAYS_OUT = {
+    "rejected": "The agent could not take that: {message} Say it again with that mended.",
+    "expired": "Its time ran out before it was done: {message} Ask again, or start more workers if this happens often.",
+    "cancelled": "It was cancelled: {message} Ask again to start it anew.",
+    "failed": "It failed after {attempts}: {message}",
+    "other": "It ended in a way this version does not know: {message} Update the supervisor.",
+}
+
+
+def part_reply(part: PartRead, *, request_id: str, conversation_id: str) -> PersonReply:
+    """Return the reply to *part* of a request, which asks back or cannot be done.
+
+    Raises:
+        TypeError: *part* is a task, which is answered by its report.
+    """
+    if part.kind == "task":
+        raise TypeError("a task is answered by its report; run it")
+    return PersonReply(
+        request_id=request_id,
+        conversation_id=conversation_id,
+        kind=part.kind,
+        text=part.text,
+        agent_id=part.agent_id,
+        task=part.task,
+        missing=part.missing,
+    )
+
+
+def report_reply(
+    report: CompletionReport | None,
+    card: TaskCard | None,
+    *,
+    assignment: TaskAssignment,
+    request_id: str,
+    conversation_id: str,
+    problem: NotAccepted | MessageTooLarge | None = None,
+    remembered: Collection[str] = (),
+    computed: Mapping[str, str] | None = None,
+) -> PersonReply:
+    """Return the answer to *assignment*.
+
+    Args:
+        report: The report; None while the task is still running, or when it was never started.
+        card: The task's card, None when its agent has been retired meanwhile.
+        assignment: The task.
+        request_id: The request that this answers.
+        conversation_id: The conversation it belongs to.
+        problem: Why the task could not be handed over, None when it was.
+        remembered: Parameters with values that the person did not say, but that memory has of them.
+        computed: How the values of parameters were computed that the person said by a difference ("double 50,000").
+    """
+    kind: ReplyKind = "failed"
+    only = _describe_parameters(assignment.task, remembered, computed, only=True)
+    taken = f" I took {only}." if only else ""
+    if problem is not None:
+        text = f"{_describe_problem(problem, request_id)}{taken}"
+    elif report is None:
+        kind = "pending"
+        text = (
+            f"{assignment.agent_id} is still at it. Ask again with the request id {request_id} for the answer:"
+            f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`.{taken}"
+        )
+    else:
+        kind = "answer" if report.status == "completed" else "failed"
+        text = describe_report(report, card, assignment.task, remembered, computed)
+        text += taken if kind == "failed" else ""
+    return PersonReply(
+        request_id=request_id,
+        conversation_id=conversation_id,
+        kind=kind,
+        text=text,
+        agent_id=assignment.agent_id,
+        task=assignment.task,
+        report=report,
+    )
+
+
+def _describe_parameters(
+    call: TaskCall, remembered: Collection[str], computed: Mapping[str, str] | None, *, only: bool = False
+) -> str:
+    """Return the parameters of *call* in words, with their origin; with *only* those that were not said as they are."""
+    found = []
+    for name, value in call.parameters.items():
+        words = _label_value(name, value)
+        if name in remembered:
+            found.append(f"{words} as I remember it")
+        elif computed and name in computed:
+            found.append(f"{words} ({computed[name]})")
+        elif not only:
+            found.append(words)
+    return _join(found)
+
+
+def _describe_problem(problem: NotAccepted | MessageTooLarge, request_id: str) -> str:
+    """Return why a task could not be handed over, and when to ask again."""
+    if isinstance(problem, MessageTooLarge):
+        return f"I could not hand this over, and nothing was started: {_sentence(str(problem))}"
+    if isinstance(problem, QueueFull):
+        return f"The queue is full, so I could not hand this over, and nothing was started: {_sentence(str(problem))}"
+    return (
+        f"I could not hand this over: {_sentence(str(problem))} It may have arrived all the same. Ask again in"
+        f" {problem.retry_after_s:g} s with the request id {request_id}: nothing is started twice."
+    )
+
+
+def describe_report(
+    report: CompletionReport,
+    card: TaskCard | None,
+    call: TaskCall | None = None,
+    remembered: Collection[str] = (),
+    computed: Mapping[str, str] | None = None,
+) -> str:
+    """Return *report* in words, whatever its status."""
+    if report.status == "completed":
+        return describe_result(report, card, call, remembered, computed)
+    return describe_failure(report)
+
+
+def describe_result(
+    report: CompletionReport,
+    card: TaskCard | None,
+    call: TaskCall | None = None,
+    remembered: Collection[str] = (),
+    computed: Mapping[str, str] | None = None,
+) -> str:
+    """Return a completed *report* in words: the question, the result line by line, and its origin."""
+    label = _label(card.name if card is not None else report.task_name)
+    asked = _describe_parameters(call, remembered, computed) if call else ""
+    lines = list(_lines(report.result))
+    if len(lines) > _MOST_LINES:
+        lines = [*lines[:_MOST_LINES], f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all."]
+    heading = f"{label} ({asked}):" if asked else f"{label}:"
+    return "\n".join([heading, *lines, describe_origin(report, card, call)])
+
+
+def describe_origin(report: CompletionReport, card: TaskCard | None = None, call: TaskCall | None = None) -> str:
+    """Return whether the answer was remembered (and how old it is) or computed, and how long that took.
+
+    An answer to a neighbouring question names it, beside the parameters of *call* and the tolerance of *card*.
+    """
+    note, took = report.memory, describe_time(report.run_ms)
+    if note.outcome in {"hit", "near"}:
+        age = f" from {describe_time(note.age_ms)} ago" if note.age_ms is not None else ""
+        return f"Remembered{age}{_describe_nearness(note, card, call)}; answered in {took}."
+    return {
+        "joined": f"Computed once for several who asked the same at once; answered in {took}.",
+        "refreshed": f"Computed afresh in {took}, and remembered.",
+        "miss": f"Computed in {took}, and remembered.",
+        "unavailable": f"Computed in {took}; the memory did not answer, so it may not be remembered.",
+        "bypassed": f"Computed in {took}; the memory was left out, as asked.",
+    }.get(note.outcome, f"Computed in {took}.")
+
+
+def _describe_nearness(note: MemoryNote, card: TaskCard | None, call: TaskCall | None) -> str:
+    """Return the neighbouring question of a near match, and how far away it is."""
+    if note.outcome != "near":
+        return ""
+    if not (note.distances and note.computed_for):
+        values = _join([_label_value(name, value) for name, value in (note.computed_for or {}).items()])
+        away = f", {_number(Decimal(str(note.distance)))} away" if note.distance is not None else ""
+        return f", for a neighbouring question{f' ({values})' if values else ''}{away}"
+    asked = call.parameters if call is not None else {}
+    fields = card.parameters.get("properties") if card is not None else None
+    steps = []
+    for name, distance in note.distances.items():
+        if distance == "0":
+            continue
+        value = _label_value(name, note.computed_for.get(name))
+        field = fields.get(name) if isinstance(fields, dict) else None
+        tolerance = field.get("tolerance") if isinstance(field, dict) else None
+        if asked.get(name) is None or not isinstance(tolerance, str):
+            steps.append(f"{value}, which is {_inline(distance)} away from what you asked")
+        else:
+            within = tolerance.replace("%", " %")
+            steps.append(f"{value}, which is within {within} of the {_inline(asked[name], name)} you asked")
+    return f", for {' and '.join(steps)}"
+
+
+def describe_failure(report: CompletionReport) -> str:
+    """Return why a task did not complete, and what to do about it."""
+    error = report.error
+    message = _sentence(error.message or error.type) if error is not None else "no reason was given."
+    attempts = "one attempt" if report.attempt <= 1 else f"{report.attempt} attempts"
+    text = _WAYS_OUT[report.status if report.status in _WAYS_OUT else "other"].format(
+        message=message, attempts=attempts
+    )
+    if report.status == "failed" and error is not None:
+        text += " Asking again may help." if error.retryable else f" ({error.type})"
+    return text
+
+
+def describe_time(duration_ms: float) -> str:
+    """Return a duration as a person says it: "3 ms", "1.5 s", "2 minutes", "3 days"."""
+    if duration_ms < 1_000:
+        return f"{int(duration_ms)} ms" if duration_ms >= 1 else "under 1 ms"
+    seconds = duration_ms / 1_000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {name}" if count == 1 else f"{count} {name}s"
+    raise AssertionError("sixty seconds are a minute")
+
+
+def _lines(value: Any, indent: str = "  ") -> Iterator[str]:
+    """Yield *value* as labelled lines; a value that fits on one line stands beside its label."""
+    if len(indent) > _DEEPEST:
+        yield f"{indent}..."
+    elif isinstance(value, Mapping) and value and not _is_amount(value):
+        for name, part in value.items():
+            if _is_block(part):
+                yield f"{indent}{_label(str(name))}:"
+                yield from _lines(part, indent + "  ")
+            else:
+                yield f"{indent}{_label(str(name))}: {_inline(part, str(name))}"
+    elif _is_block(value):
+        for part in value:
+            yield f"{indent}- {_inline(part)}"
+    else:
+        yield f"{indent}{_inline(value)}"
+
+
+def _is_block(value: Any) -> bool:
+    """Return whether *value* needs lines of its own: an object, or a list with a sentence or an object in it."""
+    if isinstance(value, Mapping):
+        return bool(value) and not _is_amount(value)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return False
+    return any(
+        (isinstance(part, str) and len(part.split()) >= _BULLET_WORDS)
+        or (isinstance(part, Mapping) and not _is_amount(part))
+        for part in value
+    )
+
+
+def _inline(value: Any, name: str = "", depth: int = 0) -> str:
+    """Return *value* on one line; by its *name* a number counts something or names it."""
+    if value is None:
+        return "none"
+    if depth > _DEEPEST:
+        return "..."
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and _is_name(name, value):
+        return str(value)
+    if isinstance(value, int) and abs(value) < _PLAIN:
+        return f"{value:,}"
+    if isinstance(value, int | float | Decimal):
+        return _number(Decimal(str(value)))
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        if _is_amount(value):
+            return f"{_inline(value['value'])} {value['unit']}" if value.get("unit") else _inline(value["value"])
+        return _join([_label_value(str(key), part, depth + 1) for key, part in value.items()]) or "none"
+    items = [_inline(part, name, depth + 1) for part in value[:_MOST_ITEMS]]
+    more = f" and {len(value) - _MOST_ITEMS} more" if len(value) > _MOST_ITEMS else ""
+    return f"{_join(items)}{more}" if items else "none"
+
+
+def _label_value(name: str, value: Any, depth: int = 0) -> str:
+    """Return *value* behind its name, a list in brackets, so that its end is clear."""
+    words = _inline(value, name, depth)
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
+    return f"{name.replace('_', ' ')} {f'[{words}]' if is_list else words}"
+
+
+def _join(items: Sequence[str]) -> str:
+    """Return *items* with commas between them; semicolons where one has a comma itself, if only in a number."""
+    return ("; " if any("," in item for item in items) else ", ").join(items)
+
+
+def _is_name(name: str, value: int) -> bool:
+    words = name.lower().replace("-", "_").split("_")
+    return words[-1] in _NAMING_WORDS or (not _YEARS.isdisjoint(words) and abs(value) <= _LAST_YEAR)
+
+
+def _number(value: Decimal) -> str:
+    if not value.is_finite():
+        return str(value)
+    if -int(value.as_tuple().exponent) > _SHOWN_DECIMALS and abs(value.adjusted()) < 30:
+        # A person wants 33.3333; the program has all of it in the report.
+        rounded = round(value, _SHOWN_DECIMALS)
+        value = rounded or value
+    plain = format(value.normalize(), "f") if abs(value.adjusted()) < 30 else str(value)
+    whole, point, fraction = plain.partition(".")
+    try:
+        return f"{int(whole):,}{point}{fraction}" if not whole.startswith("-0") else plain
+    except ValueError:
+        return plain
+
+
+def _text(value: str) -> str:
+    """Return *value* on one line; digits that came as text because they are many get their separators."""
+    if value and len(value) <= 80 and value.lstrip("-").replace(".", "", 1).isdecimal() and len(value) > 15:
+        try:
+            return _number(Decimal(value))
+        except InvalidOperation:
+            return value
+    value = " ".join(value.split())
+    return value if len(value) <= _LONGEST_TEXT else f"{value[:_LONGEST_TEXT]}..."
+
+
+def _is_amount(value: Mapping[str, Any]) -> bool:
+    return "value" in value and set(value) <= {"value", "unit"}
+
+
+def _label(name: str) -> str:
+    words = name.replace("_", " ").replace("-", " ").strip() or name
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."
