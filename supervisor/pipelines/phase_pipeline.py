@@ -26,7 +26,7 @@ from supervisor.pipelines.declaration.masker import Masker
 from supervisor.pipelines.ending import failure_in
 from supervisor.pipelines.live import Parts
 from supervisor.pipelines.phase_task import Failure
-from supervisor.pipelines.resuming import Resuming
+from supervisor.pipelines.resumption import Resumption
 
 if TYPE_CHECKING:
     from supervisor.pipelines.driver import Drive
@@ -100,7 +100,7 @@ class PhasePipeline:
             if known.state in ("failed", "cancelled"):
                 # Somebody who was quicker let it go on.
                 with suppress(InvalidInput):
-                    await Resuming(self._parts).go_on(known, PipelineRequest(action="resume", session_id=before))
+                    await Resumption(self._parts).resume(known, PipelineRequest(action="resume", session_id=before))
             return before
         made = NewRun(
             session_id=self._assignment.task_id,
