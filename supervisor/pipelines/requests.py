@@ -33,8 +33,8 @@ from supervisor.pipelines.declaration.declarations import pipeline_from
 from supervisor.pipelines.declaration.files import Source, described
 from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
-from supervisor.pipelines.ending import digest_of
 from supervisor.pipelines.live import LiveRun, Parts, demand_root
+from supervisor.pipelines.outcome import digest_of
 from supervisor.pipelines.resumption import Resumption
 
 log = structlog.get_logger(__name__)
