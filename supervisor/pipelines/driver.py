@@ -20,7 +20,7 @@ from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
 from runtime.lease_loop import LeaseLost
 from supervisor.pipelines.declaration.mentions import keys_read
-from supervisor.pipelines.declaration.phase_reader import Gone, lost_results
+from supervisor.pipelines.declaration.phase_reader import Gone, find_lost_results
 from supervisor.pipelines.live import LiveRun, Parts
 from supervisor.pipelines.outcome import end_run
 from supervisor.pipelines.phase_run import CancelRequested, PhaseEnd, PhaseRun, Restart
@@ -176,7 +176,7 @@ class Drive:
 
         A run that ended without its result would have to be computed as a whole.
         """
-        lost = await lost_results(self._parts, live)
+        lost = await find_lost_results(self._parts, live)
         self._error = self._count_restarts(lost)
         if self._error or not lost:
             return False

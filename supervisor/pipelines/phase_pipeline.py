@@ -21,7 +21,7 @@ from contracts.pipelines import Phase, Pipeline
 from memory.sessions.pipeline_records import NewRun
 from runtime.lease_loop import RENEWALS, LeaseLost
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
 from supervisor.pipelines.declaration.masker import Masker
 from supervisor.pipelines.live import Parts
 from supervisor.pipelines.outcome import failure_in
@@ -66,7 +66,7 @@ async def run_pipeline(
         for name, one in pipeline.inputs.items()
     }
     pipeline = pipeline.model_copy(update={"inputs": declared})
-    inputs = prepared_inputs(pipeline, assignment.task.parameters)
+    inputs = fill_defaults(pipeline, assignment.task.parameters)
     if problems := problems_in_inputs(pipeline, inputs):
         return Failure(InvalidInput.__name__, f"pipeline {pipeline.name!r}: {problems[0].text}")
     session_id = await _begin(parts, pipeline, assignment, inputs, before)

@@ -14,7 +14,7 @@ from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from contracts.pipelines import Phase, Pipeline, items_phase
 from memory.sessions.pipeline_records import PhaseState, Redeclared, RunRecord
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
 from supervisor.pipelines.declaration.mentions import mentions_of
 from supervisor.pipelines.declaration.references import Reference, read_text
 from supervisor.pipelines.declaration.staleness import Staleness
@@ -184,7 +184,7 @@ def redeclare(record: RunRecord, pipeline: Pipeline, given: Mapping[str, JsonVal
             # As far as can be known it was not given, and a corrected default counts.
             kept[name] = now.default
     secret = {name for name, one in pipeline.inputs.items() if one.secret}
-    inputs = prepared_inputs(pipeline, {**kept, **given})
+    inputs = fill_defaults(pipeline, {**kept, **given})
     _refuse_inputs([*_changed_inputs(kept, given, secret), *(one.text for one in problems_in_inputs(pipeline, inputs))])
     names = [phase.name for phase in pipeline.phases]
     removed = tuple(name for name in record.phases if name not in names)

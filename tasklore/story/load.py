@@ -7,7 +7,7 @@ import typer
 
 from contracts.errors import UnknownStory
 from contracts.identifiers import checked_name
-from tasklore.analysis.stores import open_stores
+from tasklore.analysis.documents import open_stores
 from tasklore.exits import OK, USAGE, Refused
 from tasklore.render.screen import patience, print_json, printable
 from tasklore.story.check import as_document, called, counts, looked_at

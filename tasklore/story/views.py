@@ -12,7 +12,7 @@ from contracts.identifiers import checked_name
 from memory.stories.arithmetic import Standing, countdowns, plain, thread_status, tier_of
 from memory.stories.store import StoryInfo
 from memory.stories.view import StandingStory, ThreadState
-from tasklore.analysis.stores import open_stores
+from tasklore.analysis.documents import open_stores
 from tasklore.memory.lines import one_line
 from tasklore.render.durations import read_aloud
 from tasklore.render.screen import patience, print_json, print_table, printable, styled

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from contracts.analysis.document import AnalysisDocument, read_document
-from tasklore.analysis import progress as analysis_sight
-from tasklore.analysis.progress import OVER_S, STILL_S, Sight
+from tasklore.analysis import watch as analysis_watch
+from tasklore.analysis.watch import OVER_S, STILL_S, Progress
 
 EXAMPLE = read_document((Path(__file__).parent / "example.json").read_bytes())
 SECTIONS = [section for section, _ in EXAMPLE.sections()]
@@ -28,7 +28,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Pass:
     def pass_(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(analysis_sight, "time", Clock)
+    monkeypatch.setattr(analysis_watch, "time", Clock)
     return pass_
 
 
@@ -43,59 +43,59 @@ def _with(*sections: str, **changed: Any) -> AnalysisDocument:
 
 def test_a_still_analysis_is_doubted_ever_more_seldom(wait: Pass) -> None:
     """An agent may take long; each change begins that anew."""
-    sight = Sight(SECTIONS, SECTIONS, None)
+    progress = Progress(SECTIONS, SECTIONS, None)
     doubted = []
     for second in range(1, 40):
         wait(1)
-        doubted += [second] if sight.doubts() else []
+        doubted += [second] if progress.is_doubtful() else []
     assert doubted == [3, 6, 12, 24, 36]
-    sight.see(_with("knowledge"))
-    assert not sight.doubts()
+    progress.take(_with("knowledge"))
+    assert not progress.is_doubtful()
     wait(STILL_S)
-    assert sight.doubts()
-    assert not sight.doubts()
-    assert not sight.is_over
+    assert progress.is_doubtful()
+    assert not progress.is_doubtful()
+    assert not progress.is_over
 
 
 @pytest.mark.parametrize("waited", [SECTIONS, IMMEDIATE])
 def test_what_has_come_as_a_whole_is_soon_asked_for_and_then_over(waited: list[str], wait: Pass) -> None:
     """The reply should be on its way; who is waited for counts, and nobody else."""
-    sight = Sight(SECTIONS, waited, None)
-    sight.see(_with(*waited[1:]))
+    progress = Progress(SECTIONS, waited, None)
+    progress.take(_with(*waited[1:]))
     wait(OVER_S)
-    assert not sight.doubts()
-    sight.see(_with(*waited))
-    assert not sight.doubts()
+    assert not progress.is_doubtful()
+    progress.take(_with(*waited))
+    assert not progress.is_doubtful()
     wait(OVER_S)
-    assert sight.doubts()
-    assert not sight.is_over
+    assert progress.is_doubtful()
+    assert not progress.is_over
     wait(STILL_S - OVER_S)
-    assert sight.is_over
+    assert progress.is_over
 
 
 def test_who_has_failed_is_not_asked_anew_by_a_doubt(wait: Pass) -> None:
     """Asking would begin that agent a second time; before anything moved the request may not have arrived."""
     failed = _with(*SECTIONS, knowledge={"status": "failed"})
-    sight = Sight(SECTIONS, SECTIONS, failed)
+    progress = Progress(SECTIONS, SECTIONS, failed)
     wait(STILL_S)
-    assert sight.doubts()
-    sight.see(_with("plot_threads"))
-    sight.see(failed)
+    assert progress.is_doubtful()
+    progress.take(_with("plot_threads"))
+    progress.take(failed)
     wait(60)
-    assert not sight.doubts()
-    assert sight.is_over
+    assert not progress.is_doubtful()
+    assert progress.is_over
 
 
 def test_what_was_there_before_says_nothing_of_what_was_asked(wait: Pass) -> None:
     """As a whole it is of an earlier analysis; where something is missing, it is at work."""
-    sight = Sight(SECTIONS, SECTIONS, EXAMPLE)
-    sight.see(EXAMPLE)
+    progress = Progress(SECTIONS, SECTIONS, EXAMPLE)
+    progress.take(EXAMPLE)
     wait(60)
-    assert (sight.since_asked, sight.is_over, sight.has_moved) == (None, False, False)
-    sight.see(None)
-    assert sight.since_asked is None
-    sight.see(_with("knowledge"))
-    assert sight.since_asked == _with("knowledge")
-    begun = Sight(SECTIONS, SECTIONS, _with("knowledge"))
+    assert (progress.since_asked, progress.is_over, progress.has_moved) == (None, False, False)
+    progress.take(None)
+    assert progress.since_asked is None
+    progress.take(_with("knowledge"))
+    assert progress.since_asked == _with("knowledge")
+    begun = Progress(SECTIONS, SECTIONS, _with("knowledge"))
     assert begun.since_asked == _with("knowledge")
-    assert Sight(SECTIONS, SECTIONS, None).since_asked is None
+    assert Progress(SECTIONS, SECTIONS, None).since_asked is None
