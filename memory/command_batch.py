@@ -60,7 +60,7 @@ def _shared_by(pool: ConnectionPool) -> _Shared:
     return shared
 
 
-class Exchange:
+class CommandBatch:
     """Sends commands to Redis and returns their replies, or raises MemoryUnavailable within the deadline.
 
     Args:

@@ -14,7 +14,7 @@ _NAME = re.compile(NAME_PATTERN)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
-class EntryKey(NamedTuple):
+class LongTermKey(NamedTuple):
     """The parts of a long-term memory key; `user_token` is None for a shared entry."""
 
     agent_id: str

@@ -79,8 +79,8 @@ from urllib.parse import unquote
 
 from contracts.errors import InvalidInput
 from memory.key_parts import ConversationKeys as ConversationKeys
-from memory.key_parts import EntryKey as EntryKey
 from memory.key_parts import EpisodeKeys as EpisodeKeys
+from memory.key_parts import LongTermKey as LongTermKey
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
 from memory.key_parts import StoryKeys as StoryKeys
@@ -129,7 +129,7 @@ def _entry_prefix(agent_id: str, version: str, user_token: str | None) -> str:
     return shared if user_token is None else f"{shared}u:{checked_token(user_token)}:"
 
 
-def parse_ltm(key: str) -> EntryKey | None:
+def parse_ltm(key: str) -> LongTermKey | None:
     """Return the parts of a key made by `ltm`, or None when *key* is not one."""
     match = _ENTRY.match(key)
     if match is None:
@@ -137,7 +137,7 @@ def parse_ltm(key: str) -> EntryKey | None:
     agent_id, version, token, question = match.groups()
     if question.startswith("%75:"):
         question = "u" + question[3:]
-    return EntryKey(agent_id, version, token, question)
+    return LongTermKey(agent_id, version, token, question)
 
 
 def ltm_pattern(agent_id: str | None = None) -> str:

@@ -18,7 +18,7 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from contracts.messages import ChatTurn
 from contracts.observations import LONGEST_UTTERANCE, Observation
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.conversations import scripts as inbox_scripts
 from memory.conversations.conversation import KEEP, KEEP_FOR, call, note_owner
 from memory.conversations.observations import Observations, told
@@ -60,7 +60,7 @@ class Inbox:
         self._window = window
         self._keep_ms = keep_for // timedelta(milliseconds=1)
         self._limits = (keep, self._keep_ms)
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._observations = Observations(client, deadline_s, keep_for=keep_for)
 
     async def post(
@@ -77,7 +77,7 @@ class Inbox:
         known_as = message.message_id if known_as is None else known_as
         commands = self._noting(owner, user_id)
         commands.append(call(inbox_scripts.POST, owner, *self._limits, known_as, body_of(message, user_id)))
-        return bool((await self._exchange.run(commands))[-1])
+        return bool((await self._batch.run(commands))[-1])
 
     async def take(
         self,
@@ -103,7 +103,7 @@ class Inbox:
         task = checked_name(task_id, "task id")
         commands.append(call(inbox_scripts.TAKE, owner, *self._limits, task, self._window, *words))
         commands.append(self._observations.to_recall(owner, observations, task))
-        reply, observed = (await self._exchange.run(commands))[-2:]
+        reply, observed = (await self._batch.run(commands))[-2:]
         done, before = told(observed, senses=senses)
         return Taken(_history(reply), before, done, is_settled=bool(reply[0]))
 
@@ -130,7 +130,7 @@ class Inbox:
             commands.append(self._observations.to_note(owner, task, observation))
         own = ("", b"") if said is None else (said_id(task), _body(own_message(task, said), user_id))
         commands.append(call(inbox_scripts.SETTLE, owner, *self._limits, task, *own))
-        await self._exchange.run(commands)
+        await self._batch.run(commands)
 
     async def summarise(self, owner: str, upto: int, text: str, *, removals: int | None = None) -> bool:
         """Keep *text* as what the first *upto* messages came to; False when as many are summarised already.
@@ -145,7 +145,7 @@ class Inbox:
         checked_summary(text)
         known = "" if removals is None else removals
         command = call(inbox_scripts.SUMMARISE, owner, *self._limits, upto, text, known)
-        return bool((await self._exchange.run([command]))[0])
+        return bool((await self._batch.run([command]))[0])
 
     async def page(self, owner: str, before: int | None = None, count: int = 100) -> Page:
         """Return up to *count* messages before the number *before*, the last ones by default, oldest first.
@@ -158,7 +158,7 @@ class Inbox:
             InvalidInput: *count* or *before* is out of its range.
         """
         place, count = checked_page(before, count)
-        first, bodies, gone = (await self._exchange.run([call(inbox_scripts.PAGE, owner, place, count)]))[0]
+        first, bodies, gone = (await self._batch.run([call(inbox_scripts.PAGE, owner, place, count)]))[0]
         return Page(tuple(_readable(bodies)), first or None, gone)
 
     async def recent_observations(self, owner: str, count: int) -> tuple[Observation, ...]:

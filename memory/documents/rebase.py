@@ -58,7 +58,7 @@ def cross(changes: Sequence[Change], over: Sequence[Change]) -> tuple[tuple[Chan
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class PlanChanges:
     """What a plan changed in a document; *undoes* is the plan that it took back, None for any other."""
 
     plan_id: str
@@ -66,7 +66,7 @@ class Deed:
     undoes: str | None = None
 
 
-def take_back(history: Sequence[Deed], plan_id: str) -> tuple[Change, ...]:
+def take_back(history: Sequence[PlanChanges], plan_id: str) -> tuple[Change, ...]:
     """Return the changes that take back what *plan_id* did, past all that was done since.
 
     *history* is best the whole one of the document, undos included: what came and went knows its place from what stood
@@ -89,11 +89,11 @@ def take_back(history: Sequence[Deed], plan_id: str) -> tuple[Change, ...]:
     return back
 
 
-def _settled(history: Sequence[Deed], wanted: str) -> list[Deed]:
+def _settled(history: Sequence[PlanChanges], wanted: str) -> list[PlanChanges]:
     """Return *history* without what was taken back and what took it back, save for the plan *wanted*."""
     # What was applied again counts as new, unless *wanted* is an undo: that one knows its place from what was first.
     again = {deed.undoes for deed in history} if _is_undo(history, wanted) else set()
-    kept: list[Deed] = []
+    kept: list[PlanChanges] = []
     for deed in history:
         stays = deed.undoes is None or deed.plan_id in again or wanted in (deed.plan_id, deed.undoes)
         rest = None if stays else _without(kept, deed)
@@ -101,7 +101,7 @@ def _settled(history: Sequence[Deed], wanted: str) -> list[Deed]:
     return kept
 
 
-def _is_undo(history: Sequence[Deed], plan_id: str) -> bool:
+def _is_undo(history: Sequence[PlanChanges], plan_id: str) -> bool:
     """Return whether *plan_id* took a plan back, rather than being one or applying one again."""
     undoes = {deed.plan_id: deed.undoes for deed in history}
     back, name = False, undoes.get(plan_id)
@@ -110,18 +110,18 @@ def _is_undo(history: Sequence[Deed], plan_id: str) -> bool:
     return back
 
 
-def _without(kept: Sequence[Deed], undo: Deed) -> list[Deed] | None:
+def _without(kept: Sequence[PlanChanges], undo: PlanChanges) -> list[PlanChanges] | None:
     """Return *kept* as if the plan that *undo* takes back had never been, None when it takes back none of them."""
     number = next((number for number, deed in enumerate(kept) if deed.plan_id == undo.undoes), None)
     if number is None:
         return None
-    back, between = inverse(kept[number].changes), list[Deed]()
+    back, between = inverse(kept[number].changes), list[PlanChanges]()
     for deed in kept[number + 1 :]:
         try:
             back, moved = cross(back, deed.changes)
         except UndoRefused:
             return None
-        between.append(Deed(deed.plan_id, moved, deed.undoes))
+        between.append(PlanChanges(deed.plan_id, moved, deed.undoes))
     undone = [change.path for change in back] == [change.path for change in undo.changes]
     return [*kept[:number], *between] if undone else None
 

@@ -7,7 +7,7 @@ from contracts.errors import UndoRefused
 from memory.documents.edits import ABSENT, Change, Found
 from memory.documents.items import METADATA, Body
 from memory.documents.paths import Path
-from memory.documents.rebase import Deed, take_back
+from memory.documents.rebase import PlanChanges, take_back
 from memory.documents.storage.history import LogEntry, PlanRecord
 
 _METADATA_PLACE = Path((METADATA,))
@@ -32,7 +32,7 @@ def taken_back(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Chang
     Raises:
         UndoRefused: a later plan touched the same place; the message names both.
     """
-    history = [Deed(entry.plan_id, entry.changes, entry.undoes) for entry in log]
+    history = [PlanChanges(entry.plan_id, entry.changes, entry.undoes) for entry in log]
     return tuple(_with_metadata_of(take_back(history, plan_id), body))
 
 

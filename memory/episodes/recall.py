@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Protocol
 
 from memory.episodes.periods import period_of
-from memory.episodes.store import Found, Hit
+from memory.episodes.store import Hit, SearchResult
 from memory.rendering.documents import Quotation, tokens_of
 
 __all__ = ["ANY", "KeepsTurns", "SearchesEpisodes", "Within", "pack", "recall"]
@@ -26,7 +26,7 @@ class SearchesEpisodes(Protocol):
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
-    ) -> Found:
+    ) -> SearchResult:
         """Return what was said of *query*, best first."""
 
 
@@ -57,7 +57,7 @@ ANY = Within()
 
 async def recall(
     episodes: SearchesEpisodes, owner: str, question: str, now: datetime, *, limit: int = 40, within: Within = ANY
-) -> Found:
+) -> SearchResult:
     """Return what answers *question*, best first: *within* its bounds, and of the period that it names itself.
 
     A turn that is the question itself, as the chat just kept it, answers nothing.

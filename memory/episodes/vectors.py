@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from contracts.identifiers import user_token
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.episodes.store import Episode
 from memory.scripts import load
 
@@ -74,7 +74,7 @@ class VectorIndex:
 
     def __init__(self, client: Redis, embedder: Embeds, *, deadline_s: float = 2.0) -> None:
         self._embedder = embedder
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._deadline_s = deadline_s
         self._breaker = Breaker(rest_s=_REST_S)
 
@@ -84,7 +84,7 @@ class VectorIndex:
         Of several who do so at once one stores its vectors, and the others' work is dropped.
         """
         of = keys.episodes(user_token(owner))
-        end, known = await self._exchange.run(
+        end, known = await self._batch.run(
             [("STRLEN", of.vectors), ("HMGET", of.meta, "last", "first", "born", "model")]
         )
         last, first, born, model = known
@@ -93,14 +93,14 @@ class VectorIndex:
         width = _NUMBER + await asyncio.to_thread(self._embedder.width)
         if end and (model != self._embedder.name.encode() or int(end) % width):
             # Of another model: nothing of it can be compared.
-            await self._exchange.run([("UNLINK", of.vectors)])
+            await self._batch.run([("UNLINK", of.vectors)])
             end = 0
         seen = await self._number_at(of.vectors, int(end) - width) if end else 0
         begin = max(seen + 1, int(first or 1))
         numbers = list(range(begin, min(int(last or 0), begin + BATCH - 1) + 1))
         if not numbers:
             return 0
-        bodies = (await self._exchange.run([("HMGET", of.turns, *numbers)]))[0]
+        bodies = (await self._batch.run([("HMGET", of.turns, *numbers)]))[0]
         said = [
             (number, Episode.model_validate_json(body).text)
             for number, body in zip(numbers, bodies, strict=True)
@@ -111,7 +111,7 @@ class VectorIndex:
         records = await asyncio.to_thread(self._records, said)
         where = (of.vectors, of.meta, of.turns)
         add: Command = ("FCALL", ADD, 3, *where, born, self._embedder.name, seen, width, records)
-        await self._exchange.run([add])
+        await self._batch.run([add])
         return len(said)
 
     async def near(self, owner: str, question: str, limit: int) -> list[Near]:
@@ -122,7 +122,7 @@ class VectorIndex:
         of = keys.episodes(user_token(owner))
         # The question is embedded while the store looks for its words.
         (stored, model), asked = await asyncio.gather(
-            self._exchange.run([("GET", of.vectors), ("HGET", of.meta, "model")]), self._embedded(question)
+            self._batch.run([("GET", of.vectors), ("HGET", of.meta, "model")]), self._embedded(question)
         )
         if not stored or not asked or model != self._embedder.name.encode() or len(stored) % (_NUMBER + len(asked)):
             return []
@@ -167,4 +167,4 @@ class VectorIndex:
         return [Near(int(places[row]), float(cosines[row]), float(nearness[row])) for row in best]
 
     async def _number_at(self, key: str, start: int) -> int:
-        return int.from_bytes((await self._exchange.run([("GETRANGE", key, start, start + _NUMBER - 1)]))[0], "big")
+        return int.from_bytes((await self._batch.run([("GETRANGE", key, start, start + _NUMBER - 1)]))[0], "big")

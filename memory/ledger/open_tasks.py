@@ -13,7 +13,7 @@ from typing import NamedTuple
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange, as_mapping
+from memory.command_batch import Command, CommandBatch, as_mapping
 from memory.ledger.ledger import LedgerEntry, entry_of, number_in
 
 #: Keys looked at in one step of the server: under a millisecond of its time.
@@ -56,7 +56,7 @@ class OpenTasks:
 
     def __init__(self, client: Redis, *, keep: timedelta = timedelta(days=7), step_s: float = STEP_S) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
-        self._exchange = Exchange(client, step_s)
+        self._batch = CommandBatch(client, step_s)
 
     async def read(self) -> AsyncIterator[list[OpenTask]]:
         """Yield what is open, in small batches; what the ledger has from the beginning to the end is never left out.
@@ -78,11 +78,11 @@ class OpenTasks:
             MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
         """
         async for found in self._keys():
-            left = await self._exchange.run([("PTTL", key) for key in found])
+            left = await self._batch.run([("PTTL", key) for key in found])
             recent = [key for key, ms in zip(found, left, strict=True) if ms >= self._keep_ms - seconds * 1000]
             for start in range(0, len(recent), _BODIES):
                 batch = recent[start : start + _BODIES]
-                replies = await self._exchange.run([("HGETALL", key) for key in batch])
+                replies = await self._batch.run([("HGETALL", key) for key in batch])
                 read = (
                     entry_of(keys.parse_task(key), as_mapping(reply)) for key, reply in zip(batch, replies, strict=True)
                 )
@@ -94,7 +94,7 @@ class OpenTasks:
         while True:
             # Of another type is nothing of ours: asking it for fields would fail the whole step.
             scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
-            cursor, found = (await self._exchange.run([scan]))[0]
+            cursor, found = (await self._batch.run([scan]))[0]
             for first in range(0, len(found), _BATCH):
                 yield found[first : first + _BATCH]
             if int(cursor) == 0:
@@ -103,7 +103,7 @@ class OpenTasks:
     async def _open_among(self, found: Sequence[bytes]) -> list[tuple[bytes, int]]:
         """Return key and generation of whatever is open and has an assignment."""
         asked: list[Command] = [("HKEYS", key) for key in found]
-        names = await self._exchange.run(asked)
+        names = await self._batch.run(asked)
         return [
             (key, generation)
             for key, fields in zip(found, names, strict=True)
@@ -114,7 +114,7 @@ class OpenTasks:
         asked: list[Command] = [
             ("HMGET", key, *(f"{name}:{generation}" for name in _READ)) for key, generation in open_ones
         ]
-        found = await self._exchange.run(asked)
+        found = await self._batch.run(asked)
         return [
             OpenTask(
                 keys.parse_task(key),

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 
 #: How long an id is known, and what came of it can be asked for.
 KEEP = timedelta(days=1)
@@ -77,7 +77,7 @@ class RequestRecords:
     """
 
     def __init__(self, client: Redis, *, keep: timedelta = KEEP, deadline_s: float = 1.0) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._keep_ms = keep // timedelta(milliseconds=1)
 
     async def claim(self, request: str, record: RequestRecord, hold_ms: int = 0) -> RequestRecord | None:
@@ -85,7 +85,7 @@ class RequestRecords:
 
         With *hold_ms* it is worked on from now, too: for an id that was just made, which nobody else can know.
         """
-        earlier = (await self._exchange.run(self.claiming(request, record, hold_ms)))[0]
+        earlier = (await self._batch.run(self.claiming(request, record, hold_ms)))[0]
         return RequestRecord.model_validate_json(earlier) if earlier is not None else None
 
     def claiming(self, request: str, record: RequestRecord, hold_ms: int = 0) -> list[Command]:
@@ -99,7 +99,7 @@ class RequestRecords:
     async def find(self, request: str) -> Known:
         """Return what is kept under *request*."""
         key, held, end = keys.request(request)
-        record, holder, ended = (await self._exchange.run([("MGET", key, held, end)]))[0]
+        record, holder, ended = (await self._batch.run([("MGET", key, held, end)]))[0]
         return Known(
             RequestRecord.model_validate_json(record) if record is not None else None,
             RequestEnd.model_validate_json(ended) if ended is not None else None,
@@ -109,15 +109,15 @@ class RequestRecords:
     async def hold(self, request: str, hold_ms: int) -> bool:
         """Work on *request* for *hold_ms*, and return True; False when somebody does already."""
         _, held, _ = keys.request(request)
-        return (await self._exchange.run([("SET", held, "1", "NX", "PX", hold_ms)]))[0] is not None
+        return (await self._batch.run([("SET", held, "1", "NX", "PX", hold_ms)]))[0] is not None
 
     async def keep_holding(self, requests: list[str], hold_ms: int) -> None:
         """Work on *requests* for *hold_ms* more."""
-        await self._exchange.run([("SET", keys.request(one)[1], "1", "PX", hold_ms) for one in requests])
+        await self._batch.run([("SET", keys.request(one)[1], "1", "PX", hold_ms) for one in requests])
 
     async def let_go(self, request: str, end: RequestEnd | None) -> None:
         """Work on *request* no more; None is no end, so that the next who asks begins it again."""
-        await self._exchange.run(self.letting_go(request, end))
+        await self._batch.run(self.letting_go(request, end))
 
     def letting_go(self, request: str, end: RequestEnd | None) -> list[Command]:
         """Return the commands of `let_go`, to be sent with others."""

@@ -40,13 +40,13 @@ class Suspect(NamedTuple):
     is_news: bool = False
 
 
-class Wish(NamedTuple):
+class CancelRequest(NamedTuple):
     """Somebody wishes the task cancelled: no other report than that is taken any more."""
 
     reason: str
 
 
-class Cancelled(NamedTuple):
+class CancelOutcome(NamedTuple):
     """A wish to cancel was noted for *generation*; *assignment* is None when the task is not known by it (yet)."""
 
     generation: int
@@ -54,7 +54,7 @@ class Cancelled(NamedTuple):
     assignment: bytes | None
 
 
-Beginning = Run | Held | NotDue | Suspect | Wish | bytes
+Beginning = Run | Held | NotDue | Suspect | CancelRequest | bytes
 
 
 class Ended(NamedTuple):

@@ -3,10 +3,10 @@
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Exchange
+from memory.command_batch import CommandBatch
 
 
-class Incarnations:
+class StreamEpochs:
     """Remembers, for all supervisors, when the stream was created that has whatever the ledger knows as open.
 
     Args:
@@ -15,7 +15,7 @@ class Incarnations:
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
     async def known(self, stream: str) -> str | None:
         """Return when the known incarnation of *stream* was created, as NATS spells it; None when none is known.
@@ -23,7 +23,7 @@ class Incarnations:
         Raises:
             MemoryUnavailable: Redis did not answer in time.
         """
-        found = (await self._exchange.run([("GET", keys.stream(stream))]))[0]
+        found = (await self._batch.run([("GET", keys.stream(stream))]))[0]
         return None if found is None else found.decode(errors="replace")
 
     async def note(self, stream: str, created: str) -> None:
@@ -32,4 +32,4 @@ class Incarnations:
         Raises:
             MemoryUnavailable: Redis did not answer in time.
         """
-        await self._exchange.run([("SET", keys.stream(stream), created)])
+        await self._batch.run([("SET", keys.stream(stream), created)])

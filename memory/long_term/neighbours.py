@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.long_term import scripts
 from memory.long_term.entries import Near, Standing, decode
 
@@ -38,7 +38,7 @@ def forgetting(entry_key: str) -> Command:
     return ("FCALL", scripts.FORGET, 2, entry_key, hits, begins)
 
 
-async def find_nearest(exchange: Exchange, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+async def find_nearest(exchange: CommandBatch, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
     """Return the nearest living neighbour of each question, by its entry key; None for one that has none.
 
     Two round trips for all of them. The asked question's own entry is never among them.

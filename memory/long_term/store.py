@@ -14,7 +14,7 @@ from contracts.errors import MemoryUnavailable
 from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Command, Exchange, as_mapping
+from memory.command_batch import Command, CommandBatch, as_mapping
 from memory.long_term import scripts
 from memory.long_term.entries import (
     Entry,
@@ -57,9 +57,9 @@ class LongTermMemory:
         self.breaker = breaker or Breaker()
         #: Values found under our keys that nobody can read; each was dropped and counted as a miss.
         self.corrupt_entries = 0
-        self._quick = Exchange(client, budget_s, self.breaker)
-        self._flush = Exchange(client, FLUSH_S, self.breaker)
-        self._patient = Exchange(client, PATIENT_S)
+        self._quick = CommandBatch(client, budget_s, self.breaker)
+        self._flush = CommandBatch(client, FLUSH_S, self.breaker)
+        self._patient = CommandBatch(client, PATIENT_S)
 
     async def recall(self, key: str) -> Remembered | None:
         """Return the answer remembered at *key*, or None when there is none or its time is over.

@@ -15,10 +15,10 @@ from memory.projects.reader import BATCH, ProjectReader
 from memory.projects.records import (
     LETTERS,
     Kind,
-    LoadReport,
     ProjectInfo,
+    ProjectLoadReport,
     Record,
-    Refusal,
+    RefusedRecord,
     author_of,
     body_of,
     checked_loaded,
@@ -32,7 +32,7 @@ from memory.projects.records import (
 )
 from memory.projects.search import indexes_of, line_of
 
-__all__ = ["Kind", "LoadReport", "ProjectInfo", "ProjectMemory", "Record"]
+__all__ = ["Kind", "ProjectInfo", "ProjectLoadReport", "ProjectMemory", "Record"]
 
 #: What lies beside a project's records, in the order in which the script that appends takes it.
 _TABLES = ("words", "timeline", "state", "successors", "predecessors", "tokens", "marks", "vocabulary")
@@ -80,7 +80,7 @@ class ProjectMemory(ProjectReader):
         # A lost reply has the script sent again: without a token of its own it would append twice.
         named = checked_token(token) if token is not None else secrets.token_hex(8)
         # Listed first: what is not listed is not found when somebody is to be forgotten.
-        word, *found = (await self._exchange.run([self._listed(project_id), _append(project_id, record, named)]))[1]
+        word, *found = (await self._batch.run([self._listed(project_id), _append(project_id, record, named)]))[1]
         match word:
             case b"new":
                 return replace(record, record_id=found[0].decode(), at_ms=int(found[1]))
@@ -90,7 +90,7 @@ class ProjectMemory(ProjectReader):
                     return stored
         raise _refused(project_id, record, word, found)
 
-    async def load(self, project_id: str, records: Iterable[Record]) -> LoadReport:
+    async def load(self, project_id: str, records: Iterable[Record]) -> ProjectLoadReport:
         """Add *records* under the ids and times that they have; what they supersede has to come before them.
 
         Loading them again changes nothing. One that does not fit what is stored is refused, and the others are loaded.
@@ -99,7 +99,7 @@ class ProjectMemory(ProjectReader):
             InvalidInput: *project_id* can be none.
             MemoryUnavailable: no answer in time; some are loaded, so load again.
         """
-        report, sound = LoadReport(), list[Record]()
+        report, sound = ProjectLoadReport(), list[Record]()
         for record in records:
             try:
                 sound.append(checked_loaded(record))
@@ -127,7 +127,7 @@ class ProjectMemory(ProjectReader):
     def _listed(self, project_id: str) -> Command:
         return ("ZADD", keys.projects(), "GT", self._clock_ms(), project_id)
 
-    async def _load(self, project_id: str, records: Sequence[Record], report: LoadReport) -> LoadReport:
+    async def _load(self, project_id: str, records: Sequence[Record], report: ProjectLoadReport) -> ProjectLoadReport:
         """Return *report* with what came of loading *records*."""
         stored = await self._stored(project_id, records)
         missing = [record for record in records if record.record_id not in stored]
@@ -135,7 +135,7 @@ class ProjectMemory(ProjectReader):
             if record.record_id in stored:
                 report = _compared(report, stored[record.record_id], record)
         commands = [_append(project_id, record, "", is_loaded=True) for record in missing]
-        _, *replies = await self._exchange.run([self._listed(project_id), *commands])
+        _, *replies = await self._batch.run([self._listed(project_id), *commands])
         if any(word == b"exists" for word, *_ in replies):
             # Twice in what is loaded, or loaded by somebody else meanwhile.
             stored = await self._stored(project_id, missing)
@@ -156,7 +156,7 @@ class ProjectMemory(ProjectReader):
         part = keys.project_part
         by, words_key = part(project_id, "by", author), part(project_id, "words")
         tables = (keys.project(project_id), words_key, part(project_id, "marks"), part(project_id, "vocabulary"), by)
-        lines = (await self._exchange.run([("HMGET", words_key, *record_ids)]))[0]
+        lines = (await self._batch.run([("HMGET", words_key, *record_ids)]))[0]
         commands: list[Command] = []
         for record, line in zip(await self._read(project_id, record_ids), lines, strict=True):
             if record is None:
@@ -166,7 +166,7 @@ class ProjectMemory(ProjectReader):
             bare = replace(redacted(record), redacted_ms=0)
             changed = (record.record_id, line, line_of(bare), body_of(bare), *words)
             commands.append(("FCALL", scripts.REDACT, len(tables) + len(words), *tables, *indexes, *changed))
-        return sum(await self._exchange.run(commands))
+        return sum(await self._batch.run(commands))
 
 
 def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
@@ -182,13 +182,13 @@ def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
         yield batch
 
 
-def _compared(report: LoadReport, stored: Record, loaded: Record) -> LoadReport:
+def _compared(report: ProjectLoadReport, stored: Record, loaded: Record) -> ProjectLoadReport:
     why = difference(stored, loaded)
     return replace(report, known=report.known + 1) if why is None else _with_refusal(report, loaded, why)
 
 
-def _with_refusal(report: LoadReport, record: Record, why: str) -> LoadReport:
-    return replace(report, refused=(*report.refused, Refusal(record.record_id, why)))
+def _with_refusal(report: ProjectLoadReport, record: Record, why: str) -> ProjectLoadReport:
+    return replace(report, refused=(*report.refused, RefusedRecord(record.record_id, why)))
 
 
 def _append(project_id: str, record: Record, token: str, *, is_loaded: bool = False) -> Command:

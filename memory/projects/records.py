@@ -75,7 +75,7 @@ class ProjectInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRecord:
     """A record that was not loaded, and why."""
 
     record_id: str
@@ -83,12 +83,12 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadReport:
+class ProjectLoadReport:
     """What came of loading records: how many were added, how many were there already, and which were refused."""
 
     added: int = 0
     known: int = 0
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RefusedRecord, ...] = ()
 
 
 def checked(record: Record) -> Record:

@@ -67,7 +67,7 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
+class _RankedLeaf:
     """One leaf as it competes for its line; `section` numbers the heading it stands under."""
 
     resource_id: str
@@ -147,7 +147,7 @@ def tokens_of(text: str) -> int:
 class _Chosen:
     """Leaves that fit, each with its line, and the tokens of these lines and their headings."""
 
-    lines: tuple[tuple[_Leaf, str], ...]
+    lines: tuple[tuple[_RankedLeaf, str], ...]
     tokens: int
 
 
@@ -159,7 +159,7 @@ class _Block:
         self._today = today
         self._sections: list[_Section] = []
 
-    def leaves_of(self, resource_id: str, body: Mapping[str, JsonValue]) -> Iterator[_Leaf]:
+    def leaves_of(self, resource_id: str, body: Mapping[str, JsonValue]) -> Iterator[_RankedLeaf]:
         """Yield what may be shown of one document."""
         kind = self._kinds.get(resource_id)
         numbers: dict[tuple[object, ...], int] = {}
@@ -176,24 +176,24 @@ class _Block:
             if home not in numbers:
                 numbers[home] = len(self._sections)
                 self._sections.append(_Section(resource_id, _title(Path(home), kind)))
-            yield _Leaf(resource_id, path, value, item, numbers[home], is_pinned, state == "past")
+            yield _RankedLeaf(resource_id, path, value, item, numbers[home], is_pinned, state == "past")
 
-    def scores(self, found: Sequence[_Leaf], query: str) -> list[float]:
+    def scores(self, found: Sequence[_RankedLeaf], query: str) -> list[float]:
         """Return how well each leaf with its headings answers *query*."""
         if not query.strip():
             return [0.0] * len(found)
         return rank(query, [f"{self._heading_words(leaf)} {leaf_text(leaf.value)}" for leaf in found])
 
-    def _heading_words(self, leaf: _Leaf) -> str:
+    def _heading_words(self, leaf: _RankedLeaf) -> str:
         subject = leaf.item.subject if leaf.item is not None else None
         section, kind = self._sections[leaf.section], self._kinds.get(leaf.resource_id)
         place = kind.place_at(leaf.path) if kind is not None else None
         return f"{section.title} {place.meaning if place is not None else section.resource_id} {subject or ''}"
 
-    def choose(self, ranked: Iterable[_Leaf], budget: int) -> _Chosen:
+    def choose(self, ranked: Iterable[_RankedLeaf], budget: int) -> _Chosen:
         """Return the leaves of *ranked* that fit into *budget* tokens."""
         spent = 0
-        lines: list[tuple[_Leaf, str]] = []
+        lines: list[tuple[_RankedLeaf, str]] = []
         headed: set[str | int] = set()
         for leaf in ranked:
             if spent + LEAST_LINE > budget:
@@ -264,7 +264,7 @@ def _more(count: int) -> str:
     return f"{MARK} ({count} more not shown)"
 
 
-def _shown(leaf: _Leaf, today: date) -> str:
+def _shown(leaf: _RankedLeaf, today: date) -> str:
     """Return one leaf as a line shows it, without what stands before it."""
     if leaf.item is None:
         last = leaf.path.last
@@ -277,7 +277,7 @@ def _shown(leaf: _Leaf, today: date) -> str:
     return f"{quoted(leaf.item.display)} ({', '.join(notes)})" if notes else quoted(leaf.item.display)
 
 
-def _notes(leaf: _Leaf, item: Item, today: date) -> Iterator[str]:
+def _notes(leaf: _RankedLeaf, item: Item, today: date) -> Iterator[str]:
     if item.added is not None and not leaf.is_pinned:
         yield f"said {item.added}"
     if item.subject:

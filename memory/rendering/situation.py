@@ -30,7 +30,7 @@ _MOST_LINES, _LEAST_LINE, _LONGEST_TOKEN = 300, 4, 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _SituationParts:
     """The text in parts: each line on its own, so that some can be left out; the past runs from the oldest."""
 
     said: tuple[str, ...]
@@ -197,11 +197,11 @@ def _addressed(observations: Sequence[Observation]) -> Mapping[tuple[float, str]
 
 def _current(
     telling: _Telling, now: SensoryData, time: float, allowed: Sequence[str], fits: "_Budget"
-) -> _Parts | None:
+) -> _SituationParts | None:
     """Return what is new and now without anything past; None when not even that it is now fits."""
     full = telling.narrator
     for narrator in (*(full.telling(most) for most in _TOLD), replace(full, most=0, senses={})):
-        parts = _Parts((), (), (), telling.now(narrator, now, time, allowed))
+        parts = _SituationParts((), (), (), telling.now(narrator, now, time, allowed))
         if len(telling.current) <= fits.most_lines:
             for limit in _SHOWN:
                 whole = replace(parts, new=tuple(telling.new(limit)), earlier=telling.earlier(0))
@@ -213,7 +213,7 @@ def _current(
     return _shortened(telling, parts, fits)
 
 
-def _shortened(telling: _Telling, parts: _Parts, fits: "_Budget") -> _Parts | None:
+def _shortened(telling: _Telling, parts: _SituationParts, fits: "_Budget") -> _SituationParts | None:
     """Return *parts* with the latest of the new messages that fit, and how many do not."""
     number = len(telling.current)
     lines = telling.new(_SHOWN[-1], last=fits.most_lines)
@@ -229,7 +229,7 @@ def _shortened(telling: _Telling, parts: _Parts, fits: "_Budget") -> _Parts | No
     return found
 
 
-def _with_past(telling: _Telling, parts: _Parts, fits: "_Budget") -> str:
+def _with_past(telling: _Telling, parts: _SituationParts, fits: "_Budget") -> str:
     """Return *parts* as text with as much of the past as fits: a message and an observation in turns, latest first."""
     if parts.hidden:
         return parts.text()

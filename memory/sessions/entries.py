@@ -105,7 +105,7 @@ class EntryInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundEntry:
     """The value of an entry, which may be falsy, and what is known of it; `entry.hits` counts this use too."""
 
     value: JsonValue
@@ -135,7 +135,7 @@ class NewEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadReport:
+class SessionLoadReport:
     """What became of a file's entries: how many were `loaded`, the keys `expired`, and what was wrong with the rest."""
 
     session_id: str

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from contracts.errors import InvalidInput
 from memory.sessions.entries import (
     VERSION,
-    Found,
+    FoundEntry,
     NewEntry,
     SessionRoot,
     checked_key,
@@ -73,7 +73,7 @@ class SessionFile:
         return [*words, "writes", len(self.entries)]
 
 
-def document_of(root: SessionRoot, found: Sequence[Found]) -> dict[str, Any]:
+def document_of(root: SessionRoot, found: Sequence[FoundEntry]) -> dict[str, Any]:
     """Return the file of a session and its entries, in their order."""
     return {
         "version": root.version,
@@ -86,7 +86,7 @@ def document_of(root: SessionRoot, found: Sequence[Found]) -> dict[str, Any]:
     }
 
 
-def _entry_document(found: Found) -> dict[str, Any]:
+def _entry_document(found: FoundEntry) -> dict[str, Any]:
     entry = found.entry
     document: dict[str, Any] = {
         "key": entry.key,

@@ -12,8 +12,8 @@ from pydantic import JsonValue
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
-from memory.long_term.single_flight import Joined, Place, SingleFlight
-from memory.sessions.entries import Found, NewEntry, checked_key
+from memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
+from memory.sessions.entries import FoundEntry, NewEntry, checked_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Computed:
 class Sessions(Protocol):
     """What is needed of a session cache."""
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> Found | None:
+    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> FoundEntry | None:
         """Return an entry and count the use, None when there is none."""
         ...
 
@@ -90,7 +90,7 @@ async def get_or_compute(
         known = await recall()
         if known is not None:
             return known.value
-    place = Place(keys.session(session_id).entries, key, keys.session_flight(session_id, key))
+    place = FlightPlace(keys.session(session_id).entries, key, keys.session_flight(session_id, key))
     outcome = await flights.join(place, recall, wait_s=wait_s)
     if isinstance(outcome, Joined):
         return outcome.value.value if recalled else await _as_own(outcome.value, recall)

@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 from contracts.errors import Forbidden, MemoryUnavailable
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Exchange
+from memory.command_batch import CommandBatch
 from memory.conversations import scripts as inbox_scripts
 from memory.documents.storage import scripts as document_scripts
 from memory.functions import load_functions
@@ -85,7 +85,7 @@ async def test_who_may_not_load_is_told_who_does(valkey_or_redis: Redis) -> None
         with pytest.raises(Forbidden, match="run `tasklore bootstrap`"):
             await load_functions(guest)
         with pytest.raises(MemoryUnavailable, match="run `tasklore bootstrap`"):
-            await Exchange(guest, PATIENCE_S).run([("FCALL", long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1)])
+            await CommandBatch(guest, PATIENCE_S).run([("FCALL", long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1)])
 
 
 async def test_another_error_than_a_wrong_type_removes_nothing(valkey_or_redis: Redis) -> None:

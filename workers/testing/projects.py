@@ -20,7 +20,7 @@ from memory.projects.records import (
     superseded,
     unknown,
 )
-from memory.projects.search import MAX_LIMIT, Wish, wish_of
+from memory.projects.search import MAX_LIMIT, SearchFilter, read_filter
 from memory.projects.words import tag_name, words_of
 
 
@@ -118,7 +118,7 @@ class FakeProject:
         before: str | None = None,
     ) -> list[Record]:
         """Return what meets all conditions, newest first."""
-        wish = wish_of(
+        wish = read_filter(
             kind=kind,
             tags=tags,
             text=text,
@@ -132,7 +132,7 @@ class FakeProject:
 
     async def standards(self, project_id: str, tags: Sequence[str] = ()) -> list[Record]:
         """Return the standards in force with any of *tags*, all of them without tags; newest first."""
-        wish = Wish("standard", checked_tags(tags), in_force=True, limit=MAX_LIMIT**2, any_tag=True)
+        wish = SearchFilter("standard", checked_tags(tags), in_force=True, limit=MAX_LIMIT**2, any_tag=True)
         return self._find(project_id, wish)
 
     async def chain(self, project_id: str, record_id: str) -> list[Record]:
@@ -153,7 +153,7 @@ class FakeProject:
     def _of(self, project_id: str) -> _Project:
         return self._projects.setdefault(checked_name(project_id, "project id"), _Project())
 
-    def _find(self, project_id: str, wish: Wish) -> list[Record]:
+    def _find(self, project_id: str, wish: SearchFilter) -> list[Record]:
         project = self._of(project_id)
         ids = [record_id for _, _, record_id in reversed(project.order)]
         if wish.before is not None:
@@ -164,7 +164,7 @@ class FakeProject:
         return [record for record in found if meets(record, wish)][: wish.limit]
 
 
-def meets(record: Record, wish: Wish) -> bool:
+def meets(record: Record, wish: SearchFilter) -> bool:
     """Return whether *record* meets every condition of *wish*, `before` and `limit` aside."""
     tags, own = {tag_name(tag) for tag in wish.tags}, {tag_name(tag) for tag in record.tags}
     words = () if record.redacted_ms is not None else words_of(record.text)

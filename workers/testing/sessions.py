@@ -10,16 +10,16 @@ from typing import Any, Self, TypeVar
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.long_term.single_flight import Joined, Place, SingleFlight
+from memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
 from memory.sessions import files as session_files
 from memory.sessions.entries import (
     MAX_VALUE_BYTES,
     TIME_TO_LIVE,
     VERSION,
     EntryInfo,
-    Found,
-    LoadReport,
+    FoundEntry,
     NewEntry,
+    SessionLoadReport,
     SessionRoot,
     State,
     checked_key,
@@ -118,13 +118,13 @@ class FakeSessions(SessionCache):
 
     async def _look(
         self, session_id: str, wanted: Sequence[str], reader: str | None, mode: str = "count"
-    ) -> list[Found | None]:
+    ) -> list[FoundEntry | None]:
         keys.session(session_id)
         parts = [checked_key(key) for key in wanted]
         session = self._living(session_id)
         if session is None:
             return [None] * len(parts)
-        found: list[Found | None] = []
+        found: list[FoundEntry | None] = []
         for one in parts:
             phase = one.phase
             while phase in session.corrected:
@@ -132,7 +132,7 @@ class FakeSessions(SessionCache):
             found.append(self._use(session, str(one._replace(phase=phase)), reader, mode))
         return found
 
-    def _use(self, session: _Session, key: str, reader: str | None, mode: str) -> Found | None:
+    def _use(self, session: _Session, key: str, reader: str | None, mode: str) -> FoundEntry | None:
         if not self._is_living(session, key):
             return None
         info, body = session.entries[key]
@@ -142,7 +142,7 @@ class FakeSessions(SessionCache):
             session.entries[key] = (info, body)
             if reader is not None:
                 session.uses.add((info.number, reader))
-        return Found(unpack(body), info)
+        return FoundEntry(unpack(body), info)
 
     async def set_many(
         self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
@@ -239,11 +239,11 @@ class FakeSessions(SessionCache):
         del self._sessions[session_id]
         return True
 
-    async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> LoadReport:
+    async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> SessionLoadReport:
         """Make a session out of a file."""
         read = session_files.read(file, session_id, self._now_ms(), self._max_bytes)
         if read.refused and not read.entries:
-            return LoadReport(read.session_id, 0, read.expired, read.refused)
+            return SessionLoadReport(read.session_id, 0, read.expired, read.refused)
         if not await self.create(read.session_id, domain=read.domain, ttl=read.ttl):
             raise taken(read.session_id)
         session = self._sessions[read.session_id]
@@ -255,7 +255,7 @@ class FakeSessions(SessionCache):
             info = read_head(key, head, hits)
             assert info is not None  # noqa: S101 - written by ourselves
             session.entries[one.entry.key] = (info, stored)
-        return LoadReport(read.session_id, len(read.entries), read.expired, read.refused)
+        return SessionLoadReport(read.session_id, len(read.entries), read.expired, read.refused)
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
@@ -294,7 +294,7 @@ class FakeSingleFlight(SingleFlight[T]):
 
     async def _compete(
         self,
-        key: str | Place,  # noqa: ARG002 - as in the class it stands for
+        key: str | FlightPlace,  # noqa: ARG002 - as in the class it stands for
         token: str,  # noqa: ARG002
         recall: Callable[[], Awaitable[T | None]],
         deadline: float,  # noqa: ARG002

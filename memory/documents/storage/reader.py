@@ -15,7 +15,7 @@ from memory.documents.plans import EPOCH, Document, Snapshot, milliseconds, reso
 from memory.documents.provenance import touching
 from memory.documents.storage.bodies import Bodies
 from memory.documents.storage.history import LogEntry, PlanRecord, read_entry, read_record, rewind, whole_records
-from memory.documents.storage.repository import DocumentShelf, Found, Stored
+from memory.documents.storage.repository import DocumentRepository, StoredDocument, StoredDocuments
 
 #: Characters of a user id, as on the wire.
 MAX_USER_ID = 256
@@ -62,7 +62,7 @@ class DocumentReader:
     """
 
     def __init__(self, client: Redis, kinds: Kinds, *, deadline_s: float = 1.0) -> None:
-        self._shelf: DocumentShelf = DocumentShelf(client, deadline_s)
+        self._repository: DocumentRepository = DocumentRepository(client, deadline_s)
         self._kinds = kinds
         self._bodies = Bodies()
 
@@ -112,11 +112,11 @@ class DocumentReader:
     async def note_reads(self, user_id: str, places: Iterable[tuple[str, str]], at: datetime) -> None:
         """Note that *places* were shown to somebody at *at*: each a resource id and a name that stays, not an index."""
         ms = milliseconds(at)
-        await self._shelf.note_reads(token_of(user_id), {f"{resource} {place}": ms for resource, place in places})
+        await self._repository.note_reads(token_of(user_id), {f"{resource} {place}": ms for resource, place in places})
 
     async def reads(self, user_id: str) -> dict[tuple[str, str], datetime]:
         """Return when each place was last shown, as it was noted."""
-        found = await self._shelf.reads(token_of(user_id))
+        found = await self._repository.reads(token_of(user_id))
         split = ((field.partition(" "), ms) for field, ms in found.items())
         return {(name[0], name[2]): EPOCH + timedelta(milliseconds=ms) for name, ms in split}
 
@@ -140,11 +140,13 @@ class DocumentReader:
         logs = {one: [read_entry(raw) for raw in stored.entries] for one, stored in found.documents.items() if stored}
         return Look(Snapshot(user_id, documents), logs)
 
-    async def _read(self, token: str, asked: Sequence[str], entries: int) -> tuple[Found, dict[str, Document]]:
+    async def _read(
+        self, token: str, asked: Sequence[str], entries: int
+    ) -> tuple[StoredDocuments, dict[str, Document]]:
         """Return what is stored, and the documents of it; a body that is known here already is not sent again."""
         kept = {one: document for one in asked if (document := self._bodies.get(token, one)) is not None}
         known = {one: (document.revision, document.born) for one, document in kept.items()}
-        found = await self._shelf.read(token, asked, entries, known)
+        found = await self._repository.read(token, asked, entries, known)
         documents: dict[str, Document] = {}
         for resource_id, stored in found.documents.items():
             kind = self._kinds.get(resource_id)
@@ -161,7 +163,7 @@ class DocumentReader:
     ) -> tuple[PlanRecord, ...]:
         """Return the records of *plan_ids*, newest first, with their changes in every document."""
         token = token_of(user_id)
-        stored = await self._shelf.records(token, plan_ids)
+        stored = await self._repository.records(token, plan_ids)
         records = [
             read_record(plan_id, *found) for plan_id, found in zip(plan_ids, stored, strict=True) if found is not None
         ]
@@ -172,7 +174,9 @@ class DocumentReader:
             if (record.plan_id, resource_id) not in known
         ]
         entries = dict(known)
-        fetched = await self._shelf.entries(token, [(resource_id, revision) for _, resource_id, revision in missing])
+        fetched = await self._repository.entries(
+            token, [(resource_id, revision) for _, resource_id, revision in missing]
+        )
         for (plan_id, resource_id, _), raw in zip(missing, fetched, strict=True):
             # A document that was forgotten and made again has other plans at its revisions.
             if raw is not None and (entry := read_entry(raw)).plan_id == plan_id:
@@ -218,6 +222,6 @@ class OwnDocuments:
         return await self._reader.reads(self._user_id)
 
 
-def _parsed(resource_id: str, stored: Stored) -> Document:
+def _parsed(resource_id: str, stored: StoredDocument) -> Document:
     body = stored.body or b"{}"
     return Document(resource_id, stored.revision, from_json(body), stored.form, stored.born, len(body))

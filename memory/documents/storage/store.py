@@ -137,10 +137,10 @@ class DocumentStore(DocumentWriter):
             MemoryUnavailable: no answer in time; some of it may be there still, so call it again.
         """
         token = token_of(user_id)
-        found = await self._shelf.read(token, self._kinds.ids, 0, {})
+        found = await self._repository.read(token, self._kinds.ids, 0, {})
         resources = list(dict.fromkeys([*self._kinds.ids, *sorted(found.resources)]))
         self._bodies.drop(token, resources)
-        return await self._shelf.forget(token, resources)
+        return await self._repository.forget(token, resources)
 
     async def _take_back(self, user_id: str, plan_id: str | None, origin: Origin, *, undone: bool) -> PlanRecord:
         """Take back a plan that stands, or (*undone*) the undo of one that does not."""

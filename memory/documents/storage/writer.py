@@ -14,7 +14,7 @@ from memory.documents.plans import Document
 from memory.documents.storage.commits import Committed, Stale
 from memory.documents.storage.history import entry_json, json_bytes, record_json
 from memory.documents.storage.reader import DocumentReader, token_of
-from memory.documents.storage.repository import Deed, Recorded, Written
+from memory.documents.storage.repository import Recorded, Transaction, Written
 from memory.queues.claims import Claim, Closing
 
 #: Revisions of a document that can be gone back to: years of what a person says, and about half a megabyte of log.
@@ -68,7 +68,7 @@ class DocumentWriter(DocumentReader):
         deed, after = self._deed(draft, claim, closings)
         if not deed.documents and claim is None:
             return Committed({})
-        word, names = await self._shelf.commit(token, deed)
+        word, names = await self._repository.commit(token, deed)
         if word == "done":
             for document in after.values():
                 self._bodies.put(token, document)
@@ -82,7 +82,9 @@ class DocumentWriter(DocumentReader):
             known=names if word == "partly" else (),
         )
 
-    def _deed(self, draft: Draft, claim: Claim | None, closings: Sequence[Closing]) -> tuple[Deed, dict[str, Document]]:
+    def _deed(
+        self, draft: Draft, claim: Claim | None, closings: Sequence[Closing]
+    ) -> tuple[Transaction, dict[str, Document]]:
         """Return what storing *draft* takes, and the documents as they are after it."""
         plans = [applied for applied in draft.applied if applied.steps]
         written = dict.fromkeys(resource_id for applied in plans for resource_id in applied.steps)
@@ -106,4 +108,4 @@ class DocumentWriter(DocumentReader):
             )
             after[resource_id] = last
         recorded = [Recorded(one.plan.plan_id, record_json(one), len(one.steps), one.undoes or "") for one in plans]
-        return Deed(self._keep_revisions, recorded, documents, claim, closings), after
+        return Transaction(self._keep_revisions, recorded, documents, claim, closings), after

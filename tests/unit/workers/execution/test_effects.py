@@ -6,9 +6,9 @@ import pytest
 
 from contracts.errors import MemoryUnavailable, RunReplaced
 from tests.fakes.ledger import FakeLedger
-from tests.unit.workers.office import Office, a_task
+from tests.unit.workers.execution.fake_worker import FakeWorker, a_task
 from workers.context.effects import Effects
-from workers.execution.job import Order, read_order
+from workers.execution.job import Job, JobReader
 
 
 class LosingLedger(FakeLedger):
@@ -24,24 +24,24 @@ class LosingLedger(FakeLedger):
         return answer
 
 
-def an_order() -> Order:
+def a_job() -> Job:
     """Return a task that makes effects."""
-    order = read_order(a_task(task="mutter"), Office().agent, datetime(2026, 1, 1, 12, tzinfo=UTC), remembers=True)
-    assert isinstance(order, Order)
-    return order
+    job = JobReader(FakeWorker().agent).read(a_task(task="mutter"), datetime(2026, 1, 1, 12, tzinfo=UTC))
+    assert isinstance(job, Job)
+    return job
 
 
 async def test_a_right_whose_answer_was_lost_is_still_ours() -> None:
     """The run that comes after it in this process gets it, once; nobody else does."""
-    ledger, order = LosingLedger(), an_order()
+    ledger, job = LosingLedger(), a_job()
     ours, theirs = Effects(ledger, "w1"), Effects(ledger, "w2")
     ledger.loses = True
     with pytest.raises(MemoryUnavailable):
-        await ours.claim(order, "mail")
+        await ours.claim(job, "mail")
     ledger.loses = False
-    assert await theirs.claim(order, "mail") is False
-    assert await ours.claim(order, "mail") is True
-    assert await ours.claim(order, "mail") is False
+    assert await theirs.claim(job, "mail") is False
+    assert await ours.claim(job, "mail") is True
+    assert await ours.claim(job, "mail") is False
 
 
 async def test_a_run_that_was_replaced_is_told_so() -> None:
@@ -49,4 +49,4 @@ async def test_a_run_that_was_replaced_is_told_so() -> None:
     ledger = LosingLedger()
     await ledger.begin("t1", 1, "elsewhere", 0, 60_000)
     with pytest.raises(RunReplaced, match="'mail' is not made"):
-        await Effects(ledger, "w1").claim(an_order(), "mail")
+        await Effects(ledger, "w1").claim(a_job(), "mail")

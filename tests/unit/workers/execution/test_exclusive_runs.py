@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from workers.execution.exclusive_runs import GROUP, Solitude, StillBusy
+from workers.execution.exclusive_runs import GROUP, ExclusiveRuns, StillBusy
 
 
 class Room:
@@ -12,18 +12,18 @@ class Room:
 
     def __init__(self) -> None:
         self.told: list[bool] = []
-        self.solitude = Solitude(self.told.append)
+        self.exclusive = ExclusiveRuns(self.told.append)
         self.inside: list[str] = []
         self.seen: list[list[str]] = []
 
     async def visit(self, name: str, leaves: asyncio.Event, *, alone: bool = False, grouped: bool = False) -> None:
         """Be in until *leaves* is set."""
-        await self.solitude.enter(alone=alone, grouped=grouped)
+        await self.exclusive.enter(alone=alone, grouped=grouped)
         self.inside.append(name)
         self.seen.append(list(self.inside))
         await leaves.wait()
         self.inside.remove(name)
-        self.solitude.leave(alone=alone, grouped=grouped)
+        self.exclusive.leave(alone=alone, grouped=grouped)
 
 
 async def _turns(count: int = 5) -> None:
@@ -65,7 +65,7 @@ async def test_several_are_alone_one_after_the_other() -> None:
 
 
 async def test_a_wish_that_is_given_up_lets_the_others_in() -> None:
-    """A worker that leaves does not wait for solitude."""
+    """A worker that leaves does not wait for exclusive."""
     room, early, late = Room(), asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(room.visit("early", early))
@@ -85,16 +85,16 @@ async def test_a_wish_that_is_given_up_lets_the_others_in() -> None:
 async def test_nobody_is_waited_for_for_ever() -> None:
     """The wish ends, others may come in again, and it is not tried again at once while they are there."""
     told: list[bool] = []
-    solitude = Solitude(told.append, patience_s=0.01)
-    await solitude.enter(alone=False)
+    exclusive = ExclusiveRuns(told.append, patience_s=0.01)
+    await exclusive.enter(alone=False)
     with pytest.raises(StillBusy):
-        await solitude.enter(alone=True)
+        await exclusive.enter(alone=True)
     assert told == [True, False]
     with pytest.raises(StillBusy):
-        await solitude.enter(alone=True)
+        await exclusive.enter(alone=True)
     assert told == [True, False]
-    solitude.leave(alone=False)
-    await solitude.enter(alone=True)
+    exclusive.leave(alone=False)
+    await exclusive.enter(alone=True)
     assert told == [True, False, True]
 
 

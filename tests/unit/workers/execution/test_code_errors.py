@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import ConfigurationError
-from tests.unit.workers.office import Office, a_task, raising
+from tests.unit.workers.execution.fake_worker import FakeWorker, a_task, raising
 from workers import Agent, Amount, Context, Parameters
 from workers.testing import AgentKit
 
@@ -114,11 +114,11 @@ async def test_several_slips_in_a_group_are_slips() -> None:
 
 async def test_a_slip_is_dead_at_once_and_the_letter_says_why() -> None:
     """The worker's own way: one run, one failed report, one letter with the reason."""
-    office = Office(does=raising(TypeError("a float is no Amount")))
-    await office.work(a_task("t1"))
-    (letter,) = [json.loads(body) for subject, body, _ in office.post.stored if subject.startswith("dead.")]
+    worker = FakeWorker(does=raising(TypeError("a float is no Amount")))
+    await worker.work(a_task("t1"))
+    (letter,) = [json.loads(body) for subject, body, _ in worker.outbox.stored if subject.startswith("dead.")]
     assert (letter["reason"], letter["attempts"]) == ("code_error", 1)
-    (report,) = office.post.reports()
+    (report,) = worker.outbox.reports()
     assert (report.status, report.attempt) == ("failed", 1)
 
 

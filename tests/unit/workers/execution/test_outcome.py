@@ -16,8 +16,8 @@ from contracts.messages import CompletionReport, DeadLetter, TaskAssignment, Tas
 from runtime.messaging.dead_letter import DEAD_BODY, dead_letter, error_note
 from runtime.messaging.pull import Delivery
 from workers import Agent, Amount, Field, Parameters
-from workers.execution.job import Order, read_order
-from workers.execution.outcome import Verdict, verdict_on
+from workers.execution.job import Job, JobReader
+from workers.execution.outcome import Outcome, outcome_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -50,8 +50,8 @@ def delivery(body: bytes = b"{}", headers: dict[str, str] | None = None) -> Deli
     return Delivery("tasks.WordAgent.weigh", body, headers, "$JS.ACK.x", 1, 42, 0.0)
 
 
-def order(text: str, more: list[str] | None = None) -> Order:
-    """Return an order about *text*."""
+def job(text: str, more: list[str] | None = None) -> Job:
+    """Return a job about *text*."""
     assignment = {
         "task_id": "t-1_A",
         "agent_id": "WordAgent",
@@ -59,8 +59,8 @@ def order(text: str, more: list[str] | None = None) -> Order:
         "task": {"name": "weigh", "parameters": {"text": text, "more": more or []}},
         "created_at": "2026-01-01T12:00:00Z",
     }
-    found = read_order(delivery(json.dumps(assignment).encode()), agent, NOW, remembers=True)
-    assert isinstance(found, Order), found
+    found = JobReader(agent).read(delivery(json.dumps(assignment).encode()), NOW)
+    assert isinstance(found, Job), found
     return found
 
 
@@ -70,19 +70,19 @@ def buried(taken: Delivery, error: BaseException, **fields: Any) -> DeadLetter:
     return DeadLetter.model_validate_json(dead_letter(taken, error=error, worker_id="w1", **known))
 
 
-def verdict(**fields: object) -> Verdict:
-    """Return a verdict on a plain assignment."""
+def outcome(**fields: object) -> Outcome:
+    """Return an outcome of a plain assignment."""
     assignment = TaskAssignment(
         task_id="t1", agent_id="WordAgent", supervisor_id="S", task=TaskCall(name="weigh"), created_at=NOW
     )
-    return Verdict(delivery(), assignment, 2, 3, "completed", "w1", "hit", **fields)  # type: ignore[arg-type]
+    return Outcome(delivery(), assignment, 2, 3, "completed", "w1", "hit", **fields)  # type: ignore[arg-type]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=60), st.lists(st.text(max_size=10), max_size=3))
 def test_a_report_is_json_whatever_the_question_was(text: str, more: list[str]) -> None:
     """No text of a parameter breaks out of the key that the report names."""
-    made = verdict_on(order(text, more), "completed", "w1", result_json=b'{"x":1}', run_ms=3)
+    made = outcome_of(job(text, more), "completed", "w1", result_json=b'{"x":1}', run_ms=3)
     report = CompletionReport.model_validate_json(made.body("ledger"))
     assert (report.memory.key, report.result, report.memory.outcome) == (made.question, {"x": 1}, "miss")
 
@@ -91,7 +91,7 @@ def test_a_report_is_json_whatever_the_question_was(text: str, more: list[str]) 
 @pytest.mark.parametrize("result", [b"null", b"1.5", b'"text"', b'{"a":[1,{"b":null}]}'])
 def test_what_is_put_together_by_hand_equals_what_the_model_writes(result: bytes, usage: Usage | None) -> None:
     """The quick way and the model's way give the same report."""
-    made = verdict(result_json=result, question="weigh:x", age_ms=7, queued_ms=1, run_ms=2, usage=usage)
+    made = outcome(result_json=result, question="weigh:x", age_ms=7, queued_ms=1, run_ms=2, usage=usage)
     quick = json.loads(made.body("none"))
     slow = json.loads(made._report("none").model_dump_json())
     del quick["finished_at"], slow["finished_at"]
@@ -103,7 +103,7 @@ def test_what_is_put_together_by_hand_equals_what_the_model_writes(result: bytes
 
 def test_the_time_of_a_report_is_in_utc() -> None:
     """Readers in any language know the zone."""
-    for made in (verdict(result_json=b"1"), verdict(error=ValueError("x"))):
+    for made in (outcome(result_json=b"1"), outcome(error=ValueError("x"))):
         at = json.loads(made.body("ledger"))["finished_at"]
         assert at.endswith("Z")
         assert abs((datetime.fromisoformat(at) - datetime.now(UTC)).total_seconds()) < 60
@@ -122,7 +122,7 @@ def test_the_time_of_a_report_is_in_utc() -> None:
 def test_every_error_can_be_told(error: Exception, message: str) -> None:
     """Whatever a task raises becomes a report and a dead letter."""
     assert error_note(error).message == message
-    made = verdict(error=error)
+    made = outcome(error=error)
     made.status = "failed"
     report = CompletionReport.model_validate_json(made.body("ledger"))
     assert (report.status, report.result) == ("failed", None)
@@ -148,13 +148,13 @@ def test_a_dead_letter_has_the_traceback_also_when_it_holds_odd_names() -> None:
         Path("no \udcff here").read_bytes()
     letter = buried(delivery(), raised.value)
     assert letter.traceback is not None
-    assert "test_verdict" in letter.traceback
+    assert "test_outcome" in letter.traceback
     assert "udcff here" in letter.traceback
 
 
 def test_a_dead_letter_tells_whose_task_it_was_how_long_it_took_and_what_it_cost() -> None:
     """Without a look into its body."""
-    made = verdict(queued_ms=7, run_ms=9, usage=Usage(input_tokens=3, output_tokens=4, cost_usd=0.25))
+    made = outcome(queued_ms=7, run_ms=9, usage=Usage(input_tokens=3, output_tokens=4, cost_usd=0.25))
     letter = buried(
         made.delivery,
         ValueError("x"),

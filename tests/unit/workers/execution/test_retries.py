@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -13,26 +13,27 @@ from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox
 from runtime.messaging.pull import PullEngine
 from tests.unit.runtime.test_outbox_horizon import DeafLink
-from tests.unit.workers.office import NOW, Office, a_task, raising
+from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
 from workers import Agent, Parameters
-from workers.execution.job import Order, read_order
+from workers.execution.acknowledger import Acknowledger
+from workers.execution.job import Job, JobReader
 from workers.execution.retries import Retries
-from workers.execution.retry_decision import Judgement, RetryPolicy, judge, longest_wait_s
+from workers.execution.retry_decision import RetryDecision, RetryPolicy, decide_retry, longest_wait_s
 
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
-TASK = Office().agent.tasks["speak"]
+TASK = FakeWorker().agent.tasks["speak"]
 
 
-def verdict(error: Exception, *, attempt: int = 1, left_s: float | None = None) -> Judgement:
+def decide(error: Exception, *, attempt: int = 1, left_s: float | None = None) -> RetryDecision:
     """Return what follows from *error*, five runs allowed."""
-    return judge(error, task=TASK, attempt=attempt, max_attempts=5, retry=RETRY, now=NOW, left_s=left_s)
+    return decide_retry(error, task=TASK, attempt=attempt, max_attempts=5, retry=RETRY, now=NOW, left_s=left_s)
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 3, 4])
 def test_pauses_are_drawn_from_the_whole_range(attempt: int) -> None:
     """Full jitter: from nothing to the doubled base, never above the cap."""
     longest_s = min(8.0, 2.0 ** (attempt - 1))
-    pauses = [verdict(ValueError("no"), attempt=attempt).pause_s or 0.0 for _ in range(400)]
+    pauses = [decide(ValueError("no"), attempt=attempt).pause_s or 0.0 for _ in range(400)]
     assert 0 <= min(pauses) < longest_s / 4
     assert 3 * longest_s / 4 < max(pauses) <= longest_s
 
@@ -51,7 +52,7 @@ def test_pauses_are_drawn_from_the_whole_range(attempt: int) -> None:
 )
 def test_a_task_is_parked_until_the_time_it_names(error: Exception, pause_s: float) -> None:
     """Also where that time is a provider's Retry-After."""
-    assert verdict(error) == Judgement(pause_s=pause_s)
+    assert decide(error) == RetryDecision(pause_s=pause_s)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +67,8 @@ def test_a_task_is_parked_until_the_time_it_names(error: Exception, pause_s: flo
 )
 def test_a_wait_ends_before_the_task_is_forgotten(error: Exception) -> None:
     """It is run earlier than it asked for, and may ask again: what waits longer than it is kept would be lost."""
-    assert verdict(error) == Judgement(pause_s=(timedelta(days=7) - timedelta(hours=1)).total_seconds())
-    assert verdict(error, left_s=timedelta(days=20).total_seconds()) == Judgement(dead_reason="deadline")
+    assert decide(error) == RetryDecision(pause_s=(timedelta(days=7) - timedelta(hours=1)).total_seconds())
+    assert decide(error, left_s=timedelta(days=20).total_seconds()) == RetryDecision(dead_reason="deadline")
 
 
 @pytest.mark.parametrize(
@@ -94,12 +95,12 @@ def test_the_longest_wait_is_shorter_than_the_ledger_and_later_keep(keep: timede
 @pytest.mark.parametrize("attempt", [1, 5, 1000])
 def test_no_task_dies_of_an_outage_of_the_ledger(attempt: int) -> None:
     """Runs that ended for want of it are not held against the task, and the pauses stay short."""
-    pause_s = judge(
+    pause_s = decide_retry(
         MemoryUnavailable("away"), task=TASK, attempt=attempt, max_attempts=5, retry=RetryPolicy(60.0, 300.0), now=NOW
     ).pause_s
     assert pause_s is not None
     assert 1.0 <= pause_s <= 5.0
-    assert verdict(MemoryUnavailable("away"), left_s=0.0) == Judgement(dead_reason="deadline")
+    assert decide(MemoryUnavailable("away"), left_s=0.0) == RetryDecision(dead_reason="deadline")
 
 
 @pytest.mark.parametrize("excused", [0, 1, 7])
@@ -107,7 +108,7 @@ def test_a_task_spins_through_no_outage(excused: int) -> None:
     """The pauses grow with the runs that were lost to it, though its own retries follow at once."""
     policy, error = RetryPolicy(0.0, 0.0), MemoryUnavailable("full")
     pauses = [
-        judge(error, attempt=1, max_attempts=1, retry=policy, now=NOW, excused=excused).pause_s or 0.0
+        decide_retry(error, attempt=1, max_attempts=1, retry=policy, now=NOW, excused=excused).pause_s or 0.0
         for _ in range(200)
     ]
     assert min(pauses) >= max(1.0, min(5.0, 2 ** (1 + excused)) / 2)
@@ -117,28 +118,28 @@ def test_a_task_spins_through_no_outage(excused: int) -> None:
 @pytest.mark.parametrize("after_s", [None, float("nan"), float("inf")])
 def test_a_time_that_is_none_is_the_usual_pause(after_s: float | None) -> None:
     """Nobody waits for ever."""
-    pause_s = verdict(RetryLater("later", after_s)).pause_s
+    pause_s = decide(RetryLater("later", after_s)).pause_s
     assert pause_s is not None
     assert 0 <= pause_s <= 1.0
 
 
 def test_a_run_that_would_begin_after_the_deadline_is_none() -> None:
     """The task dies of its own error while somebody may still read it."""
-    assert verdict(RetryLater("later", 10), left_s=10.0) == Judgement(dead_reason="deadline")
-    assert verdict(RetryLater("later", 10), left_s=10.5) == Judgement(pause_s=10)
-    assert verdict(GiveUp("no"), left_s=0.5) == Judgement(dead_reason="gave_up")
-    assert verdict(ValueError("no"), attempt=5, left_s=0.5) == Judgement(dead_reason="attempts")
+    assert decide(RetryLater("later", 10), left_s=10.0) == RetryDecision(dead_reason="deadline")
+    assert decide(RetryLater("later", 10), left_s=10.5) == RetryDecision(pause_s=10)
+    assert decide(GiveUp("no"), left_s=0.5) == RetryDecision(dead_reason="gave_up")
+    assert decide(ValueError("no"), attempt=5, left_s=0.5) == RetryDecision(dead_reason="attempts")
 
 
 async def test_a_long_pause_is_scheduled_and_the_delivery_settled() -> None:
     """With the attempt counted on, the trace kept, and an id that a repeated publish shares."""
-    office = Office(raising(RetryLater("later", 60)))
+    worker = FakeWorker(raising(RetryLater("later", 60)))
     headers = {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01", "Nats-Msg-Id": "t1:1", "Tasklore-Attempt": "2"}
-    await office.work(a_task(task="mutter", headers=headers))
-    [(subject, body, message_id)] = office.post.stored
+    await worker.work(a_task(task="mutter", headers=headers))
+    [(subject, body, message_id)] = worker.outbox.stored
     assert (subject, message_id) == ("schedules.tasks.t1.1", "t1:1:a3")
     assert body == a_task(task="mutter").body
-    assert office.post.headers == [
+    assert worker.outbox.headers == [
         {
             "traceparent": headers["traceparent"],
             "Tasklore-Generation": "1",
@@ -148,42 +149,42 @@ async def test_a_long_pause_is_scheduled_and_the_delivery_settled() -> None:
             "Nats-Schedule-TTL": "24h",
         }
     ]
-    assert len(office.line.settled) == 1
-    entry = await office.ledger.read("t1")
+    assert len(worker.engine.settled) == 1
+    entry = await worker.ledger.read("t1")
     assert entry is not None
     assert (entry.generations[1].state, entry.generations[1].assignment) == ("waiting", body)
-    assert office.counts.seen["retry:schedule"] == 1
+    assert worker.counts.seen["retry:schedule"] == 1
 
 
 async def test_a_pause_that_cannot_be_scheduled_is_spent_in_the_queue() -> None:
     """Nothing is lost with LATER: the delivery is handed back with its whole delay."""
-    office = Office(raising(RetryLater("later", 60)))
-    office.post.refuses = {"schedules"}
-    await office.work(a_task(task="mutter"))
-    assert (office.line.settled, [pause_s for _, pause_s in office.line.handed_back]) == ([], [60.0])
+    worker = FakeWorker(raising(RetryLater("later", 60)))
+    worker.outbox.refuses = {"schedules"}
+    await worker.work(a_task(task="mutter"))
+    assert (worker.engine.settled, [pause_s for _, pause_s in worker.engine.handed_back]) == ([], [60.0])
 
 
 async def test_a_pause_whose_schedule_is_too_large_for_the_server_is_spent_in_the_queue() -> None:
     """The task only just fitted; with the headers of a schedule it would end the connection of its worker."""
-    office = Office()
+    worker = FakeWorker()
     taken = a_task(task="mutter", headers={"X-Long": "x" * 65_000})
     taken.body += b" " * (subjects.MAX_BODY - len(taken.body))
-    order = read_order(taken, office.agent, NOW, remembers=False)
-    assert isinstance(order, Order)
+    job = JobReader(worker.agent).read(taken, NOW)
+    assert isinstance(job, Job)
     link = DeafLink(asyncio.get_running_loop())
     outbox = Outbox(cast("Link", link))
-    retries = Retries(office.ledger, office.releases, outbox, office.counts, now=lambda: NOW)
-    await retries.again(order, 60.0, cast("PullEngine", office.line))
-    assert (link.sent, office.line.settled) == ([], [])
-    assert [pause_s for _, pause_s in office.line.handed_back] == [60.0]
+    retries = Retries(worker.stores, outbox, cast("Any", worker.counts), Acknowledger(), now=lambda: NOW)
+    await retries.retry(job, 60.0, cast("PullEngine", worker.engine))
+    assert (link.sent, worker.engine.settled) == ([], [])
+    assert [pause_s for _, pause_s in worker.engine.handed_back] == [60.0]
 
 
 async def test_a_short_pause_stays_in_the_queue() -> None:
     """Five seconds are not worth a schedule."""
-    office = Office(raising(RetryLater("later", 5)))
-    await office.work(a_task(task="mutter"))
-    assert (office.post.stored, [pause_s for _, pause_s in office.line.handed_back]) == ([], [5.0])
-    assert office.counts.seen["retry:nak"] == 1
+    worker = FakeWorker(raising(RetryLater("later", 5)))
+    await worker.work(a_task(task="mutter"))
+    assert (worker.outbox.stored, [pause_s for _, pause_s in worker.engine.handed_back]) == ([], [5.0])
+    assert worker.counts.seen["retry:nak"] == 1
 
 
 def away(away_s: float) -> LlmUnavailable:
@@ -195,25 +196,25 @@ def away(away_s: float) -> LlmUnavailable:
 
 def test_a_run_that_found_its_model_away_is_none_and_ends_with_the_deadline() -> None:
     """However many attempts there were: it waits for its provider, and expires."""
-    assert verdict(away(3.0), attempt=5) == Judgement(pause_s=3.0, waits_for="m")
-    assert verdict(away(3.0), attempt=5, left_s=2.0) == Judgement(pause_s=2.0, waits_for="m")
-    assert verdict(LlmUnavailable("503"), attempt=5) == Judgement(dead_reason="attempts")
+    assert decide(away(3.0), attempt=5) == RetryDecision(pause_s=3.0, waits_for="m")
+    assert decide(away(3.0), attempt=5, left_s=2.0) == RetryDecision(pause_s=2.0, waits_for="m")
+    assert decide(LlmUnavailable("503"), attempt=5) == RetryDecision(dead_reason="attempts")
 
 
 @pytest.mark.parametrize("away_s", [2.0, 9.0])
 async def test_a_task_waits_for_its_model_with_all_its_attempts(away_s: float) -> None:
     """In its queue or in LATER, each time under an id of its own, or the stream would swallow the second schedule."""
-    office = Office(raising(away(away_s)))
+    worker = FakeWorker(raising(away(away_s)))
     clock = [100.0]
-    office.ledger._clock = lambda: clock[0]
+    worker.ledger._clock = lambda: clock[0]
     for number in range(1, 4):
         delivery = a_task(task="mutter", max_attempts=1)
-        await office.work(replace(delivery, sequence=number, reply=f"$JS.ACK.{number}"))
+        await worker.work(replace(delivery, sequence=number, reply=f"$JS.ACK.{number}"))
         clock[0] += 10
-    assert office.post.reports() == []
-    ids = [message_id for _, _, message_id in office.post.stored]
+    assert worker.outbox.reports() == []
+    ids = [message_id for _, _, message_id in worker.outbox.stored]
     assert ids == ([] if away_s < 5 else ["t1:1:a1:1", "t1:1:a1:2", "t1:1:a1:3"])
-    assert office.counts.seen["waiting:m"] == 3
-    office.does = lambda _word, _context: None
-    await office.work(a_task(task="mutter", max_attempts=1))
-    assert (office.report().status, office.report().attempt) == ("completed", 1)
+    assert worker.counts.seen["waiting:m"] == 3
+    worker.does = lambda _word, _context: None
+    await worker.work(a_task(task="mutter", max_attempts=1))
+    assert (worker.report().status, worker.report().attempt) == ("completed", 1)

@@ -1,4 +1,4 @@
-"""Reading a delivery: an order that can be run, or why it cannot, and whom to tell."""
+"""Reading a delivery: a job that can be run, or why it cannot, and the sender of its report."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from pydantic import BaseModel, field_validator
 
 from runtime.messaging.pull import Delivery
 from workers import Agent, Amount, Field, Parameters
-from workers.execution.job import Order, Unfit, read_order
+from workers.execution.job import Job, JobReader, UnfitJob
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -69,30 +69,30 @@ def body(task: str = "buy", parameters: Any = None, **fields: Any) -> bytes:
 
 def read(
     content: bytes, *, headers: dict[str, str] | None = None, deliveries: int = 1, remembers: bool = True
-) -> Order | Unfit:
+) -> Job | UnfitJob:
     """Read a delivery of *content*."""
     delivery = Delivery("tasks.ShopAgent.buy", content, headers, "$JS.ACK.x", deliveries, 1, 0.0)
-    return read_order(delivery, agent, NOW, remembers=remembers)
+    return JobReader(agent, remembers=remembers).read(delivery, NOW)
 
 
-def order(content: bytes, **options: Any) -> Order:
+def job(content: bytes, **options: Any) -> Job:
     """Read *content*, which must be fit."""
     found = read(content, **options)
-    assert isinstance(found, Order), found
+    assert isinstance(found, Job), found
     return found
 
 
-def unfit(content: bytes, **options: Any) -> Unfit:
+def unfit(content: bytes, **options: Any) -> UnfitJob:
     """Read *content*, which must be unfit."""
     found = read(content, **options)
-    assert isinstance(found, Unfit), found
+    assert isinstance(found, UnfitJob), found
     return found
 
 
-def test_an_order_holds_what_its_run_and_its_report_need() -> None:
+def test_a_job_holds_what_its_run_and_its_report_need() -> None:
     """Question, memory key with both versions, time in the queue and the task's own deadline."""
-    found = order(body())
-    assert (found.question, found.outcome, found.queued_ms) == ("buy:5000:~x", "miss", 500) or found.question
+    found = job(body())
+    assert (found.memory, found.queued_ms) == ("miss", 500)
     assert found.question.startswith("buy:5000")
     assert found.memory_key is not None
     assert found.memory_key.startswith(f"tl:ltm:{{ShopAgent}}:v3.2-{agent.tasks['buy'].code}:buy:5000")
@@ -109,12 +109,12 @@ def test_attempts_are_those_before_this_stream_and_its_deliveries(
 ) -> None:
     """A header that is no number counts as the first attempt."""
     headers = {} if header is None else {"Tasklore-Attempt": header}
-    assert order(body(), headers=headers, deliveries=deliveries).attempt == attempt
+    assert job(body(), headers=headers, deliveries=deliveries).attempt == attempt
 
 
 def test_the_generation_comes_from_its_header() -> None:
     """A redrive of a task is told from its first run."""
-    assert order(body(), headers={"Tasklore-Generation": "7"}).generation == 7
+    assert job(body(), headers={"Tasklore-Generation": "7"}).generation == 7
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_the_generation_comes_from_its_header() -> None:
 )
 def test_what_the_memory_has_to_do_with_it(task: str, word: str, remembers: bool, outcome: str, keyed: bool) -> None:
     """Only what may be recalled or stored has a key."""
-    found = order(body(task, memory=word), remembers=remembers)
-    assert (found.outcome, found.memory_key is not None) == (outcome, keyed)
+    found = job(body(task, memory=word), remembers=remembers)
+    assert (found.memory, found.memory_key is not None) == (outcome, keyed)
 
 
 def test_what_is_remembered_for_a_user_is_keyed_by_the_user() -> None:
     """Two users who ask the same have two answers, and nobody's is refused."""
-    ann, bob = (order(body("buy_for_me", user_id=name)).memory_key for name in ("ann", "bob"))
+    ann, bob = (job(body("buy_for_me", user_id=name)).memory_key for name in ("ann", "bob"))
     assert ann != bob
     nobody = unfit(body("buy_for_me"))
     assert "user_id" in str(nobody.problem)
@@ -161,7 +161,7 @@ def test_what_is_remembered_for_a_user_is_keyed_by_the_user() -> None:
 def test_what_no_run_can_mend_names_the_field_and_whom_to_tell(content: bytes, words: list[str]) -> None:
     """The sender is known although something else is wrong."""
     found = unfit(content)
-    assert not found.expired
+    assert not found.is_expired
     assert found.assignment is not None
     assert (found.assignment.task_id, found.assignment.supervisor_id) == ("t1", "S")
     for word in words:
@@ -210,9 +210,9 @@ def test_an_oversized_body_is_refused_to_its_sender() -> None:
 def test_what_is_past_its_deadline_is_expired(deadline: str) -> None:
     """Also at the very moment, and without a time zone, which means UTC."""
     found = unfit(body(deadline=deadline))
-    assert found.expired
+    assert found.is_expired
 
 
 def test_the_tasks_own_deadline_counts_from_when_it_was_asked() -> None:
     """A minute in the queue is a minute gone."""
-    assert unfit(body(created_at="2026-01-01T11:58:00Z")).expired
+    assert unfit(body(created_at="2026-01-01T11:58:00Z")).is_expired

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -12,22 +12,23 @@ from pydantic import BaseModel
 
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport
-from memory.ledger.runs import Beginning, Ended, Wish
+from memory.ledger.runs import Beginning, CancelRequest, Ended
 from runtime.messaging.outbox import Settled
 from runtime.messaging.pull import Delivery
 from tests.fakes.ledger import FakeLedger
 from tests.fakes.stores import FakeLongTermMemory
 from workers import Agent, Context, Parameters
-from workers.execution.consumer import TaskDesk
-from workers.execution.exclusive_runs import Solitude
-from workers.execution.executor import Runner, Terms
-from workers.execution.job import Order
-from workers.execution.releases import Releases
-from workers.execution.report_publisher import Conclusion
+from workers.execution.acknowledger import Acknowledger
+from workers.execution.consumer import Consumer
+from workers.execution.exclusive_runs import ExclusiveRuns
+from workers.execution.executor import Executor, Terms
+from workers.execution.job import Job
+from workers.execution.recall import NearMatches
+from workers.execution.report_publisher import Metering, ReportPublisher
 from workers.execution.retries import Retries
 from workers.execution.retry_decision import RetryPolicy
-from workers.execution.run import Performer
 from workers.execution.stores import Stores
+from workers.middleware import Hooks, Middleware
 from workers.testing import KitServices, ScriptedLlm
 from workers.testing.sessions import FakeSessions, FakeSingleFlight
 
@@ -46,7 +47,7 @@ class Said(BaseModel):
     word: str
 
 
-class Line:
+class FakeEngine:
     """An engine that notes the last word on each delivery."""
 
     def __init__(self) -> None:
@@ -67,7 +68,7 @@ class Line:
         self.handed_back.append((delivery, delay_s))
 
 
-class Post:
+class FakeOutbox:
     """An outbox that stores at once, or refuses."""
 
     def __init__(self, order: list[str]) -> None:
@@ -196,7 +197,7 @@ class AwayLedger(FakeLedger):
             raise MemoryUnavailable("away")
         await super().park(run, wait_ms, assignment)
 
-    async def finish_many(self, reports: Any) -> list[bytes | Wish | None]:
+    async def finish_many(self, reports: Any) -> list[bytes | CancelRequest | None]:
         """Answer, unless away."""
         if self.finishes_away:
             raise MemoryUnavailable("away")
@@ -247,7 +248,7 @@ class AwaySessions(FakeSessions):
         self._order.append("session")
 
 
-class Office:
+class FakeWorker:
     """A desk with everything around it; `does` is what its tasks do.
 
     *ledger*, *memory* and *sessions* are real stores for those that do without stand-ins.
@@ -261,55 +262,61 @@ class Office:
         ledger: Any = None,
         memory: Any = None,
         sessions: Any = None,
+        middleware: Sequence[Middleware] = (),
+        declare: Callable[[Agent], object] = lambda _agent: None,
     ) -> None:
         self.runs: list[str] = []
         self.order: list[str] = []
-        self.line, self.post, self.counts = Line(), Post(self.order), Counts()
+        self.engine, self.outbox, self.counts = FakeEngine(), FakeOutbox(self.order), Counts()
         self.hits = Counter[str]()
         self.ledger: AwayLedger = ledger or AwayLedger(self.order)
         self.memory: AwayMemory = memory or AwayMemory(self.order)
         self.sessions: AwaySessions = sessions or AwaySessions(self.order)
         self.does = does or (lambda word, _context: None)
         self.agent = self._make_agent()
+        declare(self.agent)
         services = KitServices(ScriptedLlm(), NOW)
         services.sessions = self.sessions
         self.services = services
 
-        def make_context(order: Order) -> Context:
-            return Context(order.task, order.assignment, services, attempt=order.attempt)
+        def make_context(job: Job) -> Context:
+            return Context(job.task, job.assignment, services, attempt=job.attempt)
 
-        stores = Stores(self.memory, self.ledger, FakeSingleFlight[bytes](), self.sessions, self.hits)
-        conclusion = Conclusion(
+        counts: Any = self.counts
+        post: Any = self.outbox
+        self.stores = Stores(self.memory, self.ledger, FakeSingleFlight[bytes](), self.sessions, self.hits)  # type: ignore[arg-type]
+        hooks = Hooks([NearMatches(self.memory), Metering(self.agent.agent_id, self.agent.tasks, counts), *middleware])
+        acknowledger = Acknowledger(hooks)
+        publisher = ReportPublisher(
             self.agent.agent_id,
-            self.agent.tasks,
             self.ledger,
-            self.post,  # type: ignore[arg-type]  # a fake
-            self.counts,
-            fence_pause_s=0.01,
+            post,
+            counts,
+            acknowledger=acknowledger,
+            hooks=hooks,
+            ledger_pause_s=0.01,
         )
-        self.releases = Releases()
-        retries = Retries(self.ledger, self.releases, self.post, self.counts, now=lambda: NOW)  # type: ignore[arg-type]
-        performer = Performer(
-            worker_id, stores, self.releases, conclusion, retries, RetryPolicy(1.0, 8.0), make_context, now=lambda: NOW
-        )
-        runner = Runner(
+        executor = Executor(
             worker_id,
-            stores,
-            performer,
-            self.releases,
-            conclusion,
-            self.counts,
-            solitude=Solitude(),
+            self.stores,
+            publisher,
+            Retries(self.stores, post, counts, acknowledger, now=lambda: NOW),
+            RetryPolicy(1.0, 8.0),
+            make_context,
+            counts,
+            exclusive=ExclusiveRuns(),
+            hooks=hooks,
             terms=Terms(),
             now=lambda: NOW,
         )
-        self.desk = TaskDesk(
+        self.consumer = Consumer(
             self.agent,
             worker_id,
-            stores=stores,
-            runner=runner,
-            conclusion=conclusion,
-            meter=self.counts,
+            stores=self.stores,
+            executor=executor,
+            publisher=publisher,
+            metrics=counts,
+            hooks=hooks,
             now=lambda: NOW,
         )
 
@@ -332,11 +339,11 @@ class Office:
     async def work(self, *deliveries: Delivery) -> None:
         """Let the desk work on a batch."""
         async with asyncio.timeout(60):
-            await self.desk.work(list(deliveries), self.line)  # type: ignore[arg-type]  # a fake
+            await self.consumer.work(list(deliveries), self.engine)  # type: ignore[arg-type]  # a fake
 
     def report(self) -> CompletionReport:
         """Return the only report."""
-        [report] = self.post.reports()
+        [report] = self.outbox.reports()
         return report
 
 
