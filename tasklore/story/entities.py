@@ -11,13 +11,7 @@ from pydantic import ValidationError
 from contracts.analysis.stories import Entity, EntityKind
 from contracts.faults import complaint_of
 from memory.rendering.tokens import Count
-<<<<<<< HEAD
 from tasklore.story.folder import StoryFolder
-=======
-from supervisor.pipelines.declaration.problems import suggest
-from tasklore.story.problems import remarks_in
-from tasklore.story.texts import Texts
->>>>>>> main
 
 FOLDER = "entities"
 _KINDS = get_args(EntityKind)
@@ -93,7 +87,6 @@ def _demand_unique_names(folder: StoryFolder, entities: list[Entity], places: di
                 folder.refuse(places[one.file][1], text)
 
 
-<<<<<<< HEAD
 class Names:
     """The names of *entities*; capitals and runs of blanks do not count.
 
@@ -138,11 +131,3 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def fold(name: str) -> str:
     """Return *name* so that two spellings of it are one."""
     return " ".join(name.split()).casefold()
-=======
-def _kind(texts: Texts, file: str, line: int, said: str) -> str:
-    kind = said.strip().lower()
-    if kind in _KINDS:
-        return kind
-    texts.findings.refuse(file, line, f"kind {said.strip()!r} is not known{suggest(kind, _KINDS, 'known are')}")
-    return "character"
->>>>>>> main

@@ -335,7 +335,7 @@ def test_every_problem_is_told_at_once(write: Write) -> None:
         ),
         (
             {"relationships.toml": '[tastes.Ana.likes]\nhonesty = 1\n[tastes."the pilot".likes]\nhonesty = 2\n'},
-            "relationships.toml: tastes.the pilot: the tastes of 'Ana Reyes' are given under another name already; merge",
+            "relationships.toml: tastes.the pilot: the tastes of 'Ana Reyes' are given under another name already;",
         ),
         (
             {
