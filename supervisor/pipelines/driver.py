@@ -19,7 +19,7 @@ from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
 from runtime.lease_loop import LeaseLost
 from supervisor.pipelines.declaration.mentions import keys_read
-from supervisor.pipelines.declaration.phase_reader import Gone, lost_results
+from supervisor.pipelines.declaration.phase_reader import Gone, find_lost_results
 from supervisor.pipelines.ending import end_run
 from supervisor.pipelines.live import LiveRun, Parts
 from supervisor.pipelines.phase_run import CancelRequested, PhaseEnd, PhaseRun, Restart
@@ -180,7 +180,7 @@ class Drive:
         """
         if next_steps(live.graph, live.statuses).outcome != "completed":
             return False
-        lost = await lost_results(self._parts, live)
+        lost = await find_lost_results(self._parts, live)
         self._error = self._spent(lost)
         if lost and not self._error:
             await self._run_again(live, lost)

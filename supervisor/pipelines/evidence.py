@@ -32,7 +32,7 @@ from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from supervisor.pipelines.declaration.declarations import pipeline_from
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
 from supervisor.pipelines.declaration.marks import without_times
 from supervisor.pipelines.declaration.masker import MASK, Masker
 
@@ -249,7 +249,7 @@ def _given_inputs(
         raise InvalidInput(
             f"inputs {', '.join(changed)} cannot change when a run goes on; start a new run with them instead"
         )
-    inputs = prepared_inputs(pipeline, {**known, **given})
+    inputs = fill_defaults(pipeline, {**known, **given})
     if problems := problems_in_inputs(pipeline, inputs):
         raise InvalidInput("; ".join(one.text for one in problems))
     return inputs

@@ -21,7 +21,7 @@ from contracts.pipelines import Phase, Pipeline
 from memory.sessions.pipeline_records import NewRun
 from runtime.lease_loop import LeaseLost
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
 from supervisor.pipelines.declaration.masker import Masker
 from supervisor.pipelines.ending import failure_in
 from supervisor.pipelines.live import Parts
@@ -77,7 +77,7 @@ class PhasePipeline:
         Raises:
             MemoryUnavailable: the store did not answer; whoever goes on finds everything as it is.
         """
-        inputs = prepared_inputs(self._pipeline, self._assignment.task.parameters)
+        inputs = fill_defaults(self._pipeline, self._assignment.task.parameters)
         if problems := problems_in_inputs(self._pipeline, inputs):
             return Failure(InvalidInput.__name__, f"pipeline {self._pipeline.name!r}: {problems[0].text}")
         session_id = await self._begin(inputs)

@@ -13,7 +13,7 @@ from contracts.errors import InvalidInput
 from contracts.pipelines import Phase, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
 from supervisor.pipelines.declaration.mentions import mentions_of
 from supervisor.pipelines.declaration.references import Reference, read_text
 
@@ -131,7 +131,7 @@ def _inputs(record: RunRecord, pipeline: Pipeline, given: Mapping[str, JsonValue
         for name, value in given.items()
         if name in kept and not pipeline.inputs[name].secret and kept[name] != value
     ]
-    inputs = prepared_inputs(pipeline, {**kept, **given})
+    inputs = fill_defaults(pipeline, {**kept, **given})
     problems += [one.text for one in problems_in_inputs(pipeline, inputs)]
     if problems:
         raise InvalidInput("; ".join(problems))

@@ -30,9 +30,9 @@ from memory.sessions.pipeline_records import NewRun, RunRecord
 from runtime import tracing
 from supervisor.pipelines.declaration.checks import all_problems
 from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.files import Source, described
+from supervisor.pipelines.declaration.files import Source, describe_problems
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
 from supervisor.pipelines.ending import digest_of
 from supervisor.pipelines.live import LiveRun, Parts, demand_root
 from supervisor.pipelines.resuming import Resuming
@@ -274,10 +274,10 @@ def _checked(
     Raises:
         InvalidPipeline: it cannot run; with every problem.
     """
-    inputs = prepared_inputs(pipeline, given)
+    inputs = fill_defaults(pipeline, given)
     problems = [*all_problems(pipeline, cards), *problems_in_inputs(pipeline, inputs)]
     if problems:
-        raise InvalidPipeline(described(problems, Source(pipeline)))
+        raise InvalidPipeline(describe_problems(problems, Source(pipeline)))
     return inputs
 
 
@@ -289,7 +289,7 @@ def _sound(declaration: Mapping[str, JsonValue], cards: Mapping[str, AgentCard])
     """
     pipeline = pipeline_from(declaration)
     if problems := all_problems(pipeline, cards):
-        raise InvalidPipeline(described(problems, Source(pipeline)))
+        raise InvalidPipeline(describe_problems(problems, Source(pipeline)))
     return pipeline
 
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from contracts.analysis.stories import Entity, EntityKind
 from memory.rendering.tokens import Count
-from supervisor.pipelines.declaration.problems import known_ones
+from supervisor.pipelines.declaration.problems import suggest
 from tasklore.story.problems import remarks_in
 from tasklore.story.texts import Texts
 
@@ -88,5 +88,5 @@ def _kind(texts: Texts, file: str, line: int, said: str) -> str:
     kind = said.strip().lower()
     if kind in _KINDS:
         return kind
-    texts.findings.refuse(file, line, f"kind {said.strip()!r} is not known{known_ones(kind, _KINDS, 'known are')}")
+    texts.findings.refuse(file, line, f"kind {said.strip()!r} is not known{suggest(kind, _KINDS, 'known are')}")
     return "character"

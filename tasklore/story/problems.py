@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from contracts.errors import InvalidInput
 from contracts.faults import complaint_of
 from quantities.amounts.spellings import shown
-from supervisor.pipelines.declaration.problems import Place, known_ones
+from supervisor.pipelines.declaration.problems import Place, suggest
 
 #: How an item of each list is called.
 ITEMS = {"memories": "memory", "threads": "thread", "facts": "fact", "bonds": "bond", "tiers": "tier"}
@@ -187,7 +187,7 @@ def _sentence(detail: ErrorDetails, place: Place, model: type[BaseModel]) -> str
         return f"{field_name} is missing; give it"
     if kind == "extra_forbidden":
         known = _fields_at(model, place[:-1])
-        return f"{field_name} is not known{known_ones(str(place[-1]), known, 'known are')}"
+        return f"{field_name} is not known{suggest(str(place[-1]), known, 'known are')}"
     if "[key]" in detail["loc"]:
         return f"the name {said} {_pattern_words(detail)}"
     if kind == "string_pattern_mismatch":

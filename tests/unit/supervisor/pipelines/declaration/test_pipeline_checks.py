@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs, typed_inputs
+from supervisor.pipelines.declaration.inputs import fill_defaults, parse_inputs, problems_in_inputs
 from supervisor.pipelines.declaration.problems import Problem
 
 
@@ -374,7 +374,7 @@ def test_inputs_are_those_declared_and_of_their_types() -> None:
 
 def test_inputs_that_are_not_given_have_their_defaults() -> None:
     """What is given, null too, stays."""
-    assert prepared_inputs(INPUTS, {"folder": "src", "names": None, "n": 0}) == {
+    assert fill_defaults(INPUTS, {"folder": "src", "names": None, "n": 0}) == {
         "folder": "src",
         "n": 0,
         "deep": False,
@@ -403,7 +403,7 @@ def test_inputs_that_are_not_given_have_their_defaults() -> None:
 )
 def test_a_command_line_says_inputs_as_text(name: str, text: str, value: JsonValue) -> None:
     """Read as the declared type; where that is open, as JSON if it is some."""
-    assert typed_inputs(INPUTS, {name: text}) == {name: value}
+    assert parse_inputs(INPUTS, {name: text}) == {name: value}
 
 
 @pytest.mark.parametrize(
@@ -422,6 +422,6 @@ def test_a_command_line_says_inputs_as_text(name: str, text: str, value: JsonVal
 def test_a_text_that_is_not_of_the_type_is_refused(name: str, text: str, words: str) -> None:
     """By the name of the input."""
     with pytest.raises(InvalidInput) as caught:
-        typed_inputs(INPUTS, {name: text})
+        parse_inputs(INPUTS, {name: text})
 
     assert words in str(caught.value)

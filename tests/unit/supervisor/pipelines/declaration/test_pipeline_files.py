@@ -12,7 +12,7 @@ from contracts.errors import InvalidPipeline
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.files import Source, described, read_pipeline, with_lines
+from supervisor.pipelines.declaration.files import Source, describe_problems, read_pipeline, with_lines
 from supervisor.pipelines.declaration.problems import Problem
 from supervisor.pipelines.declaration.toml_lines import lines_of
 
@@ -68,7 +68,7 @@ def told(path: Path) -> list[str]:
         source = read_pipeline(path)
     except InvalidPipeline as error:
         return list(error.problems)
-    return described(problems_of(source.pipeline), source)
+    return describe_problems(problems_of(source.pipeline), source)
 
 
 def test_a_toml_file_is_a_pipeline(write: Write) -> None:
@@ -308,7 +308,7 @@ def test_a_python_pipeline_has_the_lines_where_it_was_made(write: Write) -> None
     assert source.line_of(("phases", 3)) == 20
     assert source.line_of(("inputs", "n")) == 10
     assert source.line_of(("result",)) == 7
-    sentences = described(problems_of(source.pipeline), source)
+    sentences = describe_problems(problems_of(source.pipeline), source)
     assert sentences[0].startswith("x.py:20: phase c: runs after 'e', but there is no phase 'e'")
 
     borrowed = PYTHON.replace("import AGENT", "import AGENT, OTHER").replace("FIRST,", "FIRST, OTHER,")
@@ -392,7 +392,7 @@ def test_a_message_has_no_lines() -> None:
     source = Source(Pipeline(name="x", phases=(Phase(name="a", agent="A", task="t"),)))
     problems = [Problem(("phases", 0, "reads"), "reads x"), Problem((), "all of it")]
 
-    assert described(problems, source) == ["phase a: reads x", "all of it"]
+    assert describe_problems(problems, source) == ["phase a: reads x", "all of it"]
 
 
 def test_what_a_supervisor_says_of_a_pipeline_gets_its_lines(write: Write) -> None:

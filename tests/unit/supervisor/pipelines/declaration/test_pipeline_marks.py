@@ -1,4 +1,4 @@
-"""What a phase watches: marks of files below the root, and what is said of their differences."""
+"""What a phase watches: marks of files below the root, and the sentences about their differences."""
 
 import os
 import threading
@@ -14,8 +14,8 @@ from supervisor.pipelines.declaration.marks import (
     Budget,
     changes,
     file_marks,
+    summarise,
     tag_marks,
-    told,
     without_times,
 )
 
@@ -117,7 +117,7 @@ def test_what_takes_too_much_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_no_text_stays_the_same(tmp_path: Path) -> None:
-    """Only text can be kept: a name in another encoding is told apart all the same, and one with a line feed is one."""
+    """Only text can be kept: names in other encodings stay apart, and one with a line feed is one name."""
     (tmp_path / os.fsdecode(b"caf\xe9.py")).write_text("1")
     (tmp_path / "two\nlines.py").write_text("2")
     assert sorted(file_marks(tmp_path, ["*.py"])) == ["f:caf\\xe9.py", "f:two\nlines.py"]
@@ -163,8 +163,8 @@ def test_tags_are_marks_beside_files() -> None:
 
 def test_many_changes_are_one_short_reason() -> None:
     """Three, and how many more."""
-    assert told(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    assert told(["a"]) == "a"
+    assert summarise(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert summarise(["a"]) == "a"
 
 
 def test_what_is_no_file_is_passed_by_without_waiting_for_it(tmp_path: Path) -> None:
