@@ -14,6 +14,8 @@ _ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = _ROOT / ".venv"
 #: Seconds between two lines.
 _EVERY_S = 3.0
+#: Last lines of pip that are shown when it fails.
+_SHOWN = 20
 
 
 def main(files: list[str]) -> int:
@@ -31,17 +33,25 @@ def main(files: list[str]) -> int:
 def _pip(*arguments: str) -> int:
     command = [str(_FOLDER / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     process = subprocess.Popen(  # noqa: S603 - pip of our own environment
-        [*command, "--progress-bar", "off", *arguments], cwd=_ROOT, stdout=subprocess.PIPE, text=True
+        [*command, "--progress-bar", "off", *arguments],
+        cwd=_ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     seen = {"count": 0, "last": ""}
     threading.Thread(target=_report, args=(process, seen), daemon=True).start()
+    lines = []
     for line in process.stdout or ():
+        lines.append(line)
         word, _, rest = line.strip().partition(" ")
         if word == "Collecting":
             seen.update(count=seen["count"] + 1, last=rest.partition(" ")[0])
         elif word == "Installing":
             seen.update(last="unpacking")
-    return process.wait()
+    if process.wait() != 0:
+        _say("".join(lines[-_SHOWN:]))
+    return process.returncode
 
 
 def _report(process: "subprocess.Popen[str]", seen: dict[str, object]) -> None:
