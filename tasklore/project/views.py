@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from contracts.errors import InvalidInput
-from memory.projects.lines import as_document, iso_of
+from memory.projects.lines import as_document
 from memory.projects.project import Kind, ProjectInfo, Record
 from memory.projects.records import kind_of
 from memory.projects.words import words_of
+from memory.times import spell_time
 from tasklore.memory.lines import one_line
 from tasklore.project.stores import found_record, meant_project, open_projects, time_of
 from tasklore.render.durations import read_aloud
@@ -178,7 +179,7 @@ def _standing(record: Record) -> str:
 def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
     """Return what is known of a record beside its text, each with its title."""
     age = read_aloud(max(0, now.timestamp() * 1000 - record.at_ms))
-    facts = [("noted", f"{iso_of(record.at_ms)}, {age} ago")]
+    facts = [("noted", f"{spell_time(record.at_ms)}, {age} ago")]
     if record.by is not None:
         facts.append(("by", record.by))
     if record.tags:
@@ -188,7 +189,7 @@ def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
     if record.session_id is not None:
         facts.append(("session", record.session_id))
     if record.redacted_ms is not None:
-        facts.append(("redacted", f"{iso_of(record.redacted_ms)}, when its author was forgotten"))
+        facts.append(("redacted", f"{spell_time(record.redacted_ms)}, when its author was forgotten"))
     return facts
 
 
@@ -198,5 +199,5 @@ def _as_document(info: ProjectInfo) -> dict[str, str | int]:
         "decisions": info.decisions,
         "standards": info.standards,
         "history": info.history,
-        "last_at": iso_of(info.last_ms),
+        "last_at": spell_time(info.last_ms),
     }
