@@ -12,7 +12,7 @@ from memory.documents.storage.reader import MAX_USER_ID
 from memory.episodes.store import Episodes
 from memory.ledger.ledger import Ledger
 from memory.ledger.user_tasks import UserTasks
-from memory.long_term.owners import Askers
+from memory.long_term.owners import EntryOwners
 from memory.projects.project import ProjectMemory
 from memory.sessions.run_outcomes import RunOutcomes
 from memory.sessions.session import SessionCache
@@ -100,7 +100,7 @@ async def places_of_users() -> AsyncIterator[tuple[tuple[ForgetsUser, ...], tupl
                 documents=memory.documents,
                 episodes=EpisodesOfUser(episodes, Notices(redis, deadline_s=_DEADLINE_S)),
                 conversations=Conversations(redis, deadline_s=_DEADLINE_S),
-                askers=Askers(redis),
+                askers=EntryOwners(redis),
             ),
             EvidenceOfUser(Settings.load().evidence_dir),
             RecordsOfUser(ProjectMemory(redis, deadline_s=_DEADLINE_S)),

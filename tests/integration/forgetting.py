@@ -27,7 +27,7 @@ from memory.episodes.store import Episodes
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Finish
 from memory.ledger.user_tasks import UserTasks
-from memory.long_term.owners import Askers
+from memory.long_term.owners import EntryOwners
 from memory.long_term.store import LongTermMemory
 from memory.projects.project import ProjectMemory
 from memory.queues.queue import PersonalQueue
@@ -118,7 +118,7 @@ class Town:
                 documents=self.documents,
                 episodes=EpisodesOfUser(self.episodes, Notices(self.redis, deadline_s=PATIENCE_S)),
                 conversations=self.conversations,
-                askers=Askers(self.redis, deadline_s=PATIENCE_S),
+                askers=EntryOwners(self.redis, deadline_s=PATIENCE_S),
             ),
             RecordsOfUser(ProjectMemory(self.redis, deadline_s=PATIENCE_S)),
         )

@@ -15,7 +15,7 @@ from memory.conversations.conversation import Conversations
 from memory.conversations.notices import Notices
 from memory.documents.storage.store import DocumentStore
 from memory.episodes.store import Episodes
-from memory.long_term.owners import Askers
+from memory.long_term.owners import EntryOwners
 from memory.queues.queue import PersonalQueue
 from runtime.messaging.direct import Line, open_direct_reads
 from runtime.messaging.erasure import Eraser
@@ -175,7 +175,7 @@ class ConversationsOfUser:
 class AnswersOfUser:
     """Remembered results: their own, and shared ones that nobody else asked for."""
 
-    def __init__(self, askers: Askers) -> None:
+    def __init__(self, askers: EntryOwners) -> None:
         self._askers = askers
 
     async def forget(self, user_id: str) -> Mapping[str, int]:
@@ -220,7 +220,7 @@ def kept_words(
     documents: DocumentStore,
     episodes: EpisodesOfUser,
     conversations: Conversations,
-    askers: Askers,
+    askers: EntryOwners,
 ) -> tuple[QueueOfUser | EpisodesOfUser | DocumentsOfUser | MessagesOfUser | ConversationsOfUser | AnswersOfUser, ...]:
     """Return all of these parts in order; *queues* are stream, subject and table, that of turns first."""
     return (
