@@ -38,7 +38,7 @@ from runtime.metrics import Metrics
 from supervisor.pipelines.declaration.cards import card_of
 from supervisor.pipelines.declaration.files import read_pipeline
 from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
-from supervisor.pipelines.ending import failure_in
+from supervisor.pipelines.outcome import failure_in
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports.closed_tasks import Reporter
 
