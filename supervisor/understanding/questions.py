@@ -61,12 +61,9 @@ def ask_for(slots: Sequence[Slot]) -> str:
     """Return the question for values that were not given."""
     labels = [slot.label for slot in slots]
     if len(labels) == 1:
-        return f"{_opening(slots[0])}{_hint(slots[0])}"
+        opening = "Which" if slots[0].is_list else "What is"
+        return f"{opening} {labels[0]}?{_hint(slots[0])}"
     return f"What are {', '.join(labels[:-1])} and {labels[-1]}?"
-
-
-def _opening(slot: Slot) -> str:
-    return f"Which {slot.label}?" if slot.is_list else f"What is {slot.label}?"
 
 
 def _hint(slot: Slot) -> str:
