@@ -172,11 +172,13 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
     if (found := value_asked(turn, schema)) is not None:
         return found[1]
     known = turn.task.parameters if turn.task else {}
-    return tuple(slot for slot in schema.slots if slot.name not in known and (slot.is_required or _asks(turn, slot)))
-
-
-def _asks(turn: ChatTurn, slot: Slot) -> bool:
-    return any(f"{opening} {slot.label}{end}" in turn.text for opening in ("What is", "Which", "Is") for end in "? ,")
+    openings, ends = ("What is", "Which", "Is"), "? ,"
+    return tuple(
+        slot
+        for slot in schema.slots
+        if slot.name not in known
+        and (slot.is_required or any(f"{one} {slot.label}{end}" in turn.text for one in openings for end in ends))
+    )
 
 
 def says_cannot(text: str) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from quantities.numerals import Found
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark, stems_of, word_set
 
@@ -234,7 +233,9 @@ def _extent(
         ends += [match.start() for match in [_COMMA.search(text, start, stop)] if match]
     if not is_sentence:
         ends += [one.start for one in utterance.moments if one.start >= start]
-        ends += [one.start for one in _prepositional(utterance) if one.start >= start]
+        # An amount that a small word leads, "for 2.5 kg" of "to Tokyo for 2.5 kg", is no part of the name.
+        places = [(one.start, utterance.index_at(one.start)) for one in utterance.amounts if one.start >= start]
+        ends += [at for at, place in places if place and utterance.tokens[place - 1].text in LIGHT]
     end = _trim(text, start, min(ends))
     words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
     if not words or (len(words) == 1 and words[0].text in _PRONOUNS) or all(word.text in LIGHT for word in words):
@@ -243,14 +244,6 @@ def _extent(
     if not is_answer and slot.pattern is None and all(values[word.start] or word.text in LIGHT for word in words):
         return None
     return (start, end) if fits(slot, text[start:end]) else None
-
-
-def _prepositional(utterance: Utterance) -> Iterator[Found]:
-    """Yield the amounts that a small word leads: the "for 2.5 kg" of "to Tokyo for 2.5 kg" is no part of the name."""
-    for amount in utterance.amounts:
-        place = utterance.index_at(amount.start)
-        if place and utterance.tokens[place - 1].text in LIGHT:
-            yield amount
 
 
 def _lead(text: str, start: int) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import zip_longest
@@ -168,27 +169,16 @@ def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, .
         values = tuple(wire_form(Amount(Decimal(one))) for one in error.readings)
         return values, ask_which_value(slot, error.readings, found.text)
     except UnitMismatch:
-        converted = _convert(slot, found)
-        return _check_bounds(slot, converted, found) if converted is not None else ((), _ask_in_unit(slot, found))
+        with suppress(InvalidAmount):
+            return _check_bounds(slot, Amount(Quantity.read(found.text, unit=slot.unit).value), found)
+        wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
+        unit = f", which is in {found.unit}" if found.unit else ""
+        return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
     except InvalidAmount:
         if slot.unit is None and found.unit is None and found.value is not None and found.value in _COUNTS:
             return _check_bounds(slot, Amount(found.value), found)
         wanted = _WANTED.get(slot.kind, "as a plain number")
         return (), f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly."
-
-
-def _ask_in_unit(slot: Slot, found: Found) -> str:
-    wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
-    unit = f", which is in {found.unit}" if found.unit else ""
-    return f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
-
-
-def _convert(slot: Slot, found: Found) -> Amount | None:
-    """Return *found*, a measure, in the unit of *slot*, None where that is no unit of it."""
-    try:
-        return Amount(Quantity.read(found.text, unit=slot.unit).value)
-    except InvalidAmount:
-        return None
 
 
 def _colliding(slot: Slot, found: Found) -> tuple[Any, ...] | None:
