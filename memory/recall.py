@@ -1,4 +1,4 @@
-"""What is remembered of one user, searched together: items of documents and what was said word for word."""
+"""The memory of one user, searched together: items of documents, and turns word for word."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

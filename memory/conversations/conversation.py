@@ -1,4 +1,4 @@
-"""Conversations: what was said last in each, oldest first, each turn once, and whose they are.
+"""Conversations: the last turns of each, oldest first, each once, and the users they belong to.
 
 What agents say to each other enters the same list through `memory.conversations.inbox`.
 """
@@ -46,7 +46,7 @@ class Conversations:
     ) -> bool:
         """Add *turn* at the end and return True; False when *turn_id* is there already and nothing changed.
 
-        A conversation is noted as one of *user_id*, whoever that is, before it holds a word: forgetting that user has
+        A conversation is noted as one of *user_id* before it holds a word: forgetting that user has
         to find it. The commands *beside* follow in the same round trip.
 
         Raises:
@@ -105,7 +105,7 @@ class Conversations:
     async def drop(self, conversation_id: str, turns: Sequence[bytes]) -> int:
         """Remove *turns*, as they were appended or posted, and return how many of them were there; the ids stay known.
 
-        The summary of earlier messages goes with them, and what the agent observed: neither tells whose words it holds.
+        The summary of earlier messages goes with them, and what the agent observed: neither says whose words it holds.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time.

@@ -1,4 +1,4 @@
-"""Notices: short lines on what was learned of a person, kept until their next reply says them."""
+"""Notices: short lines on new facts about a person, kept until their next reply says them."""
 
 import json
 from collections.abc import Sequence

@@ -26,7 +26,7 @@ def entry_of(record: PlanRecord, resource_id: str, log: Sequence[LogEntry]) -> L
     raise UndoRefused(msg)
 
 
-def taken_back(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Change, ...]:
+def take_back_changes(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Change, ...]:
     """Return the changes of *body*, as it is now, that take back what *plan_id* did; *log* is all that is kept.
 
     Raises:
@@ -37,7 +37,7 @@ def taken_back(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Chang
 
 
 def _with_metadata_of(changes: Sequence[Change], body: Body) -> Iterator[Change]:
-    """Yield *changes* with the metadata of *body* as what they find: stamps wrote into it, and no other edit can."""
+    """Yield *changes* with the metadata of *body* as the values before: only stamps write there."""
     found: Found = body.get(METADATA, ABSENT)
     for change in changes:
         if change.path != _METADATA_PLACE:

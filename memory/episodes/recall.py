@@ -1,4 +1,4 @@
-"""A question put to what was said: the period it names, the best passages, and these within a budget of tokens."""
+"""A question to the episodes: the period it names, the best passages, and these within a budget of tokens."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ __all__ = ["ANY", "KeepsTurns", "SearchesEpisodes", "Within", "pack", "recall"]
 
 
 class SearchesEpisodes(Protocol):
-    """What is needed of `memory.episodes.store.Episodes`."""
+    """The part of `memory.episodes.store.Episodes` that is needed."""
 
     async def search(
         self,
@@ -27,7 +27,7 @@ class SearchesEpisodes(Protocol):
         conversation_id: str | None = None,
         asked: str | None = None,
     ) -> SearchResult:
-        """Return what was said of *query*, best first."""
+        """Return turns on *query*, best first."""
 
 
 class KeepsTurns(SearchesEpisodes, Protocol):

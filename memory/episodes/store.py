@@ -123,7 +123,7 @@ class _Keep(NamedTuple):
 
 
 class Episodes:
-    """Keeps what was said to and by the agents of each owner.
+    """Keeps the turns of each owner with their agents.
 
     An owner is a user id, or `agent/`, `run/` or `org/` and a name.
 
@@ -151,7 +151,7 @@ class Episodes:
     async def append(self, owner: str, episodes: Sequence[Episode]) -> int:
         """Keep *episodes* behind those there are, each once by its turn id; return how many were new.
 
-        Appending again is safe. Nothing is kept of an owner for whom that is switched off.
+        Appending again is safe. Nothing is kept of an owner who has switched that off.
         """
         token = _token_of(owner)
         said = [episode for episode in episodes if episode.text.strip()]
@@ -186,7 +186,7 @@ class Episodes:
         conversation_id: str | None = None,
         asked: str | None = None,
     ) -> SearchResult:
-        """Return what was said of *query*, best first; *since* and *until* are the first and the last day.
+        """Return turns on *query*, best first; *since* and *until* are the first and the last day.
 
         A turn of the words *asked*, the question itself as the chat just kept it, answers nothing.
 
@@ -210,10 +210,10 @@ class Episodes:
         search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
         said = self._batch.run([search])
         if self.vectors is None:
-            found = _found((await said)[0])
+            found = _read_reply((await said)[0])
         else:
             (reply,), near = await asyncio.gather(said, self.vectors.near(owner, query, wanted))
-            found = await self._fused(owner, _found(reply), near, asked)
+            found = await self._fuse(owner, _read_reply(reply), near, asked)
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = tuple(
             hit
@@ -225,7 +225,7 @@ class Episodes:
         )
         return replace(found, hits=hits[:limit])
 
-    async def _fused(self, owner: str, found: SearchResult, near: "Sequence[Near]", asked: str | None) -> SearchResult:
+    async def _fuse(self, owner: str, found: SearchResult, near: "Sequence[Near]", asked: str | None) -> SearchResult:
         """Return *found* with the turns *near* in meaning, each ranked by its places in both lists."""
         known = {hit.number: hit for hit in found.hits}
         missing = [number for number, *_ in near if number not in known]
@@ -247,13 +247,13 @@ class Episodes:
         """Return up to *count* turns that were kept before *turn_id*, oldest first; none where that is not known."""
         of = keys.episodes(_token_of(owner))
         number = (await self._batch.run([("HGET", of.ids, turn_id)]))[0]
-        return () if number is None else await self._numbered(of.turns, int(number) - count, int(number) - 1)
+        return () if number is None else await self._read_range(of.turns, int(number) - count, int(number) - 1)
 
     async def recent(self, owner: str, count: int) -> tuple[Episode, ...]:
         """Return the last *count* turns, oldest first."""
         of = keys.episodes(_token_of(owner))
         last = int((await self._batch.run([("HGET", of.meta, "last")]))[0] or 0)
-        return await self._numbered(of.turns, last - count + 1, last)
+        return await self._read_range(of.turns, last - count + 1, last)
 
     async def settings(self, owner: str) -> tuple[bool, int | None]:
         """Return whether turns of *owner* are kept, and for how many days; None is the deployment's."""
@@ -324,7 +324,7 @@ class Episodes:
         is_on, days = next((one for one in found if one[0] is not None), (None, None))
         return _Keep(is_on != b"0", int(days) if days else None)
 
-    async def _numbered(self, turns: str, first: int, last: int) -> tuple[Episode, ...]:
+    async def _read_range(self, turns: str, first: int, last: int) -> tuple[Episode, ...]:
         bodies = await self._bodies(turns, max(1, first), last)
         return tuple(Episode.model_validate_json(body) for _, body in bodies if body is not None)
 
@@ -344,7 +344,7 @@ def _says(episode: Episode, asked: str | None) -> bool:
     return asked is not None and episode.text.strip().casefold() == asked.strip().casefold()
 
 
-def _found(reply: Sequence[Any]) -> SearchResult:
+def _read_reply(reply: Sequence[Any]) -> SearchResult:
     """Return the reply of SEARCH as hits, each with the share of the question that it or a neighbour holds."""
     turns = int(reply[0])
     if turns == 0:

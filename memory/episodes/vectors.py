@@ -1,7 +1,7 @@
 """Vectors of episodes: 384 numbers of 8 bits a turn, in one string an owner, made after the turn was kept.
 
 A record is the turn's number and its vector, 388 bytes with MiniLM, in the order of the numbers. The whole string is
-read for a search: 4 MB for 10,000 turns, 3 ms. Whoever embeds appends behind the last number it saw, or not at all.
+read for a search: 4 MB for 10,000 turns, 3 ms. A writer appends behind the last number it saw, or not at all.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Near(NamedTuple):
     """A turn whose vector is near that of a question: its number, and the cosine, -1 to 1.
 
     *nearness* is the cosine and a tenth of the deviations by which it stands out from all turns of the owner: all that
-    somebody said is a little near to some questions.
+    a person said is a little near to some questions.
     """
 
     number: int
@@ -122,13 +122,13 @@ class VectorIndex:
         of = keys.episodes(user_token(owner))
         # The question is embedded while the store looks for its words.
         (stored, model), asked = await asyncio.gather(
-            self._batch.run([("GET", of.vectors), ("HGET", of.meta, "model")]), self._embedded(question)
+            self._batch.run([("GET", of.vectors), ("HGET", of.meta, "model")]), self._embed_all(question)
         )
         if not stored or not asked or model != self._embedder.name.encode() or len(stored) % (_NUMBER + len(asked)):
             return []
         return await asyncio.to_thread(self._nearest, stored, asked, limit)
 
-    async def _embedded(self, question: str) -> Sequence[float]:
+    async def _embed_all(self, question: str) -> Sequence[float]:
         """Return the vector of *question*, none while its embedder fails: each waits for that in a thread of all."""
         if not self._breaker.allows():
             return ()

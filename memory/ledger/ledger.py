@@ -34,7 +34,7 @@ _LONGEST_NUMBER = 19
 class Generation:
     """What the ledger knows of one generation; `report` and `assignment` are JSON bytes, None while there is none.
 
-    `wish` is why it is to be cancelled, None when nobody wants that.
+    `wish` is the reason of a cancel request, None without one.
     """
 
     state: str
@@ -50,7 +50,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """Every known generation of one task, by number; *user* is the token of whose it was, "" for nobody's."""
+    """Every known generation of one task, by number; *user* is the token of its user, "" for none."""
 
     task_id: str
     generations: dict[int, Generation]
@@ -143,7 +143,7 @@ class Ledger:
     async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
         """Note that *run* ended and another follows, not before *wait_ms* have passed; 0 is whenever it is offered.
 
-        *assignment* is what is known of the task by now, for a time when its stream is lost.
+        *assignment* is kept for a time when its stream is lost.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
@@ -152,7 +152,7 @@ class Ledger:
         await self._batch.run([("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)])
 
     async def cancel(self, task_id: str, generation: int | None, reason: str) -> CancelOutcome | bytes:
-        """Note that somebody wishes *generation* cancelled, None the newest; return its report when it has ended.
+        """Note a cancel request for *generation*, None the newest; return its report when it has ended.
 
         From here on no run of it begins and no other report than a cancelled one is taken.
 
@@ -214,7 +214,7 @@ class Ledger:
     async def _finish(self, reports: Iterable[tuple[str | int | bytes, ...]]) -> list[Any]:
         return await self._batch.run(
             [
-                ("FCALL", scripts.FINISH, 2, key, keys.ended(key), *report[:3], self._keep_ms, *report[3:])
+                ("FCALL", scripts.FINISH, 2, key, keys.end_counts(key), *report[:3], self._keep_ms, *report[3:])
                 for task_id, *report in reports
                 for key in (keys.task(str(task_id)),)
             ]
@@ -223,7 +223,7 @@ class Ledger:
     async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
         """Note that *assignment* is durably published; a worker that was quicker is not undone.
 
-        *trace* is what it belongs to, as a `TraceContext` is spelled: it is published again under that.
+        *trace* is its trace, as a `TraceContext` is spelled: it is published again under that.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
@@ -255,7 +255,7 @@ def entry_of(task_id: str, fields: dict[bytes, bytes]) -> LedgerEntry | None:
 
 
 def number_in(spelled: bytes | None) -> int | None:
-    """Return the whole number that *spelled* is, None for anything else: workers may write what they like."""
+    """Return *spelled* as a whole number, None for anything else: workers may write any text."""
     return int(spelled) if spelled is not None and spelled.isdigit() and len(spelled) < _LONGEST_NUMBER else None
 
 

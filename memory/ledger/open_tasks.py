@@ -1,7 +1,7 @@
 """The tasks that are still to be done, read out of the whole ledger without holding it.
 
 A generation of a task is open while the ledger has no report of it. Field names tell that, so that of a million
-finished tasks neither assignments nor reports are moved: only what is open and has an assignment is read.
+finished tasks neither assignments nor reports are moved: only open tasks with an assignment are read.
 """
 
 import re
@@ -33,7 +33,7 @@ _FIELD = re.compile(rb"(assignment|report):([1-9][0-9]{0,17})")
 class OpenTask(NamedTuple):
     """A generation without a report: *assignment* is its JSON bytes, *attempts* how many runs of it began.
 
-    *is_waiting* is True when one of them ended and the next one is to follow. *trace* is what it belongs to, as a
+    *is_waiting* is True when one of them ended and the next one is to follow. *trace* is its trace, as a
     `TraceContext` is spelled, "" for nothing.
     """
 
@@ -46,7 +46,7 @@ class OpenTask(NamedTuple):
 
 
 class OpenTasks:
-    """Reads what is open in the ledger.
+    """Reads the open tasks of the ledger.
 
     Args:
         client: A client that does not decode responses.
@@ -59,12 +59,12 @@ class OpenTasks:
         self._batch = CommandBatch(client, step_s)
 
     async def read(self) -> AsyncIterator[list[OpenTask]]:
-        """Yield what is open, in small batches; what the ledger has from the beginning to the end is never left out.
+        """Yield open tasks in small batches; one that is open from the beginning to the end is never left out.
 
         A task may come twice, and one that ends meanwhile may come although it has ended.
 
         Raises:
-            MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
+            MemoryUnavailable: the ledger did not answer in time; tasks yielded so far are right.
         """
         async for found in self._keys():
             open_ones = await self._open_among(found)
@@ -75,7 +75,7 @@ class OpenTasks:
         """Yield whatever had an event in the last *seconds*, in small batches; each has its time to live from that.
 
         Raises:
-            MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
+            MemoryUnavailable: the ledger did not answer in time; tasks yielded so far are right.
         """
         async for found in self._keys():
             left = await self._batch.run([("PTTL", key) for key in found])

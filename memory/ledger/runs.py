@@ -1,4 +1,4 @@
-"""What the ledger says of a run and is told of it, as values: no client, so that whoever only names them loads none."""
+"""Values of runs, without a client of Redis: a module that only names them loads none."""
 
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ class Suspect(NamedTuple):
 
 
 class CancelRequest(NamedTuple):
-    """Somebody wishes the task cancelled: no other report than that is taken any more."""
+    """The task is to be cancelled: no other report is taken any more."""
 
     reason: str
 
@@ -79,7 +79,7 @@ class Ended(NamedTuple):
 class Finish(NamedTuple):
     """One terminal report that wants to be the one of its generation.
 
-    `user` is the token of whose task it was, so that forgetting them finds it; empty when it was nobody's.
+    `user` is the token of its user, so that forgetting them finds it; empty for none.
     """
 
     task_id: str

@@ -1,4 +1,4 @@
-"""Which incarnation of a stream has the tasks that are still to be done: what tells that an earlier one was lost."""
+"""The epoch of a stream, its time of creation: another epoch than the known one shows that the stream was lost."""
 
 from redis.asyncio import Redis
 
@@ -7,7 +7,7 @@ from memory.command_batch import CommandBatch
 
 
 class StreamEpochs:
-    """Remembers, for all supervisors, when the stream was created that has whatever the ledger knows as open.
+    """Remembers, for all supervisors, the epoch of the stream that has every task which the ledger knows as open.
 
     Args:
         client: A client that does not decode responses.
@@ -18,7 +18,7 @@ class StreamEpochs:
         self._batch = CommandBatch(client, deadline_s)
 
     async def known(self, stream: str) -> str | None:
-        """Return when the known incarnation of *stream* was created, as NATS spells it; None when none is known.
+        """Return the known epoch of *stream*, as NATS spells it; None when none is known.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time.
@@ -27,7 +27,7 @@ class StreamEpochs:
         return None if found is None else found.decode(errors="replace")
 
     async def note(self, stream: str, created: str) -> None:
-        """Note that the incarnation *created* of *stream* has everything.
+        """Note that the epoch *created* of *stream* has every open task.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time.

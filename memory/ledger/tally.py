@@ -2,7 +2,7 @@
 
 A counter a slot of a cluster, in the slot of its tasks: report and count are one write, so that neither a kill nor a
 lost reply can part them, and what a crash of the server takes back it takes back of both. A generation counts once. The
-counters outlive what they counted: neither the time to live of a task nor forgetting a user takes anything off them.
+counters outlive the tasks: neither the time to live of a task nor forgetting a user takes anything off them.
 """
 
 import asyncio

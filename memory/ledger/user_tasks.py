@@ -74,9 +74,9 @@ class UserTasks:
         return sum(await self._batch.run(commands))
 
     async def strip(self, task_id: str, generation: int, report: bytes) -> None:
-        """Leave of a task nothing but that *generation* ended as cancelled, with *report*, in which nobody's words are.
+        """Leave of a task only that *generation* ended as cancelled, with *report*, which holds no words of a user.
 
-        Whoever runs it still finds that it has ended.
+        A worker that runs it still finds that it has ended.
         """
         key, state, told = keys.task(task_id), f"state:{generation}", f"report:{generation}"
         fields: list[bytes] = (await self._batch.run([("HKEYS", key)]))[0]

@@ -89,7 +89,7 @@ class TaskStats:
 
 @dataclass(frozen=True, slots=True)
 class LongTermStats:
-    """What is remembered in all, and by task name; misses leave nothing behind and are counted by metrics only."""
+    """Entries in all, and by task name; misses leave nothing behind and are counted by metrics only."""
 
     entries: int
     hits: int
@@ -243,7 +243,7 @@ def _refuse_constant(word: str) -> None:
     raise ValueError(msg)
 
 
-def checked_entry(key: str, ttl: timedelta | None) -> tuple[LongTermKey, int | None]:
+def check_entry(key: str, ttl: timedelta | None) -> tuple[LongTermKey, int | None]:
     """Return the parts of *key* and the milliseconds of *ttl*.
 
     Raises:
@@ -260,7 +260,7 @@ def checked_entry(key: str, ttl: timedelta | None) -> tuple[LongTermKey, int | N
     return parts, lifetime_ms
 
 
-def checked_selection(
+def check_selection(
     key: str | None,
     agent_id: str | None,
     task: str | None,

@@ -12,7 +12,7 @@ _DEADLINE_S = 1.0
 
 
 class ImportLog:
-    """Files by what they hold: one that was changed counts as another."""
+    """Files by their content: a changed one counts as another."""
 
     def __init__(self, client: Redis) -> None:
         self._batch = CommandBatch(client, _DEADLINE_S)

@@ -1,7 +1,7 @@
 """Near matches in the long-term memory: which remembered questions differ from one in tolerant values alone.
 
 Beside the entries of a task that declares a tolerance stands, for each frame, where they are: their places by the size
-of each tolerant value. Redis narrows down by floats; what is near is decided here, exactly. Other tasks have none of
+of each tolerant value. Redis narrows down by floats; nearness is decided here, exactly. Other tasks have none of
 this.
 """
 

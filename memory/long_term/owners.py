@@ -1,7 +1,7 @@
 """Whose questions the long-term memory answers: what only one user asked for goes when that user is forgotten.
 
 Beside the list of entries that a user's tasks stored stands how often that user was served each of them. An entry that
-was served more often than that was asked for by somebody else too, and stays.
+was served more often than that was asked for by others too, and stays.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ class Released(NamedTuple):
     kept: int
 
 
-def noted_hits(own: Mapping[tuple[str, str], int]) -> list[Command]:
+def note_hits(own: Mapping[tuple[str, str], int]) -> list[Command]:
     """Return the commands that note how often each user, by token, was served each entry.
 
     Of entries that others stored nothing is noted: a user's part in them is only their count of hits.
@@ -74,7 +74,7 @@ class EntryOwners:
         return Released(removed, kept)
 
     async def _only_theirs(self, token: str, page: Sequence[str]) -> list[str]:
-        """Return which entries of *page* nobody else was served."""
+        """Return the entries of *page* that no other user was served."""
         asked: list[Command] = [("HMGET", keys.ltm_served(token), *page)]
         asked += [("GET", keys.hits_of(key)) for key in page if keys.parse_ltm(key) is not None]
         own, *hits = await self._batch.run(asked)

@@ -1,9 +1,9 @@
 """Identical questions asked at once are computed once, in one process and over all of them.
 
 In a process the first caller takes the question and the others wait for its future. Over processes it holds a lease
-in Redis: a hash with its token and, once somebody else asked, the mark `awaited`; giving back an awaited lease
+in Redis: a hash with its token and, once another caller asked, the mark `awaited`; giving back an awaited lease
 announces the key on one channel. The announcement only saves time: a waiter looks again every `RECHECK_S` anyway, so a
-leader that died is replaced when its lease ends. Whoever cannot wait, or cannot reach Redis, computes.
+leader that died is replaced when its lease ends. A caller that cannot wait, or cannot reach Redis, computes.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class FlightPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Joined(Generic[T]):
-    """Somebody else computed the answer: here it is."""
+    """The answer that another caller computed."""
 
     value: T
 
@@ -286,7 +286,7 @@ class SingleFlight(Generic[T]):
                         del self._held[flight]
 
     async def _listen(self) -> None:
-        """Wake waiters when their flight is announced; connects when somebody first waits."""
+        """Wake waiters when their flight is announced; connects with the first waiter."""
         await self._wanted.wait()
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What is looked for in a project's records: conditions, and the indexes that lead to the records that meet them."""
+"""Filters of a search in a project's records, and the indexes that lead to the records that meet them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from urllib.parse import quote
 from contracts.errors import InvalidInput
 from memory import keys
 from memory.command_batch import Command
-from memory.projects.records import END_OF_TIME_MS, LETTERS, Kind, Record, checked_tags, kind_of
+from memory.projects.records import END_OF_TIME_MS, LETTERS, Kind, Record, check_tags, kind_of
 from memory.projects.words import tag_name, words_of
 
 #: Records of one answer; whoever wants more goes on `before` the last.
@@ -23,9 +23,9 @@ _FEWEST_INDEXES = 16
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """What is looked for; every condition has to be met.
+    """The conditions of a search; every one has to be met.
 
-    `any_tag` tells whether one of the tags is enough. Times are ms since 1970: from `since_ms` on, before `until_ms`.
+    With `any_tag` one of the tags is enough. Times are ms since 1970: from `since_ms` on, before `until_ms`.
     """
 
     kind: Kind | None = None
@@ -50,10 +50,10 @@ def read_filter(
     limit: int,
     before: str | None,
 ) -> SearchFilter | None:
-    """Return what is looked for, None when nothing can be it: *text* has no word, or no time is left.
+    """Return the filter, None when nothing can meet it: *text* has no word, or no time is left.
 
     Raises:
-        InvalidInput: a field has what it may not have; the message names the field and the cure.
+        InvalidInput: a field is invalid; the message names the field and the cure.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput(f"limit {limit} must be 1 to {MAX_LIMIT:,}; go on `before` the last record for more")
@@ -65,7 +65,7 @@ def read_filter(
         return None
     if kind is not None:
         kind_of(kind)
-    return SearchFilter(kind, checked_tags(tags), words, since, until, in_force, limit, before)
+    return SearchFilter(kind, check_tags(tags), words, since, until, in_force, limit, before)
 
 
 class IndexCondition(NamedTuple):

@@ -2,8 +2,8 @@
 
 There are two of these tables, of turns that people said and of facts that were found in them. Everything of one user
 lies under one tag and changes in scripts. Beside it an index of owners says when it pays to look at whose rows: an
-append marks its owner with a new score, and whoever looked writes what it saw only over the score it saw before, so
-that no append is forgotten, whoever dies between two steps; what a lost server forgot `mend` finds again.
+append marks its owner with a new score, and a look writes its result only over the score that it saw, so
+that no append is forgotten, whatever dies between two steps; rows that a lost server forgot `mend` finds again.
 """
 
 import json
@@ -82,7 +82,7 @@ class PersonalQueue:
             InvalidInput: *owner* or an id is empty or no text.
         """
         token = _token_of(owner)
-        words = [word for row_id, body in rows for word in (_checked_id(row_id), body)]
+        words = [word for row_id, body in rows for word in (_check_id(row_id), body)]
         added, _ = await self._batch.run(
             [
                 self._script(queue_scripts.APPEND_ROWS, token, self._keep_ms, trace, *words),
@@ -99,7 +99,7 @@ class PersonalQueue:
     async def claim(self, owner: str, *, holder: str, limit: int, lease_ms: int, now_ms: int) -> Claim | None:
         """Return the first rows of *owner* in order, up to one that is not due; None when there is nothing to claim.
 
-        While a claim lasts nobody gets another one, under whatever *holder*. It lasts *lease_ms* unless renewed. Of a
+        While a claim lasts there is no other one, under whatever *holder*. It lasts *lease_ms* unless renewed. Of a
         claim that ended without a word every row comes alone next.
 
         Raises:
@@ -120,7 +120,7 @@ class PersonalQueue:
             await self._settle(token, seen, look)
         if not claimed:
             return None
-        rows = tuple(_claimed_rows(claimed[1:]))
+        rows = tuple(_read_claimed(claimed[1:]))
         return Claim(self._name, owner, token, holder, int(claimed[0]), rows, self._keep_ms)
 
     async def renew(self, claim: Claim, lease_ms: int) -> bool:
@@ -145,8 +145,8 @@ class PersonalQueue:
             await self._mark(token)
 
     async def note(self, claim: Claim, row_id: str, note: bytes) -> bool:
-        """Keep *note*, what was worked out for a row, for its next claim; False when the claim or the row is gone."""
-        return bool(await self._under(claim, queue_scripts.NOTE_ROW, _checked_id(row_id), note))
+        """Keep *note* on a row for its next claim; False when the claim or the row is gone."""
+        return bool(await self._under(claim, queue_scripts.NOTE_ROW, _check_id(row_id), note))
 
     async def close(self, claim: Claim, closings: Sequence[Closing]) -> bool:
         """Do *closings*, all or none; False, and none, when *claim* is lost. A row closed already stays as it is."""
@@ -181,7 +181,7 @@ class PersonalQueue:
     async def rows(self, owner: str, limit: int) -> tuple[KnownRow, ...]:
         """Return up to *limit* rows for people: those that wait in order, those parked, then the last closed first."""
         found = (await self._batch.run([self._script(queue_scripts.READ_ROWS, _token_of(owner), limit)]))[0]
-        return tuple(_known_row(*found[at : at + 5]) for at in range(0, len(found), 5))
+        return tuple(_read_known(*found[at : at + 5]) for at in range(0, len(found), 5))
 
     async def counts(self, owner: str) -> Counts:
         """Return how many rows of *owner* there are, by state."""
@@ -252,7 +252,7 @@ class PersonalQueue:
         await self._batch.run([("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token)])
 
     async def _settle(self, token: str, seen: Any, look: int) -> None:
-        """Write what was seen of an owner, unless somebody marked it since *seen* was its score."""
+        """Write the look at an owner, unless it was marked since *seen* was its score."""
         score = "" if seen is None else repr(float(seen))
         await self._batch.run([("FCALL", queue_scripts.SETTLE_OWNER, 1, self._owners, token, score, look)])
 
@@ -267,7 +267,7 @@ class PersonalQueue:
 
 
 def _token_of(owner: str) -> str:
-    """Return the token of *owner*; rows of nobody would be shared by everybody whose id got lost."""
+    """Return the token of *owner*; rows without an owner would be shared by all whose id got lost."""
     if not owner:
         raise InvalidInput("rows need an owner: send the user id, or the conversation id of somebody anonymous")
     try:
@@ -277,7 +277,7 @@ def _token_of(owner: str) -> str:
         raise InvalidInput(msg) from error
 
 
-def _checked_id(row_id: str) -> bytes:
+def _check_id(row_id: str) -> bytes:
     try:
         spelled = row_id.encode()
     except UnicodeEncodeError as error:
@@ -288,13 +288,13 @@ def _checked_id(row_id: str) -> bytes:
     return spelled
 
 
-def _claimed_rows(parts: list[Any]) -> Iterator[Row]:
+def _read_claimed(parts: list[Any]) -> Iterator[Row]:
     for at in range(0, len(parts), 6):
         row_id, body, attempts, crashes, note, trace = parts[at : at + 6]
         yield Row(row_id.decode(), body, attempts, note, crashes, trace.decode())
 
 
-def _known_row(row_id: bytes, number: bytes, body: bytes, spelled: bytes, note: bytes) -> KnownRow:
+def _read_known(row_id: bytes, number: bytes, body: bytes, spelled: bytes, note: bytes) -> KnownRow:
     state = json.loads(spelled)
     appended_ms = int(float(number)) % PARKED // 1000
     return KnownRow(

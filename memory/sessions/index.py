@@ -72,14 +72,14 @@ def token_of(user_id: str) -> str:
 def noting_user(user_id: str, session_id: str) -> list[Command]:
     """Return the commands that note that a session was started for a user, until it is dropped or they are forgotten.
 
-    A note must not be over before its session is, which may live as long as somebody updates it.
+    A note must not be over before its session is, which may live as long as it is updated.
     """
     key = keys.user_sessions(token_of(user_id))
     return [("SADD", key, session_id), ("PERSIST", key)]
 
 
 def forgetting(session_id: str, user_id: str, supervisor_id: str) -> list[Command]:
-    """Return the commands that take a session that is gone out of every list; "" where there was nobody."""
+    """Return the commands that take a session that is gone out of every list; "" for none."""
     commands: list[Command] = [("ZREM", keys.sessions(), session_id)]
     if user_id:
         commands.append(("SREM", keys.user_sessions(token_of(user_id)), session_id))

@@ -1,4 +1,4 @@
-"""How pipelines of a user ended, for forgetting: what is told of a run after its session, and whose it was."""
+"""Ends of pipelines, for forgetting a user: records of runs after their sessions, and their users."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from memory.command_batch import Command, CommandBatch
 
 
 class RunOutcomes:
-    """Removes what is kept of runs beside their sessions.
+    """Removes records of runs beside their sessions.
 
     Args:
         client: A client that does not decode responses.
@@ -21,7 +21,7 @@ class RunOutcomes:
         self._batch = CommandBatch(client, deadline_s)
 
     async def drop(self, session_ids: Sequence[str]) -> int:
-        """Remove how the runs of *session_ids* ended, and return of how many that was told.
+        """Remove the ends of the runs of *session_ids*, and return how many there were.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time.

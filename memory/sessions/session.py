@@ -28,7 +28,7 @@ from memory.sessions.entries import (
     SessionLoadReport,
     SessionRoot,
     State,
-    checked_key,
+    check_key,
     downstream,
     encode,
     head_of,
@@ -40,7 +40,7 @@ from memory.sessions.entries import (
     unpack,
 )
 from memory.sessions.index import ListPlace, SessionList, forgetting, noting_user
-from memory.sessions.refusals import replaced, still_running, taken, unknown
+from memory.sessions.refusals import refuse_replaced, refuse_running, refuse_taken, refuse_unknown
 from memory.sessions.stats import SessionStats, read_states, summarise
 
 __all__ = ["EntryInfo", "FoundEntry", "NewEntry", "SessionCache", "SessionLoadReport", "SessionRoot", "SessionStats"]
@@ -98,10 +98,10 @@ class SessionCache:
 
         Args:
             session_id: 1 to 64 letters, digits, `_` or `-`.
-            domain: What it is about; see `contracts.pipelines.KNOWN_DOMAINS`, any other name serves as well.
+            domain: Its subject; see `contracts.pipelines.KNOWN_DOMAINS`, any other name serves as well.
             ttl: How long it lives after its last update.
             dependencies: The phases that each phase directly depends on, for `invalidate_downstream`.
-            user_id: For whom it is.
+            user_id: The user it was started for.
             project: The project whose memory its phases see.
         """
         words = root_words(
@@ -167,18 +167,18 @@ class SessionCache:
             return
         words: list[str | bytes | int] = [task_id or "", phase or ""]
         for entry in entries:
-            body, head = await self._written(entry)
+            body, head = await self._encode_entry(entry)
             ttl_ms = "" if entry.ttl is None else milliseconds(entry.ttl, f"the time to live of {entry.key!r}")
             words += (entry.key, ttl_ms, int(entry.if_absent), head, body)
         outcome = await self._update(session_id, session_scripts.SET, *words)
         if outcome is None:
-            raise unknown(session_id)
+            raise refuse_unknown(session_id)
         if outcome[0] == b"replaced":
-            raise replaced(session_id, outcome[1].decode(), outcome[2].decode(), task_id)
+            raise refuse_replaced(session_id, outcome[1].decode(), outcome[2].decode(), task_id)
 
     async def delete(self, session_id: str, key: str) -> bool:
         """Remove one entry, also a hidden one; return whether there was one."""
-        checked_key(key)
+        check_key(key)
         return bool(await self._update(session_id, session_scripts.DELETE, key))
 
     async def invalidate_phases(self, session_id: str, phases: Collection[str]) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ class SessionCache:
         of = keys.session(session_id)
         told = (await self._batch.run([("FCALL", session_scripts.DROP, len(of), *of, int(force))]))[0]
         if told == 0:
-            raise still_running(session_id)
+            raise refuse_running(session_id)
         user_id, supervisor_id = ("", "") if told is None else (word.decode() for word in told)
         await self._batch.run(forgetting(session_id, user_id, supervisor_id))
         return told is not None
@@ -287,7 +287,7 @@ class SessionCache:
         """
         root = await self.root(session_id)
         if root is None:
-            raise unknown(session_id)
+            raise refuse_unknown(session_id)
         shown = [entry for entry in await self.entries(session_id) if entry.hidden_by is None]
         found: list[FoundEntry | None] = []
         for batch in session_files.batches(shown, lambda entry: entry.stored_bytes, _BATCH_BYTES):
@@ -317,9 +317,9 @@ class SessionCache:
             words = [word for one, stored in batch for word in one.words(stored)]
             command = self._script(name, session_scripts.LOAD, token, int(at == 0), keep_ms, *words)
             if not (await self._batch.run([command]))[0]:
-                raise taken(name)
+                raise refuse_taken(name)
         if not await self._make(name, None, (token, read.created_ms, read.updated_ms), root):
-            raise taken(name)
+            raise refuse_taken(name)
         return SessionLoadReport(name, len(read.entries), read.expired, read.refused)
 
     async def _make(
@@ -351,12 +351,12 @@ class SessionCache:
         if not wanted:
             return []
         for key in wanted:
-            checked_key(key)
+            check_key(key)
         of = keys.session(session_id)
         places = of.root, of.entries, of.hits, of.uses, of.corrected
         terms = ("once", reader) if reader is not None else (mode, "")
         replies = (await self._batch.run([("FCALL", session_scripts.GET, 5, *places, *terms, *wanted)]))[0]
-        return [await _found(*reply) if reply else None for reply in replies] or [None] * len(wanted)
+        return [await _read_found(*reply) if reply else None for reply in replies] or [None] * len(wanted)
 
     async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int | None, int]:
         """Return entries, phases with their states, when the run began (None: no pipeline) and the time, in ms."""
@@ -368,9 +368,9 @@ class SessionCache:
         entries = sorted((entry for entry in read if entry), key=lambda entry: entry.number)
         return entries, phases, int(began_ms) if began_ms else None, int(now_ms)
 
-    async def _written(self, entry: NewEntry) -> tuple[bytes, bytes]:
+    async def _encode_entry(self, entry: NewEntry) -> tuple[bytes, bytes]:
         """Return body and head of *entry*."""
-        checked_key(entry.key, entry.phase)
+        check_key(entry.key, entry.phase)
         body = encode(entry.key, entry.value, self._max_bytes)
         stored = await _aside(len(body), pack, body)
         return stored, head_of(entry, len(body), len(stored))
@@ -384,8 +384,8 @@ class SessionCache:
         return ("FCALL", sha, 8, *keys.session(session_id)[:8], *words)
 
 
-async def _found(key: bytes, head: bytes, hits: int | bytes, stored: bytes) -> FoundEntry | None:
-    """Return the entry that a script found, None when it was written by nobody of ours."""
+async def _read_found(key: bytes, head: bytes, hits: int | bytes, stored: bytes) -> FoundEntry | None:
+    """Return the entry that a script found, None when another program wrote it."""
     entry = read_head(key.decode(), head, int(hits))
     if entry is None:
         return None

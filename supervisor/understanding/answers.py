@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
-from memory.grounding import Passage, locate, quoted_in
+from memory.grounding import Passage, locate, quotations_in
 from quantities.numerals import DecimalMark
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.evidence import Evidence, Grounded, Ungrounded, Why, ground
@@ -169,7 +169,7 @@ def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
     read = utterance.utterance
     counts = [Passage(one.start, one.end) for one in read.amounts if one.value != 1 and not one.is_vague]
     numbers = [Passage(one.start, one.end) for one in utterance.numbers]
-    said = [*counts, *numbers, *quoted_in(read.text)]
+    said = [*counts, *numbers, *quotations_in(read.text)]
     # "A month" counts nothing, and "now" is when everything is asked for.
     lengths = [Passage(one.start, one.end) for one in read.durations]
     said += [place for place in lengths if any(place.overlaps(*one) for one in (*counts, *numbers))]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from memory.grounding import Passage, quoted_in
+from memory.grounding import Passage, quotations_in
 from quantities.numerals import DecimalMark, Found, find_amounts
 from quantities.times import FoundDuration, FoundMoment, find_durations, find_moments
 
@@ -93,7 +93,7 @@ class Utterance:
     @cached_property
     def quotations(self) -> tuple[Passage, ...]:
         """Texts between quotation marks that have a letter."""
-        return tuple(one for one in quoted_in(self.text) if any(map(str.isalpha, self.text[one.start : one.end])))
+        return tuple(one for one in quotations_in(self.text) if any(map(str.isalpha, self.text[one.start : one.end])))
 
     @cached_property
     def amounts(self) -> tuple[Found, ...]:

@@ -90,7 +90,7 @@ async def test_who_may_not_load_is_told_who_does(valkey_or_redis: Redis) -> None
 
 async def test_another_error_than_a_wrong_type_removes_nothing(valkey_or_redis: Redis) -> None:
     """Neither counters nor entries; a key of another type is replaced, as it always was."""
-    ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), keys.ended(keys.task("odd"))
+    ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), keys.end_counts(keys.task("odd"))
     await valkey_or_redis.hset(counter, mapping={"completed": "many", "failed": "7"})
     with pytest.raises(MemoryUnavailable, match="not an integer"):
         await ledger.finish("odd", 1, "completed", b"{}")
@@ -104,7 +104,10 @@ async def test_another_error_than_a_wrong_type_removes_nothing(valkey_or_redis: 
 async def test_a_full_server_refuses_what_grows_and_takes_what_ends(valkey_or_redis: Redis) -> None:
     """A refusal as a whole: the counter keeps its value; leases are renewed and given back; reads go on."""
     breaker = Breaker(failures=1)
-    ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S, breaker=breaker), keys.ended(keys.task("full"))
+    ledger, counter = (
+        Ledger(valkey_or_redis, deadline_s=PATIENCE_S, breaker=breaker),
+        keys.end_counts(keys.task("full")),
+    )
     await valkey_or_redis.hset(counter, "completed", 1000)
     await ledger.begin("full", 1, "w1", 0, LEASE_MS, token="t1")
     await load_functions(valkey_or_redis)
@@ -143,7 +146,7 @@ async def test_a_full_server_refuses_nothing_that_cannot_grow(valkey_or_redis: R
 def test_both_keys_of_a_report_lie_in_one_slot(task_id: str) -> None:
     """A cluster takes a function whose keys are in one slot alone."""
     key = keys.task(task_id)
-    assert key_slot(key.encode()) == key_slot(keys.ended(key).encode())
+    assert key_slot(key.encode()) == key_slot(keys.end_counts(key).encode())
 
 
 async def _forbid(client: Redis) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from contracts.edits import Delete, Edit, Insert, Update
 from contracts.errors import EditRefused, InvalidPath, UndoRefused
 from memory.documents.edits import apply_changes, apply_edits, dump_changes, inverse, load_changes
-from memory.documents.guard import check, check_document, grown, size_of
+from memory.documents.guard import check, check_document, growth_of, size_of
 from memory.documents.paths import APPEND, Path, Step, lookup, parse
 from memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
 
@@ -198,7 +198,7 @@ def test_the_guard_sees_in_the_changed_part_what_it_would_see_in_the_whole(data:
     size = check_document(applied.body)
 
     assert size == len(ordered(applied.body))
-    assert 0 <= size_of(body) + grown(applied.changes) - size <= len(applied.changes)
+    assert 0 <= size_of(body) + growth_of(applied.changes) - size <= len(applied.changes)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

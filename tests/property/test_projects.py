@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from memory.projects.lines import read_line, write_line
 from memory.projects.project import ProjectMemory, Record
-from memory.projects.records import LETTERS, checked_loaded
+from memory.projects.records import LETTERS, check_loaded
 from memory.projects.search import SearchFilter, read_filter
 from memory.projects.words import words_of
 from workers.testing.projects import meets
@@ -67,7 +67,7 @@ records = st.builds(
 @given(record=records)
 def test_any_record_comes_back_from_its_line(record: Record) -> None:
     """To the letter."""
-    kept = checked_loaded(record)
+    kept = check_loaded(record)
     assert read_line(write_line(kept)) == kept
     assert kept.data == json.loads(json.dumps(record.data))
 

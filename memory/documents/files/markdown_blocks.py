@@ -82,7 +82,7 @@ class _Reader:
         number = self.at + 1
         heading = _HEADING.match(line)
         if _FENCE.match(line):
-            yield Odd(number, self._fenced(line))
+            yield Odd(number, self._read_fence(line))
         elif heading:
             self.at += 1
             if heading[2] and not _WORDLESS.match(heading[2]):
@@ -97,7 +97,7 @@ class _Reader:
         else:
             yield self._paragraph(number)
 
-    def _fenced(self, opening: str) -> str:
+    def _read_fence(self, opening: str) -> str:
         """Read a fenced block up to its end, or up to the end of the file."""
         fence = _FENCE.match(opening)
         mark = fence[1] if fence else ""

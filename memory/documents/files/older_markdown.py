@@ -1,7 +1,7 @@
 """The older `resource_*.md` files, as documents: headings become places, list entries and paragraphs become items.
 
-Nothing is dropped. What has no place of its own goes to the document's list for anything else, and whatever was not
-understood is listed with its line, for a person to look at.
+Nothing is dropped. Content without a place of its own goes to the document's list for anything else, and whatever was
+not understood is listed with its line, for a person to look at.
 """
 
 import re
@@ -90,7 +90,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Writer:
-    """Fills a document with what it is given, and remembers under which headings that stands."""
+    """Fills a document with entries, and remembers the headings above them."""
 
     kind: Kind
     source: str
@@ -114,7 +114,7 @@ class _Writer:
 
     @property
     def place(self) -> Path | None:
-        """Where what comes next belongs, None when no heading says so."""
+        """The place of the next entry, None when no heading names one."""
         return next((opened.place for opened in reversed(self.headings) if opened.place is not None), None)
 
     @property

@@ -1,4 +1,4 @@
-"""Who has documents: every user, page by page, for what has to be done for all of them now and then."""
+"""The users that have documents, page by page, for periodic work on all of them."""
 
 from typing import NamedTuple
 

@@ -39,7 +39,7 @@ class StoredDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One document to be written: what it was made of must be stored still. Without a body it was only read."""
+    """One document to be written: its former revision must still be stored. Without a body it was only read."""
 
     found_revision: int
     found_born: str
@@ -95,7 +95,7 @@ class DocumentRepository:
         held = [f"{known[one][0]} {known[one][1]}" if one in known else "" for one in resources]
         named = keys.plans(token), *_pairs(token, resources)
         reply = await self._run(document_scripts.READ, named, entries, *held)
-        stored = {resource: _stored(one) for resource, one in zip(resources, reply[1:], strict=True)}
+        stored = {resource: _read_stored(one) for resource, one in zip(resources, reply[1:], strict=True)}
         return StoredDocuments(stored, frozenset(reply[0].decode().split()))
 
     async def entries(self, token: str, wanted: Sequence[tuple[str, int]]) -> list[bytes | None]:
@@ -174,7 +174,7 @@ def _writing(written: Written) -> list[str | int | bytes]:
     return [written.revision, written.born, written.form, written.body, len(written.entries), *entries]
 
 
-def _stored(found: list[Any] | None) -> StoredDocument | None:
+def _read_stored(found: list[Any] | None) -> StoredDocument | None:
     if not found:
         return None
     revision, born, form, entries, *body = found

@@ -1,4 +1,4 @@
-"""Stores a draft: whole, or not at all when it rests on what is no longer so."""
+"""Stores a draft: whole, or not at all when it rests on outdated documents."""
 
 import secrets
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ KEEP_REVISIONS = 1_000
 
 
 class DocumentWriter(DocumentReader):
-    """Reads documents and stores drafts of them; every call fails with InvalidInput when it names nobody.
+    """Reads documents and stores drafts of them; every call fails with InvalidInput when the user id is empty.
 
     Args:
         client: A client that does not decode responses.
@@ -51,12 +51,12 @@ class DocumentWriter(DocumentReader):
         """Store all that *draft* applied and close rows of *claim*, in one step; or nothing, and say why.
 
         Every document that it changed, or whose body was asked for, must still be as the draft found it. A plan is
-        stored once, whoever commits it how often: a commit that is repeated because its answer was lost closes the rows
-        again, which changes nothing.
+        stored once, however often it is committed: a commit that is repeated because its answer was lost closes the
+        rows again, which changes nothing.
 
         Raises:
             InvalidInput: the claim is of another user, rows are to be closed without one, or a value is no JSON.
-            MemoryUnavailable: no answer in time: all is stored or nothing, and committing it again tells.
+            MemoryUnavailable: no answer in time: all is stored or nothing; commit it again to learn which.
         """
         token = token_of(draft.user_id)
         if claim is not None and claim.owner_token != token:

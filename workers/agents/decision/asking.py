@@ -12,7 +12,7 @@ import structlog
 
 from contracts.conversations import Taken
 from contracts.errors import LlmError
-from memory.rendering.narration import Narrator, listed, short
+from memory.rendering.narration import Narrator, list_words, short
 from memory.rendering.situation import BUDGET_TOKENS, situation
 from memory.rendering.tokens import counter
 from workers import Context
@@ -134,7 +134,7 @@ def _names(moment: Moment, taken: Taken) -> str:
             break
         told.append(name)
     more = [f"{len(ranked) - len(told)} more"] if len(told) < len(ranked) else []
-    return listed([*told, *more]) or "nobody"
+    return list_words([*told, *more]) or "nobody"
 
 
 @cache
