@@ -4,37 +4,24 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 
 import typer
 
 from contracts import subjects
 from contracts.errors import InvalidInput
-from memory.conversations.conversation import Conversations
-from memory.conversations.notices import Notices
 from memory.documents.storage.reader import MAX_USER_ID
-from memory.episodes.store import Episodes
-from memory.ledger.ledger import Ledger
-from memory.ledger.user_tasks import UserTasks
-from memory.long_term.owners import Askers
-from memory.projects.project import ProjectMemory
-from memory.sessions.run_outcomes import RunOutcomes
-from memory.sessions.session import SessionCache
 from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.settings import Settings
 from tasklore.exits import FAILED, OK, Refused
-from tasklore.memory.stores import UserMemory, user_memory
+from tasklore.memory.stores import user_memory
 from tasklore.places import current_endpoints, demand_listener
 from tasklore.render.screen import patience, print_json, print_table, printable, say
-from workers.forgetting.erasure import ForgetsUser, Forgotten, RewritesFiles, forget_user
-from workers.forgetting.projects import EvidenceOfUser, RecordsOfUser, SessionsOfUser
-from workers.forgetting.server_files import StoreFiles, StreamFiles
-from workers.forgetting.tasks import TasksOfUser
-from workers.forgetting.words import EpisodesOfUser, kept_words
-
-#: Seconds for one look at a store: nobody waits for it but who asked.
-_DEADLINE_S = 10.0
+from workers.forgetting.erasure import Forgotten, Rewrite, UserStore, forget_user
+from workers.forgetting.server_files import rewrite_redis, rewrite_streams
+from workers.forgetting.stores import all_stores
 
 
 async def forget_aloud(user: str, *, is_sure: bool, as_json: bool) -> int:
@@ -63,7 +50,7 @@ async def forget_aloud(user: str, *, is_sure: bool, as_json: bool) -> int:
 
 
 @contextlib.asynccontextmanager
-async def places_of_users() -> AsyncIterator[tuple[tuple[ForgetsUser, ...], tuple[RewritesFiles, ...]]]:
+async def places_of_users() -> AsyncIterator[tuple[tuple[UserStore, ...], tuple[Rewrite, ...]]]:
     """Open all places of the system that runs here in which something of a user may lie, in order, and their files.
 
     Raises:
@@ -76,39 +63,8 @@ async def places_of_users() -> AsyncIterator[tuple[tuple[ForgetsUser, ...], tupl
         user_memory() as memory,
         open_outbox(link := Link(client)) as outbox,
     ):
-        ledger = Ledger(memory.client, deadline_s=_DEADLINE_S)
-        tasks = TasksOfUser(link, ledger, UserTasks(memory.client), outbox)
-        # First what makes tasks, then these, then what they leave.
-        parts = (_sessions(memory), tasks, *_words(link, memory), *_records(memory))
-        yield parts, (StoreFiles(memory.client), StreamFiles(link))
-
-
-def _words(link: Link, memory: UserMemory) -> tuple[ForgetsUser, ...]:
-    return kept_words(
-        link,
-        queues=(
-            (subjects.TURNS, subjects.turns, memory.turns),
-            (subjects.FACTS, subjects.facts, memory.facts),
-        ),
-        documents=memory.documents,
-        episodes=EpisodesOfUser(
-            Episodes(memory.client, deadline_s=_DEADLINE_S), Notices(memory.client, deadline_s=_DEADLINE_S)
-        ),
-        conversations=Conversations(memory.client, deadline_s=_DEADLINE_S),
-        askers=Askers(memory.client),
-    )
-
-
-def _sessions(memory: UserMemory) -> ForgetsUser:
-    sessions = SessionCache(memory.client, deadline_s=_DEADLINE_S)
-    return SessionsOfUser(sessions, RunOutcomes(memory.client, deadline_s=_DEADLINE_S))
-
-
-def _records(memory: UserMemory) -> tuple[ForgetsUser, ...]:
-    return (
-        EvidenceOfUser(Settings.load().evidence_dir),
-        RecordsOfUser(ProjectMemory(memory.client, deadline_s=_DEADLINE_S)),
-    )
+        stores = all_stores(link, memory.client, outbox, memory.documents, Settings.load().evidence_dir)
+        yield stores, (partial(rewrite_redis, memory.client), partial(rewrite_streams, link))
 
 
 def print_forgotten(user: str, done: Forgotten) -> None:
