@@ -39,7 +39,7 @@ async def everything(town: Town, user: str) -> dict[str, int]:
     """Return how much is found of *user*, by kind."""
     found: dict[str, int] = {}
     for part in town.stores():
-        for kind, count in (await part.left(user)).items():
+        for kind, count in (await part.count(user)).items():
             found[kind] = found.get(kind, 0) + count
     return {kind: count for kind, count in found.items() if count}
 
@@ -144,7 +144,7 @@ async def test_a_worker_that_is_quicker_with_the_report_leaves_no_name_beside_it
     outbox = Overtaken(town)
     tasks = TaskEraser(town.link, town.ledger, UserTasks(town.redis), outbox)
     files = partial(rewrite_redis, town.redis), partial(rewrite_streams, town.link)
-    done = await forget_user("ann", [UserStore("tasks", tasks.forget, tasks.left)], files)
+    done = await forget_user("ann", [UserStore("tasks", tasks.forget, tasks.count)], files)
     assert (outbox.overtook, done.left) == (3, {})
     for name in ("waiting", "later", "running"):
         (stored,) = await reports_of(town, f"ann-{name}")
@@ -195,7 +195,7 @@ async def test_what_is_broken_off_is_finished_by_doing_it_again(town: Town) -> N
         async def forget(self, _user_id: str) -> Mapping[str, int]:
             raise Unreachable("away")
 
-        async def left(self, _user_id: str) -> Mapping[str, int]:
+        async def count(self, _user_id: str) -> Mapping[str, int]:
             return {}
 
     await town.live("ann")
@@ -299,16 +299,16 @@ async def test_what_arrives_while_a_user_is_forgotten_goes_too(town: Town) -> No
         """A place that makes something of the user anew, each time but the last."""
 
         def __init__(self) -> None:
-            self.count = 3
+            self.times = 3
 
         async def forget(self, user_id: str) -> Mapping[str, int]:
-            self.count -= 1
-            if self.count >= 0:
+            self.times -= 1
+            if self.times >= 0:
                 await town.publish(subjects.facts(user_id), b"late")
-                await town.facts.append(user_id, [(f"late{self.count}", b"late")])
+                await town.facts.append(user_id, [(f"late{self.times}", b"late")])
             return {}
 
-        async def left(self, _user_id: str) -> Mapping[str, int]:
+        async def count(self, _user_id: str) -> Mapping[str, int]:
             return {}
 
     await town.talk("ann")
@@ -326,7 +326,7 @@ async def test_what_is_left_is_told(town: Town) -> None:
         async def forget(self, _user_id: str) -> Mapping[str, int]:
             return {"scars": 0}
 
-        async def left(self, _user_id: str) -> Mapping[str, int]:
+        async def count(self, _user_id: str) -> Mapping[str, int]:
             return {"scars": 2, "documents": 0}
 
     done = await forget_user("ann", [*town.stores(), Stubborn()])

@@ -64,7 +64,7 @@ def names_in(folder: Path) -> list[str]:
 
 async def counted(parts: tuple[UserStore, ...], user: str) -> Mapping[str, int]:
     """Return how much is left of *user*, by kind."""
-    return {kind: count for part in parts for kind, count in (await part.left(user)).items()}
+    return {kind: count for part in parts for kind, count in (await part.count(user)).items()}
 
 
 async def test_whoever_is_forgotten_leaves_records_without_words(redis: Redis, tmp_path: Path) -> None:

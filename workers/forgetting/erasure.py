@@ -28,12 +28,12 @@ class UserStore:
     """One store in which data of users lies; every new one gets a row in `workers.forgetting.stores`.
 
     `forget` removes the data of a user id and returns counts by kind, in the plural; a record on which others rely is
-    redacted instead. `left` counts again; a kind with nothing may be left out.
+    redacted instead. `count` counts again; a kind with nothing may be left out.
     """
 
     name: str
     forget: _Count
-    left: _Count
+    count: _Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ async def forget_user(user_id: str, stores: Sequence[UserStore], files: Sequence
 
     Raises:
         InvalidInput: *user_id* is empty or no text.
-        MemoryUnavailable: Redis did not answer in time; what was removed by then stays removed.
+        MemoryUnavailable: Redis did not answer in time; data removed by then stays removed.
         Unreachable: NATS did not.
     """
     try:
@@ -73,7 +73,7 @@ async def forget_user(user_id: str, stores: Sequence[UserStore], files: Sequence
         beside = await _rewrite(files)
     left: Counter[str] = Counter()
     for store in stores:
-        left.update(await store.left(user_id))
+        left.update(await store.count(user_id))
     done = Forgotten(dict(removed + late), dict(+left), beside)
     log.info("user_forgotten", removed=done.removed, left=done.left, beside=done.beside)
     return done

@@ -61,11 +61,15 @@ def all_stores(
     sessions = SessionCache(redis, deadline_s=deadline_s)
     conversations = Conversations(redis, deadline_s=deadline_s)
     askers, projects = Askers(redis, deadline_s=deadline_s), ProjectMemory(redis, deadline_s=deadline_s)
+
+    async def release(user_id: str) -> int:
+        return (await askers.release(user_token(user_id))).removed
+
     tasks = TaskEraser(link, Ledger(redis, deadline_s=deadline_s), UserTasks(redis), outbox)
     return (
         # Sessions start tasks, and tasks leave all that follows.
         _sessions(sessions, RunOutcomes(redis, deadline_s=deadline_s)),
-        UserStore("tasks", tasks.forget, tasks.left),
+        UserStore("tasks", tasks.forget, tasks.count),
         _queue(link, subjects.TURNS, subjects.turns, PersonalQueue(redis, "turns", deadline_s=deadline_s)),
         _queue(link, subjects.FACTS, subjects.facts, PersonalQueue(redis, "facts", deadline_s=deadline_s)),
         _episodes(Episodes(redis, deadline_s=deadline_s), Notices(redis, deadline_s=deadline_s)),
@@ -73,27 +77,28 @@ def all_stores(
         # Before the conversations, which messages would enter anew.
         _messages(link, conversations),
         _conversations(conversations),
-        _answers(askers),
+        # Shared results that another user asked for as well stay.
+        _store("answers", release, lambda user_id: askers.listed(user_token(user_id))),
         evidence_files(evidence),
         _store("texts in projects", projects.redact, projects.count_by),
     )
 
 
-def _store(kind: str, forget: Callable[[str], Awaitable[int]], left: Callable[[str], Awaitable[int]]) -> UserStore:
+def _store(kind: str, forget: Callable[[str], Awaitable[int]], count: Callable[[str], Awaitable[int]]) -> UserStore:
     """Return a store with data of one kind."""
 
-    async def count(of: Callable[[str], Awaitable[int]], user_id: str) -> dict[str, int]:
-        return {kind: await of(user_id)}
+    async def by_kind(function: Callable[[str], Awaitable[int]], user_id: str) -> dict[str, int]:
+        return {kind: await function(user_id)}
 
-    return UserStore(kind, partial(count, forget), partial(count, left))
+    return UserStore(kind, partial(by_kind, forget), partial(by_kind, count))
 
 
 def _rows(kind: str, rows: PersonalQueue) -> UserStore:
-    async def left(user_id: str) -> int:
+    async def count(user_id: str) -> int:
         counts = await rows.counts(user_id)
         return counts.waiting + counts.parked + sum(counts.closed.values())
 
-    return _store(kind, rows.forget, left)
+    return _store(kind, rows.forget, count)
 
 
 def _queue(link: Link, stream: str, subject_of: Callable[[str], str], queue: PersonalQueue) -> UserStore:
@@ -104,12 +109,12 @@ def _queue(link: Link, stream: str, subject_of: Callable[[str], str], queue: Per
         erased = await eraser.erase_by_subject(stream, subject_of(user_id))
         return {"messages": erased.erased, **await rows.forget(user_id)}
 
-    async def left(user_id: str) -> dict[str, int]:
+    async def count(user_id: str) -> dict[str, int]:
         async with open_direct_reads(link, stream) as reads:
             messages = sum([len(page) async for page in reads.pages(subject_of(user_id))])
-        return {"messages": messages, **await rows.left(user_id)}
+        return {"messages": messages, **await rows.count(user_id)}
 
-    return UserStore(stream.lower(), forget, left)
+    return UserStore(stream.lower(), forget, count)
 
 
 def _messages(link: Link, conversations: Conversations) -> UserStore:
@@ -136,10 +141,10 @@ def _messages(link: Link, conversations: Conversations) -> UserStore:
     async def forget(user_id: str) -> int:
         return (await eraser.erase_many(subjects.MESSAGES, await find(user_id))).erased
 
-    async def left(user_id: str) -> int:
+    async def count(user_id: str) -> int:
         return len(await find(user_id))
 
-    return _store("messages", forget, left)
+    return _store("messages", forget, count)
 
 
 def _documents(store: DocumentStore) -> UserStore:
@@ -147,23 +152,23 @@ def _documents(store: DocumentStore) -> UserStore:
         gone = await store.forget(user_id)
         return {"documents": gone.documents, "edits": gone.entries, "plans": gone.plans, "noted reads": gone.reads}
 
-    async def left(user_id: str) -> dict[str, int]:
+    async def count(user_id: str) -> dict[str, int]:
         snapshot = await store.snapshot(user_id)
         documents = sum(1 for document in snapshot.documents.values() if document.revision)
         plans = len(await store.history(user_id))
         return {"documents": documents, "plans": plans, "noted reads": len(await store.reads(user_id))}
 
-    return UserStore("documents", forget, left)
+    return UserStore("documents", forget, count)
 
 
 def _episodes(episodes: Episodes, notices: Notices) -> UserStore:
     async def forget(user_id: str) -> dict[str, int]:
         return {"episodes": await episodes.forget(user_id), "notices": await notices.forget(user_id)}
 
-    async def left(user_id: str) -> dict[str, int]:
+    async def count(user_id: str) -> dict[str, int]:
         return {"episodes": await episodes.count(user_id)}
 
-    return UserStore("episodes", forget, left)
+    return UserStore("episodes", forget, count)
 
 
 def _conversations(conversations: Conversations) -> UserStore:
@@ -179,29 +184,17 @@ def _conversations(conversations: Conversations) -> UserStore:
 
     async def forget(user_id: str) -> int:
         listed = await conversations.of_user(user_id)
-        count = sum([await remove(conversation_id, user_id) for conversation_id in listed])
+        removed = sum([await remove(conversation_id, user_id) for conversation_id in listed])
         await conversations.disown(user_id, listed)
         # Of one that goes on meanwhile a turn may have come while it stood in no list.
         for conversation_id in listed:
             await remove(conversation_id, user_id)
-        return count
+        return removed
 
-    async def left(user_id: str) -> int:
+    async def count(user_id: str) -> int:
         return len(await conversations.of_user(user_id))
 
-    return _store("conversations", forget, left)
-
-
-def _answers(askers: Askers) -> UserStore:
-    """Return remembered results: the user's own, and shared ones that only they asked for."""
-
-    async def forget(user_id: str) -> int:
-        return (await askers.release(user_token(user_id))).removed
-
-    async def left(user_id: str) -> int:
-        return await askers.listed(user_token(user_id))
-
-    return _store("answers", forget, left)
+    return _store("conversations", forget, count)
 
 
 def _sessions(sessions: SessionCache, outcomes: RunOutcomes) -> UserStore:
@@ -212,15 +205,15 @@ def _sessions(sessions: SessionCache, outcomes: RunOutcomes) -> UserStore:
 
     async def forget(user_id: str) -> dict[str, int]:
         listed = await sessions.of_user(user_id)
-        count, ended = await drop(listed), await outcomes.drop(listed)
+        dropped, ended = await drop(listed), await outcomes.drop(listed)
         await outcomes.disown(user_id, listed)
         # One may have been made, or have ended, while it stood in no list.
-        return {"sessions": count + await drop(listed), "outcomes": ended + await outcomes.drop(listed)}
+        return {"sessions": dropped + await drop(listed), "outcomes": ended + await outcomes.drop(listed)}
 
-    async def left(user_id: str) -> dict[str, int]:
+    async def count(user_id: str) -> dict[str, int]:
         return {"sessions": len(await sessions.of_user(user_id))}
 
-    return UserStore("sessions", forget, left)
+    return UserStore("sessions", forget, count)
 
 
 def evidence_files(folder: Path) -> UserStore:
@@ -243,10 +236,10 @@ def evidence_files(folder: Path) -> UserStore:
             await asyncio.to_thread(file.unlink, missing_ok=True)
         return len(found)
 
-    async def left(user_id: str) -> int:
+    async def count(user_id: str) -> int:
         return len(await asyncio.to_thread(find, user_id))
 
-    return _store("evidence files", forget, left)
+    return _store("evidence files", forget, count)
 
 
 def _is_shared(turns: Sequence[bytes], user_id: str) -> bool:

@@ -74,7 +74,7 @@ class TaskEraser:
 
     async def forget(self, user_id: str) -> Mapping[str, int]:
         """Cancel open tasks, erase every message, and remove ended tasks from the ledger."""
-        messages = [found async for found in self._assigned(user_id)]
+        messages = [found async for found in self._assignments(user_id)]
         in_ledger = {task_id: body async for task_id, body in self._in_ledger(user_id)}
         assignments = {found.task_id: found.body for found in messages if found.task_id is not None} | {
             task_id: body for task_id, body in in_ledger.items() if body is not None
@@ -97,11 +97,11 @@ class TaskEraser:
             erased += (await self._eraser.erase_many(stream, sorted(sequences))).erased
         return {"tasks": await self._tasks.remove(ended) + len(cancelled), "messages": erased}
 
-    async def left(self, user_id: str) -> Mapping[str, int]:
+    async def count(self, user_id: str) -> Mapping[str, int]:
         """Count tasks in the ledger, and messages."""
         in_ledger = {task_id async for task_id, _ in self._in_ledger(user_id)}
         task_ids = in_ledger | self._ended
-        reads = self._assigned(user_id), self._dead(user_id, task_ids), self._reports(user_id, task_ids)
+        reads = self._assignments(user_id), self._dead(user_id, task_ids), self._reports(user_id, task_ids)
         return {"tasks": len(in_ledger), "messages": sum([1 for read in reads async for _ in read])}
 
     async def _in_ledger(self, user_id: str) -> AsyncIterator[tuple[str, bytes | None]]:
@@ -113,9 +113,9 @@ class TaskEraser:
                 continue
             yield task.task_id, task.assignment
 
-    async def _assigned(self, user_id: str) -> AsyncIterator[_Found]:
+    async def _assignments(self, user_id: str) -> AsyncIterator[_Found]:
         for stream, subject in _ASSIGNED:
-            async for one in self._stored(stream, subject):
+            async for one in self._read(stream, subject):
                 if names_user(one.body, user_id):
                     try:
                         task_id = TaskAssignment.model_validate_json(one.body).task_id
@@ -124,19 +124,19 @@ class TaskEraser:
                     yield _Found(stream, one.sequence, task_id, one.body)
 
     async def _dead(self, user_id: str, task_ids: "set[str]") -> AsyncIterator[_Found]:
-        async for one in self._stored(subjects.DEAD, subjects.DEAD_ALL):
+        async for one in self._read(subjects.DEAD, subjects.DEAD_ALL):
             if is_letter_of(one, user_id, task_ids):
                 yield _Found(subjects.DEAD, one.sequence, None, b"")
 
     async def _reports(self, user_id: str, task_ids: "set[str]") -> AsyncIterator[_Found]:
         """Yield reports that name the user or are on *task_ids*: a ledger that was away knows not all of them."""
-        async for one in self._stored(subjects.REPORTS, subjects.REPORTS_ALL):
+        async for one in self._read(subjects.REPORTS, subjects.REPORTS_ALL):
             # Neither a supervisor's name nor a task's has a dot in it.
             _, _, *rest = one.subject.split(".")
             if one.headers.get(subjects.USER_HEADER) == user_token(user_id) or (rest and rest[0] in task_ids):
                 yield _Found(subjects.REPORTS, one.sequence, None, b"")
 
-    async def _stored(self, stream: str, subject: str) -> AsyncIterator[Stored]:
+    async def _read(self, stream: str, subject: str) -> AsyncIterator[Stored]:
         async with open_direct_reads(self._line, stream) as reads:
             async for page in reads.pages(subject):
                 for one in page:

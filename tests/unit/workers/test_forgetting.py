@@ -90,7 +90,7 @@ class Emptied:
         self.finds -= 1
         return {self.name: 1 if self.finds >= 0 else 0}
 
-    async def left(self, _user_id: str) -> Mapping[str, int]:
+    async def count(self, _user_id: str) -> Mapping[str, int]:
         """Nothing is."""
         return {}
 
@@ -102,7 +102,7 @@ class Emptied:
     @property
     def store(self) -> UserStore:
         """Return it as a row of the table."""
-        return UserStore(self.name, self.forget, self.left)
+        return UserStore(self.name, self.forget, self.count)
 
 
 async def test_places_are_emptied_in_order_again_and_again_and_then_their_files() -> None:
