@@ -1,4 +1,4 @@
-"""What is said: the messages, parameters and amounts that cross the wire, and the errors of the domain.
+"""The wire: messages, parameters and subjects, and the errors of the domain.
 
 Pure pydantic and standard library. Anything that opens a socket, awaits or remembers belongs elsewhere.
 """

@@ -1,4 +1,4 @@
-"""What any program says to an agent: the message, and what is said of one that cannot be taken."""
+"""Messages that any program sends to an agent, and the reply to one that cannot be accepted."""
 
 from pydantic import Field, ValidationError
 
@@ -47,7 +47,7 @@ class AgentMessage(Message):
 
 
 def read_agent_message(body: bytes) -> AgentMessage:
-    """Return the message that *body* is.
+    """Parse *body* as a message.
 
     Raises:
         InvalidInput: it is none; names every field that is wrong and what it takes, and no word of what was said.

@@ -1,4 +1,4 @@
-"""What was said in a conversation, by whom and when, and which of it is new.
+"""Messages of a conversation, with speaker and time, and which of them are new.
 
 One list holds everything: how many of its last messages are new says what is current and what is past, so that nothing
 is kept, sent or shown twice.
@@ -23,7 +23,7 @@ _SPEAKABLE = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
 
 
 def _speakable(text: str) -> str:
-    """Return *text*, which somebody can have said: any signs on any lines, but no controls."""
+    """Return *text* when it has no control characters; it may have any other signs, on several lines."""
     odd = next((sign for sign in text if sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cs")), None)
     if odd is not None:
         raise PydanticCustomError("unusable", "holds the control character {odd}; leave it out", {"odd": repr(odd)})
@@ -56,7 +56,7 @@ class Utterance(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What is left of messages that fell out of the window: how many, of whom, from when to when, and a summary.
+    """Messages that fell out of the window: their number, speakers, first and last time, and a summary.
 
     `summary` is a model's words on the first `summarised` of them, None without any. `removals` counts how often words
     were removed from the conversation: a summary made of what was there before one is refused after it.
@@ -81,18 +81,18 @@ class History:
 
     @property
     def past(self) -> tuple[Utterance, ...]:
-        """What was there before."""
+        """The earlier messages."""
         return split(self.messages, self.num_new)[0]
 
     @property
     def current(self) -> tuple[Utterance, ...]:
-        """What is new."""
+        """The new messages."""
         return split(self.messages, self.num_new)[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a task is shown when it takes its messages: the same again when it takes them again.
+    """The messages that a task receives: the same again when it takes them again.
 
     `observations` are the last ones, oldest first, without the task's own. `is_settled` says that an earlier run of the
     task came to its end, and `done` is what that run noted: what it did is done, and only its report may be missing.

@@ -37,14 +37,14 @@ class Insert(_Edit):
 
 
 class Update(_Edit):
-    """Put `new_value` in the place of what is at `path`."""
+    """Replace the value at `path` by `new_value`."""
 
     operation: Literal["update"] = "update"
     new_value: JsonValue
 
 
 class Delete(_Edit):
-    """Take what is at `path` out."""
+    """Remove the value at `path`."""
 
     operation: Literal["delete"] = "delete"
 

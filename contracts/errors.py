@@ -93,7 +93,7 @@ class TaskExpired(GiveUp):
 
 
 class TaskCancelled(GiveUp):
-    """Somebody asked to cancel; the message says why."""
+    """The task was cancelled; the message says why."""
 
 
 class RunReplaced(GiveUp):
@@ -136,7 +136,7 @@ class InvalidPipeline(InvalidInput):
 
 
 class RunSetAside(TaskloreError):
-    """Three supervisors in turn froze or died over a run: it is driven again only once somebody resumes it."""
+    """Three supervisors in turn froze or died over a run: it is driven again only after a resume."""
 
 
 class UnknownSession(InvalidInput):
@@ -156,7 +156,7 @@ class PhaseReplaced(GiveUp):
 
 
 class LlmError(TaskloreError):
-    """Base of what can go wrong between us and a language model; `retryable` says whether asking again may help.
+    """Base of the errors of a language model; `retryable` says whether asking again may help.
 
     `away_s` is set while the provider of `model` counts as away: the seconds after which a task that needs it comes
     back. Such a run is not counted as an attempt.

@@ -1,4 +1,4 @@
-"""What is wrong with a value, in the words of whoever refused it: pydantic's errors without pydantic's own ones."""
+"""Faults of a value in plain words: pydantic's errors without its own vocabulary."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ def complaint_of(details: Mapping[str, object]) -> str:
 
 
 def fault_of(details: Mapping[str, object], whole: str = "body") -> str:
-    """Return where that is and what is wrong, as `FIELD: complaint`; the field is *whole* where it is all of it."""
+    """Return place and fault as `FIELD: complaint`; the field is *whole* where it is all of it."""
     steps = details["loc"]
     where = ".".join(map(str, steps)) if isinstance(steps, Sequence) else ""
     return f"{where or whole}: {complaint_of(details)}"

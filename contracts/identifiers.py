@@ -1,4 +1,4 @@
-"""Names and ids that travel: what they may be made of, and how new ones are minted."""
+"""Names and ids on the wire: their alphabet, and how new ones are made."""
 
 import base64
 import os

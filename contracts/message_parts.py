@@ -9,7 +9,7 @@ _LISTS = frozenset({"list", "tuple", "set", "frozenset"})
 
 
 class FailFastModel(BaseModel):
-    """A model that tells of the first wrong item of a list: a body may have a hundred thousand of them."""
+    """A model that reports the first wrong item of a list: a body may have a hundred thousand of them."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:

@@ -1,4 +1,4 @@
-"""What an agent in a world senses and does: never what it is told, which belongs to its conversation.
+"""Observations and actions of an agent in a world; messages to it belong to its conversation.
 
 The keys on the wire are those of worlds written in JavaScript (`nearbyAgents`); Python speaks long names.
 """
@@ -110,7 +110,7 @@ class SeenObject(WorldPart):
 
 
 class SensoryData(WorldPart):
-    """What an agent senses at one moment; further senses are kept under their own keys.
+    """Senses of an agent at one moment; further senses are kept under their own keys.
 
     `collected` counts what it has, by kind.
 
@@ -173,7 +173,7 @@ class Action(WorldPart):
 
 
 class Observation(WorldPart):
-    """What an agent sensed at one moment, what it did then, or both; `time` is in seconds of its world."""
+    """Senses of an agent at one moment, its actions then, or both; `time` is in seconds of its world."""
 
     time: WorldTime
     sensed: SensoryData | None = None
@@ -181,7 +181,7 @@ class Observation(WorldPart):
 
 
 def _speech_in(raw: Any) -> str | None:
-    """Return the first key in *raw*, at any depth, that holds what somebody said; a number is nobody's words."""
+    """Return the first key in *raw*, at any depth, that holds spoken words; a number holds none."""
     waiting = [raw]
     while waiting:
         value = waiting.pop()

@@ -20,7 +20,7 @@ _RULE = (
 
 
 class EntryKey(NamedTuple):
-    """The parts of a key; `identifier` None tells that the phase has one such entry."""
+    """The parts of a key; `identifier` is None when the phase has one such entry."""
 
     phase: str
     data_type: str

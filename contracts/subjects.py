@@ -134,7 +134,7 @@ def comparison(report_subject: str, token: str) -> str:
 
 
 def reports_on(task_id: str) -> str:
-    """Return the filter for the reports of every generation of a task, whoever waits for them."""
+    """Return the filter for the reports of every generation of a task, of any supervisor."""
     return f"reports.*.{checked_name(task_id, 'task_id')}.*"
 
 
@@ -144,7 +144,7 @@ def reports_to(supervisor_id: str) -> str:
 
 
 def progress(supervisor_id: str, task_id: str) -> str:
-    """Return where a running task tells how far it is (core NATS, not stored)."""
+    """Return the subject of the progress of a running task (core NATS, not stored)."""
     return f"progress.{checked_name(supervisor_id, 'supervisor_id')}.{checked_name(task_id, 'task_id')}"
 
 
@@ -172,17 +172,17 @@ def requests(supervisor_id: str) -> str:
 
 
 def pipelines(supervisor_id: str) -> str:
-    """Return where what is wished of pipelines goes in, and whether it is taken up comes out (request and reply)."""
+    """Return the subject of requests about pipelines (request and reply)."""
     return f"pipelines.{checked_name(supervisor_id, 'supervisor_id')}"
 
 
 def analyses(supervisor_id: str) -> str:
-    """Return where the wish to have a response analysed goes in, and what was found comes out (request and reply)."""
+    """Return the subject of requests to analyse a response (request and reply)."""
     return f"analyses.{checked_name(supervisor_id, 'supervisor_id')}"
 
 
 def run_events(session_id: str) -> str:
-    """Return where the run of a pipeline tells of its steps (core NATS, not stored)."""
+    """Return the subject of the events of a pipeline run (core NATS, not stored)."""
     return f"runs.{checked_name(session_id, 'session_id')}"
 
 
@@ -205,7 +205,7 @@ def messages(conversation_id: str, sender: str) -> str:
 
 
 def message_filters() -> list[str]:
-    """Return what MESSAGES stores: the partitions and the filler; whoever publishes elsewhere is refused at once."""
+    """Return the subjects of MESSAGES: partitions and filler; a publish to another one is refused at once."""
     return [*(f"messages.{number}.*.*" for number in range(PARTITIONS)), f"{filler(MESSAGES)}.*"]
 
 
@@ -215,22 +215,22 @@ def partition_filter(stream: str, partition: int) -> str:
 
 
 def stream_deleted(stream: str) -> str:
-    """Return where the server tells that *stream* was deleted."""
+    """Return the subject on which the server announces that *stream* was deleted."""
     return f"$JS.EVENT.ADVISORY.STREAM.DELETED.{stream}"
 
 
 def stream_notices(stream: str) -> str:
-    """Return the filter for whatever the server tells of *stream*: that it was created, changed or deleted."""
+    """Return the filter of the advisories of *stream*: created, changed or deleted."""
     return f"$JS.EVENT.ADVISORY.STREAM.*.{stream}"
 
 
 def consumer_deleted(stream: str, durable: str) -> str:
-    """Return where the server tells that a consumer of *stream* was deleted."""
+    """Return the subject on which the server announces that a consumer of *stream* was deleted."""
     return f"$JS.EVENT.ADVISORY.CONSUMER.DELETED.{stream}.{durable}"
 
 
 def family(subject: str) -> str:
-    """Return a word for what is said on *subject* of core NATS, the same for every task and every person.
+    """Return the kind of a *subject* of core NATS, the same for every task and every person.
 
     Unlike the subject itself it may label a metric: there are seven of them.
     """
@@ -242,13 +242,13 @@ def family(subject: str) -> str:
 
 
 def place(subject: str) -> str:
-    """Return *subject* of a stream without what is of one task, one person or one conversation in it."""
+    """Return *subject* of a stream without its ids of a task, person or conversation."""
     parts = subject.split(".")
     return ".".join(parts[: {"tasks": 3, "reports": 2}.get(parts[0], 1)])
 
 
 def goes_on(subject: str) -> bool:
-    """Return whether somebody goes on with what lies on *subject*: the other streams keep what has come to its end."""
+    """Return whether messages on *subject* are still to be worked on; the other streams keep finished ones."""
     return subject.partition(".")[0] in {"tasks", "reports", "turns", "facts", "messages"}
 
 
@@ -284,5 +284,5 @@ def report_message_id(task_id: str, generation: int) -> str:
 
 
 def agent_message_id(conversation_id: str, sender: str, message_id: str) -> str:
-    """Return the deduplication id of what is said to an agent: its own id is one of its conversation alone."""
+    """Return the deduplication id of a message to an agent: its own id is unique in its conversation alone."""
     return f"{user_token(conversation_id)}.{user_token(sender)}:{message_id}"

@@ -39,7 +39,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def told_in(moment: datetime, name: str) -> datetime:
-    """Return *moment* as the clocks of the zone *name* show it then, with their offset at that time.
+    """Return *moment* in the zone *name*, with its offset at that time.
 
     The offset is a fixed one, so that what is reckoned from it in hours stays an instant across a change of the clocks.
 

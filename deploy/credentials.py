@@ -1,4 +1,4 @@
-"""Makes what proves who is who in a deployment of one's own: `python -m deploy.credentials DIR`.
+"""Create the credentials of a deployment: `python -m deploy.credentials DIR`.
 
 An authority and the certificates of both servers (openssl), an nkey and a password for each role. For development and
 for trying things out: a real deployment has an authority of its own, and keeps seeds and passwords where secrets are
@@ -174,7 +174,7 @@ def make_keys(directory: Path, names: Sequence[str]) -> None:
 
 
 def _make_key(nkeys: Any, directory: Path, name: str) -> str:
-    """Write the seed of *name*, and return the line that nats-server is told of it."""
+    """Write the seed of *name*, and return its line for the configuration of nats-server."""
     seed: bytes = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
     public: bytes = nkeys.from_seed(bytearray(seed)).public_key
     _write(directory / name / "nats.nkey", seed.decode())

@@ -28,7 +28,7 @@ _CERTIFICATES = Path("/etc/ssl/certs")
 
 
 class Lacking(Exception):
-    """It cannot be done here; says what is missing, and how to get it."""
+    """The image cannot be built here; the message names the missing package."""
 
 
 def main() -> int:
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _demand_programs() -> None:
-    """Install what is missing, where that is allowed.
+    """Install missing packages, where that is allowed.
 
     Raises:
         Lacking: it is not.
@@ -112,7 +112,7 @@ def _sources() -> list[str]:
 
 
 def _run(command: Sequence[str], environment: dict[str, str] | None = None) -> str:
-    """Return what *command* wrote to stdout.
+    """Return the output of *command*.
 
     Raises:
         CalledProcessError: it failed; the last of what it said is on stderr.

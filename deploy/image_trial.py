@@ -45,7 +45,7 @@ async def try_out(root: Path, folder: Path) -> None:
 
 
 async def _demand_confined(root: Path) -> None:
-    """See that who runs there is nobody, and that no place but /tmp can be written."""
+    """Check that the process runs without privileges, and that only /tmp can be written."""
     probe = (
         "import os, json\n"
         "def writes(path):\n"
@@ -93,7 +93,7 @@ async def _worker(root: Path, servers: EmbeddedServers) -> AsyncIterator[Process
 
 
 def _confined(root: Path, *more: str) -> list[str]:
-    """Return how a pod's container is run: nothing to write but /tmp, nobody to be, nothing else to see."""
+    """Return the command of a container as a pod runs it: only /tmp is writable, no privileges, no other processes."""
     return [
         *("bwrap", "--ro-bind", str(root), "/", "--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"),  # noqa: S108
         *("--unshare-all", "--share-net", "--uid", USER_ID, "--gid", USER_ID, "--cap-drop", "ALL", "--clearenv"),

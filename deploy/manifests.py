@@ -1,4 +1,4 @@
-"""Writes what is generated in `k8s`: `python -m deploy.manifests`; with `--check` it only says what is stale.
+"""Generate the manifests in `k8s`: `python -m deploy.manifests`; with `--check` only list stale files.
 
 The manifests are made of the same parts that `tasklore k8s agent` prints for agents of other people.
 """

@@ -52,7 +52,7 @@ class _Shared(NamedTuple):
 _shared: WeakKeyDictionary[ConnectionPool, _Shared] = WeakKeyDictionary()
 
 
-def _shared_by(pool: ConnectionPool) -> _Shared:
+def _find_shared(pool: ConnectionPool) -> _Shared:
     """Return what everybody shares who uses *pool*."""
     shared = _shared.get(pool)
     if shared is None:
@@ -60,7 +60,7 @@ def _shared_by(pool: ConnectionPool) -> _Shared:
     return shared
 
 
-class Exchange:
+class CommandBatch:
     """Sends commands to Redis and returns their replies, or raises MemoryUnavailable within the deadline.
 
     Args:
@@ -73,7 +73,7 @@ class Exchange:
         self._pool = client.connection_pool
         self._deadline_s = deadline_s
         self._breaker = breaker
-        self._turns, self._idle = _shared_by(client.connection_pool)
+        self._turns, self._idle = _find_shared(client.connection_pool)
 
     async def run(self, commands: Sequence[Command]) -> list[Any]:
         """Return the reply to each of *commands*, bytes undecoded; commands after a lost connection are sent again.

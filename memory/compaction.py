@@ -1,4 +1,4 @@
-"""The files of Redis are written anew, so that what was removed is in none of them any more.
+"""Rewrite the files of Redis, so that removed data is in none of them.
 
 An append-only file holds every command since it was last rewritten, values and the removal itself included, and a
 snapshot what there was when it was taken. Each server has files of its own: replicas, and the nodes of a cluster, are
@@ -26,7 +26,7 @@ _Info = dict[str, Any]
 async def rewrite(client: Redis, deadline_s: float = 60.0) -> None:
     """Have the append-only file rewritten, when there is one, and a snapshot taken; return when both are on disk.
 
-    What was removed before the call is then in none of the server's files. One that is under way already does not
+    Data removed before the call is then in none of the server's files. One that is under way already does not
     count, as it may have begun before the removal: it is waited for. Safe to repeat.
 
     Raises:
@@ -50,7 +50,7 @@ async def rewrite(client: Redis, deadline_s: float = 60.0) -> None:
 async def _do(
     client: Redis, start: Callable[[], Awaitable[Any]], is_under_way: Callable[[_Info], bool], status: str
 ) -> None:
-    """Start what was not yet under way, and return when it ended well."""
+    """Start a job that is not yet under way, and return when it ended well."""
     while True:
         await _until_idle(client, lambda info: _is_rewriting(info) or _is_saving(info))
         if await _has_started(start):
@@ -62,7 +62,7 @@ async def _do(
 
 
 async def _has_started(start: Callable[[], Awaitable[Any]]) -> bool:
-    """Return whether *start* was taken; False when somebody was quicker."""
+    """Return whether *start* was taken; False when another client was quicker."""
     try:
         await start()
     except ResponseError as error:

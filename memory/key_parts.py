@@ -14,7 +14,7 @@ _NAME = re.compile(NAME_PATTERN)
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
-class EntryKey(NamedTuple):
+class LongTermKey(NamedTuple):
     """The parts of a long-term memory key; `user_token` is None for a shared entry."""
 
     agent_id: str
@@ -93,7 +93,7 @@ class StoryKeys(NamedTuple):
     folded: str
 
 
-def checked_resource(resource_id: str) -> str:
+def check_resource(resource_id: str) -> str:
     """Return *resource_id*, the name of a document of a user."""
     # These would be taken for what lies beside the documents.
     if not _NAME.fullmatch(resource_id) or resource_id in {"plans", "reads"}:
@@ -102,7 +102,7 @@ def checked_resource(resource_id: str) -> str:
     return resource_id
 
 
-def checked_queue(name: str) -> str:
+def check_queue(name: str) -> str:
     """Return *name*, that of a queue."""
     if name not in {"turns", "facts"}:
         msg = f"queue {name!r} must be 'turns' or 'facts'"
@@ -110,7 +110,7 @@ def checked_queue(name: str) -> str:
     return name
 
 
-def escaped(text: str, what: str) -> str:
+def escape(text: str, what: str) -> str:
     """Return any *text* as it stands in a key; *what* it is, an error says."""
     if not 1 <= len(text) <= MAX_FREE_ID:
         msg = f"{what} must have 1 to {MAX_FREE_ID} characters, this has {len(text)}"
@@ -122,15 +122,15 @@ def escaped(text: str, what: str) -> str:
         raise InvalidInput(msg) from error
 
 
-def checked_name(name: str, what: str = "agent id") -> str:
-    """Return *name*, that of an agent or of what is called *what*."""
+def check_name(name: str, what: str = "agent id") -> str:
+    """Return *name* when it is one; *what* names the field in the error."""
     if not _NAME.fullmatch(name):
         msg = f"{what} {name!r} must be 1 to 64 letters, digits, '_' or '-'"
         raise InvalidInput(msg)
     return name
 
 
-def checked_token(token: str) -> str:
+def check_token(token: str) -> str:
     """Return *token*, which stands for a user."""
     if not _TOKEN.match(token):
         msg = f"user token {token!r} must be unpadded base64url, as `contracts.identifiers.user_token` makes it"

@@ -1,12 +1,10 @@
-"""How a process speaks to whoever runs it: one structured event a fact, on stderr, never a person's text at info.
+"""Logging: one structured event a fact, on stderr, never a person's text at info.
 
 JSON lines when stderr is no terminal. What libraries say through `logging` comes out in the same form.
 """
 
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal, TextIO
 
 import structlog
@@ -39,11 +37,9 @@ def configure(level: Level = "info", format: Format = "auto", stream: TextIO | N
     _route_libraries(out, number, shared, _renderer(pretty=pretty, colors=pretty and out.isatty()))
 
 
-@contextmanager
-def about_task(agent: str, task_id: str) -> Iterator[None]:
-    """Add *agent* and *task_id* to every event of this block, also to those of the functions it calls."""
-    with structlog.contextvars.bound_contextvars(agent=agent, task_id=task_id):
-        yield
+def bind_task(agent: str, task_id: str) -> None:
+    """Add *agent* and *task_id* to every further event of this asyncio task, and of the functions it calls."""
+    structlog.contextvars.bind_contextvars(agent=agent, task_id=task_id)
 
 
 def _shared_processors(*, pretty: bool) -> list[Processor]:

@@ -24,7 +24,7 @@ from memory.conversations.conversation import Conversations
 from memory.functions import offer_functions
 from memory.ledger.ledger import Ledger
 from memory.ledger.open_tasks import OpenTasks
-from memory.ledger.stream_epochs import Incarnations
+from memory.ledger.stream_epochs import StreamEpochs
 from memory.sessions.session import SessionCache
 from runtime.messaging.broker import reads, reads_nothing, reads_or_ignores
 from runtime.messaging.connection import connected
@@ -263,7 +263,7 @@ class Supervisor:
             client,
             outbox,
             OpenTasks(redis, keep=timedelta(days=self._settings.ledger_keep_days)),
-            Incarnations(redis),
+            StreamEpochs(redis),
             tell_ledger=dispatch.tell_ledger,
             heal=lambda: self._provision(client),
             meter=self.process.metrics,

@@ -13,6 +13,7 @@ from workers.agent import Agent
 from workers.context.context import Context
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch, TurnFacts
+from workers.middleware import Middleware
 
 if TYPE_CHECKING:
     from quantities.amounts import Duration, Moment, Percent, Quantity
@@ -26,6 +27,7 @@ __all__ = [
     "Field",
     "GiveUp",
     "ListenContext",
+    "Middleware",
     "Moment",
     "Parameters",
     "PendingFact",

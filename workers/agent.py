@@ -14,6 +14,7 @@ from contracts.errors import ConfigurationError, InvalidInput
 from contracts.identifiers import checked_name
 from workers.agent_settings import changed_settings, fingerprint, initial_settings
 from workers.listening.declaration import Listener, ListenOptions, Queue, read_listener
+from workers.middleware import Middleware
 from workers.task import REMEMBER_FOR, Task, TaskOptions, Use, demand_version, read_task, words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,6 +30,7 @@ class Agent:
         keywords: words in a sentence that point at this agent.
         settings: a pydantic model with a default for every field, or an instance of one. Values other than the
             defaults become part of the memory's keys.
+        middleware: hooks around its tasks, called in this order (see `workers.middleware`).
 
     Raises:
         ConfigurationError: one of them cannot be used.
@@ -42,6 +44,7 @@ class Agent:
         description: str = "",
         keywords: Iterable[str] = (),
         settings: BaseModel | type[BaseModel] | None = None,
+        middleware: Iterable[Middleware] = (),
     ) -> None:
         try:
             self.agent_id = checked_name(agent_id, "agent_id")
@@ -54,6 +57,9 @@ class Agent:
         self.keywords = words_of(keywords, f"{agent_id}: keywords")
         self._settings = initial_settings(agent_id, settings)
         self._fingerprint = fingerprint(self._settings)
+        self.middleware = tuple(middleware)
+        if not all(isinstance(one, Middleware) for one in self.middleware):
+            raise ConfigurationError(f"{agent_id}: middleware takes instances of Middleware, not {self.middleware!r}")
         self._tasks: dict[str, Task] = {}
         self._listeners: dict[str, Listener] = {}
 

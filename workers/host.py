@@ -29,9 +29,8 @@ from memory.stories.store import StoryStore
 from runtime.messaging.pull import PullEngine
 from runtime.models.llm import Llm
 from workers.agent import Agent
-from workers.execution.consumer import TaskDesk
-from workers.execution.releases import Releases
-from workers.execution.stores import Name
+from workers.execution.consumer import Consumer
+from workers.execution.stores import EndedRuns, Name
 from workers.forgetting.erasure import UserStore
 from workers.forgetting.stores import stores_in_redis
 from workers.listening.bench import ListenBench
@@ -98,46 +97,46 @@ class Lent:
 
 
 @dataclass(slots=True)
-class Bench:
-    """An agent at work: its engine and its desk."""
+class ServedAgent:
+    """An agent at work: its engine and its consumer."""
 
     agent: Agent
     engine: PullEngine
-    desk: TaskDesk
+    consumer: Consumer
 
 
 @dataclass(slots=True)
 class Host:
     """The agents of this process, working until `drain`."""
 
-    benches: list[Bench] = field(default_factory=list)
+    agents: list[ServedAgent] = field(default_factory=list)
     listeners: list[ListenBench] = field(default_factory=list)
     hits: Counter[str] = field(default_factory=Counter)
     own_hits: Counter[tuple[str, str]] = field(default_factory=Counter)
-    releases: Releases = field(default_factory=Releases)
+    ended: EndedRuns = field(default_factory=EndedRuns)
 
     def reconnected(self) -> None:
         """Let every engine ask anew."""
-        for bench in self.benches:
-            bench.engine.reconnected()
+        for served in self.agents:
+            served.engine.reconnected()
         for listener in self.listeners:
             listener.reconnected()
 
     def cancel(self, wish: Cancellation) -> set[str]:
         """Cancel a task and its children as far as they are here; return the children, which may have some too."""
         children = set[str]()
-        for bench in self.benches:
-            was_here, found = bench.desk.cancel(wish.task_id, wish.reason)
+        for served in self.agents:
+            was_here, found = served.consumer.jobs.cancel(wish.task_id, wish.reason)
             children |= found
             if was_here:
-                log.info("task_cancelled", agent=bench.agent.agent_id, task_id=wish.task_id)
+                log.info("task_cancelled", agent=served.agent.agent_id, task_id=wish.task_id)
         return children
 
     async def renew_runs(self, ledger: Ledger, worker_id: str, lease_ms: int) -> list[Name]:
         """Lease anew in *ledger* what runs here, and return what other workers have taken; for any thread."""
-        runs = [name for bench in list(self.benches) for name in bench.desk.running()]
+        runs = [name for served in list(self.agents) for name in served.consumer.jobs.running()]
         try:
-            await self.releases.tell(ledger)
+            await self.ended.flush(ledger)
             return await ledger.hold(runs, worker_id, lease_ms)
         except MemoryUnavailable as error:
             log.info("run_leases_not_renewed", runs=len(runs), error=str(error))
@@ -145,35 +144,35 @@ class Host:
 
     def replace(self, names: list[Name]) -> None:
         """End the runs of *names*, which other workers have taken meanwhile."""
-        for bench in self.benches:
-            bench.desk.replace(names)
+        for served in self.agents:
+            served.consumer.jobs.replace(names)
 
     def pause(self, is_paused: bool) -> None:
         """Take nothing while a task is to run alone."""
-        for bench in self.benches:
-            bench.engine.pause(is_paused=is_paused)
+        for served in self.agents:
+            served.engine.pause(is_paused=is_paused)
 
     @property
     def held(self) -> int:
         """Deliveries that are open in this process."""
-        return sum(bench.engine.held for bench in self.benches)
+        return sum(served.engine.held for served in self.agents)
 
     def alive(self) -> tuple[bool, str]:
         """Return whether every engine makes progress or is provably idle, and a word on the one that does not."""
-        for bench in self.benches:
-            fine, word = bench.engine.vital_sign()
+        for served in self.agents:
+            fine, word = served.engine.vital_sign()
             if not fine:
-                return False, f"{bench.agent.agent_id}: {word}"
+                return False, f"{served.agent.agent_id}: {word}"
         for listener in self.listeners:
             fine, word = listener.vital_sign()
             if not fine:
                 return False, word
         heard = f", {len(self.listeners)} listeners at work for {self._listened_to} users" if self.listeners else ""
-        return True, f"{len(self.benches)} agents, {self.held} deliveries open{heard}"
+        return True, f"{len(self.agents)} agents, {self.held} deliveries open{heard}"
 
     def ready(self) -> tuple[bool, str]:
         """Return whether every consumer can be read, and which cannot."""
-        missing = [bench.agent.agent_id for bench in self.benches if not bench.engine.ready]
+        missing = [served.agent.agent_id for served in self.agents if not served.engine.ready]
         missing += [f"{one.agent_id} on {one.queue_name}" for one in self.listeners if not one.ready]
         return not missing, f"no consumer for {', '.join(missing)}" if missing else "pulling"
 
@@ -205,15 +204,15 @@ class Host:
 
         What still runs then is handed back when the engines end, and the rows of listeners with their loops.
         """
-        for bench in self.benches:
-            bench.engine.stop()
-            bench.desk.leave()
+        for served in self.agents:
+            served.engine.stop()
+            served.consumer.jobs.leave()
         for listener in self.listeners:
             listener.stop()
 
         async def empty() -> None:
-            for bench in self.benches:
-                await bench.engine.emptied()
+            for served in self.agents:
+                await served.engine.emptied()
             for listener in self.listeners:
                 await listener.emptied()
 

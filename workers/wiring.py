@@ -30,6 +30,7 @@ from memory.sessions.once import Computed
 from memory.sessions.session import SessionCache
 from memory.stories.shared_answers import open_answers
 from memory.stories.store import StoryStore
+from runtime import tracing
 from runtime.messaging.broker import reads_or_ignores
 from runtime.messaging.connection import connected
 from runtime.messaging.erasure import Eraser
@@ -47,20 +48,22 @@ from workers.agent_files import files_of, llm_settings_of
 from workers.card import card_of
 from workers.context.context import Context
 from workers.context.effects import Effects
-from workers.execution.acknowledger import Settling
-from workers.execution.consumer import TaskDesk
+from workers.execution.acknowledger import Acknowledger, Erasing
+from workers.execution.consumer import Consumer
 from workers.execution.due_copies import DueCopies, open_due_copies
-from workers.execution.exclusive_runs import Solitude
-from workers.execution.executor import Runner, Terms
-from workers.execution.job import Order
-from workers.execution.report_publisher import Conclusion
+from workers.execution.exclusive_runs import ExclusiveRuns
+from workers.execution.executor import Executor, Terms
+from workers.execution.job import Job
+from workers.execution.recall import NearMatches
+from workers.execution.report_publisher import Metering, ReportPublisher
 from workers.execution.retries import Retries
 from workers.execution.retry_decision import RetryPolicy, longest_wait_s
-from workers.execution.run import Performer
 from workers.execution.stores import Stores
-from workers.host import Bench, Host, Lent
+from workers.execution.tracing import Tracing
+from workers.host import Host, Lent, ServedAgent
 from workers.listening.embedder import lend_episodes
 from workers.listening.wiring import Ground, demand_one_listener, open_listeners
+from workers.middleware import Hooks, Middleware
 from workers.presence import announce, end_presence, show_presence
 from workers.summary import role_files
 
@@ -120,7 +123,7 @@ class Worker:
         self.process = Process(self._worker_id, settings, "tasklore-worker", may_block=True)
         self._metrics = self.process.metrics
         self._host = Host()
-        self._solitude = Solitude(self._host.pause, patience_s=settings.ack_wait_s)
+        self._exclusive = ExclusiveRuns(self._host.pause, patience_s=settings.ack_wait_s)
         self._presences: list[WorkerPresence] = []
         self._parts: _Parts | None = None
         self._serve_cancellations()
@@ -263,7 +266,7 @@ class Worker:
             await self._start_agent(agent, parts)
         for listener in self._host.listeners:
             listener.start(self.process.spawn)
-        self._metrics.watch_slots(self._settings.slots * len(self._host.benches), lambda: float(self._host.held))
+        self._metrics.watch_slots(self._settings.slots * len(self._host.agents), lambda: float(self._host.held))
         self.process.spawn(self._host.flush_hits(parts.memory))
         log.info("worker_ready", worker=self._worker_id, agents=[agent.agent_id for agent in self._agents])
         self._on_ready(self.process.address)
@@ -297,11 +300,11 @@ class Worker:
         source = Source(subjects.TASKS, agent.agent_id, subjects.tasks_of(agent.agent_id), settings.ack_wait_s)
         if settings.provision == "auto":
             await declare_consumer(parts.client, source)
-        desk = self._make_desk(agent, parts)
+        consumer = self._make_consumer(agent, parts)
         engine = PullEngine(
-            parts.link, source, settings.slots, desk, parts.leases, self._metrics, lambda: self._heal(source)
+            parts.link, source, settings.slots, consumer, parts.leases, self._metrics, lambda: self._heal(source)
         )
-        self._host.benches.append(Bench(agent, engine, desk))
+        self._host.agents.append(ServedAgent(agent, engine, consumer))
         self.process.spawn(engine.run())
 
     def _ground(self, parts: _Parts) -> Ground:
@@ -313,41 +316,46 @@ class Worker:
             parts.listening,
             parts.lent,
             parts.lent.episodes,
-            *(self._metrics, self._settings, self._worker_id, self._heal, self._solitude),
+            *(self._metrics, self._settings, self._worker_id, self._heal, self._exclusive),
         )
 
-    def _make_desk(self, agent: Agent, parts: _Parts) -> TaskDesk:
-        settings, metrics, worker_id = self._settings, self._metrics, self._worker_id
+    def _make_consumer(self, agent: Agent, parts: _Parts) -> Consumer:
+        settings, metrics, worker_id, host = self._settings, self._metrics, self._worker_id, self._host
         stores = Stores(
-            parts.memory, parts.ledger, parts.flights, parts.lent.sessions, self._host.hits, self._host.own_hits
+            parts.memory, parts.ledger, parts.flights, parts.lent.sessions, host.hits, host.own_hits, host.ended
         )
-        settling = Settling(Eraser(parts.client) if settings.erase_said == "at_once" else None)
-        conclusion = Conclusion(agent.agent_id, agent.tasks, parts.ledger, parts.outbox, metrics, settling=settling)
-        releases = self._host.releases
-        retries = Retries(
-            parts.ledger,
-            releases,
-            parts.outbox,
-            metrics,
-            scheduled_over_s=settings.retry_schedule_s,
-            settling=settling,
+        middleware: list[Middleware] = [NearMatches(parts.memory), Metering(agent.agent_id, agent.tasks, metrics)]
+        if tracing.is_on():
+            middleware.append(Tracing())
+        if settings.erase_said == "at_once":
+            middleware.append(Erasing(Eraser(parts.client)))
+        hooks = Hooks([*middleware, *agent.middleware])
+        acknowledger = Acknowledger(hooks)
+        publisher = ReportPublisher(
+            agent.agent_id, parts.ledger, parts.outbox, metrics, acknowledger=acknowledger, hooks=hooks
         )
+        retries = Retries(stores, parts.outbox, metrics, acknowledger, scheduled_over_s=settings.retry_schedule_s)
         longest_s = longest_wait_s(timedelta(days=settings.ledger_keep_days))
-        retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s, longest_s)
-        performer = Performer(
-            worker_id, stores, releases, conclusion, retries, retry, _contexts(agent, parts, worker_id)
+        executor = Executor(
+            worker_id,
+            stores,
+            publisher,
+            retries,
+            RetryPolicy(settings.retry_base_s, settings.retry_cap_s, longest_s),
+            _contexts(agent, parts, worker_id),
+            metrics,
+            exclusive=self._exclusive,
+            hooks=hooks,
+            terms=Terms(lease_s=settings.ack_wait_s),
         )
-        terms = Terms(lease_s=settings.ack_wait_s)
-        runner = Runner(
-            worker_id, stores, performer, releases, conclusion, metrics, solitude=self._solitude, terms=terms
-        )
-        return TaskDesk(
+        return Consumer(
             agent,
             worker_id,
             stores=stores,
-            runner=runner,
-            conclusion=conclusion,
-            meter=metrics,
+            executor=executor,
+            publisher=publisher,
+            metrics=metrics,
+            hooks=hooks,
             due_copies=parts.due_copies,
             remembers=self._remembers,
         )
@@ -386,15 +394,15 @@ def _worker_id() -> str:
     return f"{host}-{os.getpid()}-{new_id(0)[-6:]}"
 
 
-def _contexts(agent: Agent, parts: _Parts, worker_id: str) -> Callable[[Order], Context]:
-    """Return what makes the context of each run of a task of *agent*."""
+def _contexts(agent: Agent, parts: _Parts, worker_id: str) -> Callable[[Job], Context]:
+    """Return a maker of the contexts in which tasks of *agent* run."""
     effects = Effects(parts.ledger, worker_id)
 
-    def make_context(order: Order) -> Context:
-        told = order.assignment
-        if told.deadline != order.deadline:
-            told = told.model_copy(update={"deadline": order.deadline})
-        claim = functools.partial(effects.claim, order)
-        return Context(order.task, told, parts.lent, settings=agent.settings, attempt=order.attempt, claim=claim)
+    def make_context(job: Job) -> Context:
+        assignment = job.assignment
+        if assignment.deadline != job.deadline:
+            assignment = assignment.model_copy(update={"deadline": job.deadline})
+        claim = functools.partial(effects.claim, job)
+        return Context(job.task, assignment, parts.lent, settings=agent.settings, attempt=job.attempt, claim=claim)
 
     return make_context

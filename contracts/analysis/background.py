@@ -1,4 +1,4 @@
-"""What the background agents find in a response: nobody waits for them, and they may come in later."""
+"""Sections of the background agents: the next response does not wait for them, and they may arrive later."""
 
 from pydantic import Field
 
@@ -31,7 +31,7 @@ class StoryTime(Piece):
 
 
 class Alerts(Piece):
-    """What is wrong with the rhythm of the last responses, in words; a missing one is no alert."""
+    """Alerts about the rhythm of the last responses, in words; a missing field is no alert."""
 
     variety: str | None = None
     pacing: str | None = None
@@ -121,7 +121,7 @@ class KnownFact(Piece):
 
 
 class Knowledge(Section):
-    """What the response told about the world."""
+    """Facts about the world that the response states."""
 
     facts: tuple[KnownFact, ...] = ()
 
@@ -138,14 +138,14 @@ class Conflict(Piece):
 
 
 class Contradictions(Section):
-    """What speaks against something that was told before; `enabled` False comes with the status `skipped`."""
+    """Statements that contradict an earlier one; `enabled` False comes with the status `skipped`."""
 
     enabled: Flag | None = None
     found: tuple[Conflict, ...] = ()
 
 
 class Background(Piece):
-    """What agents found that nobody waits for; a missing section is an agent that did not come through."""
+    """Sections that the next response does not wait for; a missing section is an agent that did not come through."""
 
     response_analysis: ResponseAnalysis | None = Field(default=None, alias="resp_analyzer")
     memory_creation: MemoryCreation | None = Field(default=None, alias="memory_create")

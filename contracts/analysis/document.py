@@ -32,7 +32,7 @@ _PLAIN = re.compile(r"[A-Za-z_][\w-]*")
 
 
 class Meta(Piece):
-    """Which response this is about, when it was looked at last, and how many agents came through.
+    """The response, the time of the last analysis, and how many agents succeeded.
 
     `status` is `fresh`, `partial` (an agent failed or is late) or `stale` (the story went on since). With
     `agents_skipped` the three counts sum to `agents_run`; the older form without it counts what was skipped as ok.
@@ -118,7 +118,7 @@ class AnalysisDocument(Piece):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a document; `place` is a path into it, `$` for all of it."""
+    """A fault of a document; `place` is a path into it, `$` for all of it."""
 
     place: str
     what: str
@@ -128,7 +128,7 @@ class Problem:
 
 
 def read_document(raw: bytes | str | Mapping[str, JsonValue]) -> AnalysisDocument:
-    """Return the document that *raw* spells, in this form or an older one, which it keeps.
+    """Parse *raw* as a document, in this form or an older one, which it keeps.
 
     Raises:
         InvalidInput: it is none; the message names the places and what is wrong there.

@@ -1,4 +1,4 @@
-"""The wish to have a response of a story analysed, and what is answered (see `contracts.messages`)."""
+"""The request to analyse a response of a story, and its reply (see `contracts.messages`)."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""What every part of an analysis document has: keys that nobody knows are kept, and the order they were written in."""
+"""Base of every part of an analysis document: unknown keys are kept, and so is the order they were written in."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Self
@@ -57,7 +57,7 @@ class Piece(BaseModel):
 
     @classmethod
     def key_of(cls, name: str) -> str:
-        """Return the key under which the document has *name*; what is no long name of this part is its own key."""
+        """Return the key of *name* in the document; a name that is no field of this part is its own key."""
         field = cls.model_fields.get(name)
         return (field.alias if field is not None else None) or name
 

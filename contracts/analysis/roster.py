@@ -1,4 +1,4 @@
-"""Who takes part in an analysis: for each section of the document the task that finds it, and whom it waits for."""
+"""The agents of an analysis: for each section of the document its task, and the sections it waits for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -65,7 +65,7 @@ ROSTER = (
 
 
 def roster_of(agents: Mapping[str, SeatSettings]) -> tuple[Seat, ...]:
-    """Return who takes part in the analyses of a story that says *agents*: the ten as it changes them, then its own.
+    """Return the agents of a story's analyses: the ten as *agents* changes them, then its own.
 
     Raises:
         InvalidInput: an agent of its own lacks what it needs or finds a section under a name of ours, or one waits for
@@ -87,7 +87,7 @@ def roster_of(agents: Mapping[str, SeatSettings]) -> tuple[Seat, ...]:
 
 
 def model_of(section: str) -> type[Section] | None:
-    """Return the model of a section of ours, by its key; None for one of somebody else's."""
+    """Return the model of a section of ours, by its key; None for a section of another program."""
     return _MODELS.get(section)
 
 

@@ -1,4 +1,4 @@
-"""What is known of a story beside the responses themselves: who and what is in it, what happened, what may come.
+"""A story beside its responses: characters, places, memories, threads and facts.
 
 A story's folder says where it begins; what agents find in each response is kept beside it, by response (`StoryChange`),
 so that a response that is analysed again, or late, changes nothing twice and nothing out of order.
@@ -33,7 +33,7 @@ class StoryPart(BaseModel):
 
 
 class Entity(StoryPart):
-    """Somebody or something with a file of its own; `tokens` is what the file would take in a prompt."""
+    """A character, place or thing with a file of its own; `tokens` is what the file would take in a prompt."""
 
     name: _Word
     kind: EntityKind = "character"
@@ -91,7 +91,7 @@ class Bond(StoryPart):
 
     @property
     def pair(self) -> str:
-        """What names the pair, whoever stands first."""
+        """The name of the pair, in either order."""
         return pair_of(*self.characters)
 
 
@@ -119,7 +119,7 @@ class Relations(StoryPart):
 
 
 class StoryThread(StoryPart):
-    """A plot thread that is open until a response resolves it; `text` is the whole of what is known of it.
+    """A plot thread that is open until a response resolves it; `text` describes it in full.
 
     `consequence_at` and `due_at` are numbers of responses: when something happens unless the thread is taken up, and
     when what it waits for takes place. `keywords` are words by which it is taken up; with those in
@@ -157,7 +157,7 @@ class SeatSettings(StoryPart):
 
 
 class StorySettings(StoryPart):
-    """How a story is analysed.
+    """Settings of the analyses of a story.
 
     `critical_countdown` is in responses: a thread with so many or fewer left is critical. `patience_s` is how many
     seconds an agent waits for those whose findings it would use. `late_s` is how many seconds past its deadline what a
@@ -187,7 +187,7 @@ class StoryBase(StoryPart):
     knowledge: tuple[KnownFact, ...] = ()
 
     def digest(self) -> str:
-        """Return what tells this from any other beginning, 32 hexadecimal digits; how tokens are counted does not."""
+        """Return the digest of this beginning, 32 hexadecimal digits; the counter of tokens does not change it."""
         said = self.model_dump_json(exclude={"entities": {"__all__": {"tokens"}}})
         return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
 
@@ -228,7 +228,7 @@ Changes = Mapping[int, Mapping[str, StoryChange]]
 
 
 def pair_of(one: str, other: str) -> str:
-    """Return what names the pair of two characters, whoever stands first."""
+    """Return the name of the pair of two characters, in either order."""
     return "|".join(sorted((one.replace("|", "/"), other.replace("|", "/"))))
 
 

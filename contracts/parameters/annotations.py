@@ -1,4 +1,4 @@
-"""What the annotation of a parameter lets in: the types at its leaves, whether one of them is a number, a text, a list.
+"""Annotations of parameters: the types at their leaves, whether one of them is a number, a text, a list.
 
 Nothing here reads a value; `contracts.parameters.model` does, by what it learns here once a class.
 """
@@ -47,7 +47,7 @@ def held_types(kinds: set[Any]) -> set[Any]:
 
 
 def may_be_text(annotation: Any) -> bool:
-    """True when a value of *annotation*, or an item of one, is a number or a text and stays what it was sent as."""
+    """True when a value of *annotation*, or an item of one, is a number or a text and keeps its type."""
     members = get_args(annotation)
     if hasattr(annotation, "__metadata__"):
         return may_be_text(members[0])
@@ -59,7 +59,7 @@ def may_be_text(annotation: Any) -> bool:
 
 
 def may_be_bool(kind: Any) -> bool:
-    """True for bool, for a `Literal` of one, and for what is neither a class nor a constant: it may hold anything."""
+    """True for bool, for a `Literal` of one, and for anything that is neither class nor constant."""
     return kind is bool or isinstance(kind, bool) or not isinstance(kind, type | str | bytes | int | Enum | None)
 
 

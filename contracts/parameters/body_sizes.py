@@ -1,4 +1,4 @@
-"""How many values a body of JSON may hold: what it costs to read, and to refuse, grows with them."""
+"""How many values a body of JSON may hold: the cost to read or refuse it grows with their number."""
 
 import re
 from typing import Final

@@ -1,6 +1,6 @@
 """How far apart two values are: each kind of value as a number that a tolerance can be put to, and back.
 
-What is compared is exact; how near two values have to be is said by `contracts.parameters.tolerances`.
+Exact values are compared; how near two values have to be is said by `contracts.parameters.tolerances`.
 """
 
 from collections.abc import Callable

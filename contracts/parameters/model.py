@@ -55,7 +55,7 @@ def Field(  # noqa: N802 - the name pydantic users expect
     description: str | None = None,
     **constraints: Any,
 ) -> Any:
-    """Declare one parameter: what pydantic's `Field` takes, and what lets a sentence be read into it.
+    """Declare one parameter: the arguments of pydantic's `Field`, and hints for reading a sentence into it.
 
     Args:
         default: The value when nothing is said; left out means required, and a supervisor asks for it.
@@ -136,7 +136,7 @@ class _Reading:
         return int(amount.value) if amount.value == amount.value.to_integral_value() else amount.value
 
     def fault(self, raw: Any) -> str | None:
-        """Return where *raw* has a boolean among numbers, what is not finite, or months where a `timedelta` is meant.
+        """Return the place in *raw* of a boolean among numbers, an infinite number, or months for a `timedelta`.
 
         Pydantic takes them for 1 or 0, for a number, and for 30 days each.
         """

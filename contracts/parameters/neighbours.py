@@ -59,11 +59,11 @@ class Neighbourhood:
 
     @property
     def windows(self) -> tuple[Window, ...]:
-        """Where neighbours are looked for, field by field, or a little beyond; what is near is decided exactly."""
+        """Where neighbours are looked for, field by field, or a little beyond; nearness itself is decided exactly."""
         return tuple(map(_window, self.measures, self.tolerances))
 
     def nearest(self, places: list[str], most: int) -> list[str]:
-        """Return those of *places* that are near, at most *most*, the nearest first; of equally near the lesser.
+        """Return at most *most* of *places* that are within tolerance, the nearest first; of equally near the lesser.
 
         Near is what is within the tolerance of every field. How near is the sum of the shares of the tolerances that
         are used up.

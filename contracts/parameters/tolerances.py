@@ -36,7 +36,7 @@ _POINTS = ("percent points", "percentage points", "points", "point")
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a remembered value may be from the asked one: *amount* in *unit*, or percent of what is asked.
+    """How far a remembered value may be from the asked one: *amount* in *unit*, or percent of the asked value.
 
     *unit* is the base unit of a quantity, "s" or "mo" of time, empty for what has one unit anyway. *told* is the
     tolerance as a card and a person are told it. Of zero a percentage is nothing: then only the same value is served.
@@ -91,7 +91,7 @@ def _plain(raw: object) -> Decimal | None:
 
 
 def _share(raw: object) -> Tolerance | None:
-    """Return the tolerance in percent of what is asked, None when *raw* is no percentage."""
+    """Return the tolerance in percent of the asked value, None when *raw* is no percentage."""
     text = str(raw).strip() if isinstance(raw, str) or type(raw).__name__ == "Percent" else ""
     number = _plain(text.removesuffix("%").rstrip()) if text.endswith("%") else None
     return None if number is None else Tolerance(number, is_percent=True, told=f"{_told(number)}%")

@@ -1,6 +1,6 @@
 """`python -m deploy.checks [NAME...]`: one line a check, and 1 when one failed; a check that cannot be made failed too.
 
-Names choose among them; `--list` tells which there are.
+Names choose among them; `--list` prints all.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What a check finds, and how it is told."""
+"""Problems that a check finds, and access to nested manifests."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class Problem:
 
 
 class CannotCheck(Exception):
-    """A check cannot be made here; says what it lacks."""
+    """A check cannot be made here; the message names the missing tool."""
 
 
 def at(manifest: object, *path: str | int) -> object:

@@ -1,4 +1,4 @@
-"""Rules, alerts and dashboards name only what is exported, and no alert goes without a test, a runbook and a reason.
+"""Rules, alerts and dashboards name only exported series; every alert has a test, a runbook and a reason.
 
 What Prometheus itself thinks of them is asked by `make monitoring-check`, which needs its Debian packages.
 """
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 
 
 def problems() -> list[Problem]:
-    """Return what rules, tests and runbooks lack, and what is asked for and not exported."""
+    """Return missing tests and runbooks, and series that are queried and not exported."""
     return [*_unknown_names([*rule_queries(), *panel_queries(), *scaler_queries()]), *_unfinished_alerts()]
 
 

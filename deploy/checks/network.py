@@ -1,4 +1,4 @@
-"""What the network policies come to: who may speak to whom, worked out as Kubernetes says it, and held to a table."""
+"""Network policies evaluated as Kubernetes does: every allowed pair of pods is held to a table."""
 
 import ipaddress
 from collections.abc import Iterable, Mapping
@@ -73,7 +73,7 @@ _PORTS = ("UDP 53", "UDP 123", *(f"TCP {port}" for port in (53, 80, 443, 4222, 6
 def problems(manifests: Iterable[Manifest]) -> list[Problem]:
     """Return every pair that is wanted and kept apart, or not wanted and let through, on either side.
 
-    Both sides are held to the table, although one closed side would do: whoever opens the other finds it closed.
+    Both sides are held to the table, although one closed side would do: opening the other must not open the pair.
     """
     policies = [one for one in manifests if one.get("kind") == "NetworkPolicy"]
     wanted = {(id(source), id(target), port) for source, target, port in WANTED}
@@ -122,7 +122,7 @@ def _fitting(rules: Iterable[object], other: End, direction: str) -> list[object
 
 
 def _is_for(policy: Manifest, direction: str) -> bool:
-    """Tell whether *policy* is of *direction*: what it says, or else inwards always and outwards when it has rules."""
+    """Return whether *policy* applies to *direction*: by its types, else inwards, and outwards when it has rules."""
     kinds = listed(policy, "spec", "policyTypes") or ["Ingress", *(["Egress"] if at(policy, "spec", "egress") else [])]
     return direction in kinds
 

@@ -19,7 +19,7 @@ _CURE = "make it anew; docs/deploy.md says how"
 
 
 def problems() -> list[Problem]:
-    """Return what is missing, has another version than in the tests, or has no hash."""
+    """Return pins that are missing, have another version than in the tests, or have no hash."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = [one for extra in EXTRAS for one in project["optional-dependencies"][extra]]
     needed = {name for one in (*project["dependencies"], *extras) for name in _names(Requirement(one))}

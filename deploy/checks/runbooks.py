@@ -21,7 +21,7 @@ def problems() -> list[Problem]:
 
 
 def unlinked(manifests: Iterable[Manifest], address: str) -> Iterator[Problem]:
-    """Yield what of *manifests* does not link to a runbook of ours at *address*, "" for none."""
+    """Yield alerts of *manifests* that do not link to a runbook of ours at *address*, "" for none."""
     if address and (not address.startswith(("https://", "http://")) or address.endswith("/")):
         yield Problem(
             _COMPONENT, f"has the address {address!r}", "write one such as https://git.example/tasklore/blob/main"

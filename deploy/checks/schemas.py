@@ -12,7 +12,7 @@ VERSIONS = ("1.30", "1.37")
 
 
 def problems() -> list[Problem]:
-    """Return what does not fit the schema of a release, in any overlay; custom resources have schemas of our own."""
+    """Return violations of the schema of a release, in any overlay; custom resources are left out."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for overlay in BUILT:

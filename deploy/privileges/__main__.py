@@ -1,4 +1,4 @@
-"""`python -m deploy.privileges`: writes what each role may do into the configuration of NATS and Valkey.
+"""`python -m deploy.privileges`: write the rights of each role into the configuration of NATS and Valkey.
 
 With `--check` nothing is written, and what is stale is named. `--worker NAME=AGENT[,AGENT]` and
 `--program NAME=SPEAKER[,SPEAKER]` add users beside the shipped ones.

@@ -11,7 +11,7 @@ _NAME = "cast.json"
 
 
 def read_cast(directory: Path) -> Cast:
-    """Return who has credentials in *directory*: the shipped cast where nobody was added.
+    """Return the roles with credentials in *directory*: the shipped ones where none was added.
 
     Raises:
         ConfigurationError: it holds no credentials, or its list cannot be read.
@@ -53,7 +53,7 @@ def public_keys(directory: Path) -> dict[str, str]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Put *text* into *path*, whatever was there; nobody but this user reads it, and nobody reads half of it."""
+    """Replace *path* by *text* atomically; only this user may read it."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

@@ -63,7 +63,7 @@ def nats_accounts(roles: Sequence[Role]) -> str:
 
 
 def publishers(roles: Iterable[Role], keys: Mapping[str, str]) -> str:
-    """Return the file by which readers know who publishes what is signed; *keys* has public nkeys by their variable."""
+    """Return the file of public keys that readers verify signatures with; *keys* has nkeys by their variable."""
     signed = {role: [one for one in role.publish if is_signed(one)] for role in roles}
     known = {
         role.name: {"key": keys[key_variable(role.name)], "publishes": subject_patterns}
@@ -83,7 +83,7 @@ def services_of(role: Role, serving: Mapping[str, str]) -> dict[str, str]:
 
 
 def streams_of(role: Role, roles: Iterable[Role]) -> list[str]:
-    """Return what *role* hears from others: what nobody else says is heard in its own account, and would come twice."""
+    """Return the subjects that *role* imports: those it alone publishes would come twice."""
     own = {one for one in role.publish if not any(one in other.publish for other in roles if other is not role)}
     return [one for one in role.hear if one not in own]
 

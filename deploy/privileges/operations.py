@@ -51,12 +51,12 @@ def hears(what: str, *subject_patterns: str) -> Operation:
 
 
 def hears_answers(role: str) -> Operation:
-    """Hear the answers to what *role* asks, and nobody else's."""
+    """Subscribe to the answers to requests of *role* alone."""
     return Operation("hear answers", inbox=(f"{inbox_prefix(role)}.>",))
 
 
 def answers(*subject_patterns: str) -> Operation:
-    """Answer what comes on *subject_patterns* from other accounts: the server takes each answer to whoever asked."""
+    """Answer requests on *subject_patterns* from other accounts: the server routes each answer to its requester."""
     return Operation("answer requests", publish=(ANSWERS,), serve=subject_patterns)
 
 
@@ -74,7 +74,7 @@ def takes(stream: str, durable: str) -> Operation:
 
 
 def looks_into(*streams: str) -> Operation:
-    """Ask how many messages *streams* hold and how they are configured; of no message what is in it."""
+    """Ask for counts and configuration of *streams*, and for the content of no message."""
     return says("look into streams", *(f"{_API}.STREAM.INFO.{stream}" for stream in streams))
 
 

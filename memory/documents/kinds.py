@@ -66,7 +66,7 @@ class Kind(BaseModel):
     """One kind of document.
 
     `template` is the document of a user who has none yet, `_metadata` included; what a file leaves out of it is made
-    from its places. `guarded` means that nothing in it is ever changed by what was inferred. `catch_all` is the kind
+    from its places. `guarded` means that nothing in it is ever changed by a conclusion. `catch_all` is the kind
     of whatever no other one is for. `titles` are further names of it in older files.
     """
 
@@ -92,10 +92,10 @@ class Kind(BaseModel):
         return next((place for place in self.places if steps[: len(place.path.steps)] == place.path.steps), None)
 
     def complete(self, body: Body) -> Body:
-        """Return *body* with every place of the template that it lacks, and `_metadata`; what it has is never replaced.
+        """Return *body* with every place of the template that it lacks, and `_metadata`; nothing is replaced.
 
-        *body* is left as it is, and its parts are shared with what is returned; a whole one is returned itself. For
-        whoever is going to edit it: a file is written from what is stored.
+        *body* is left as it is, and its parts are shared with the result; a complete one is returned itself. For
+        an edit: a file is written from the stored body.
         """
         content = {name: value for name, value in self.template.items() if name != METADATA}
         whole = _complete(body, content)
@@ -114,7 +114,7 @@ class Kinds:
         """Return the kinds of this package and of the `*.toml` files in *folders*; of two with one id the later counts.
 
         Raises:
-            ConfigurationError: a folder or a file cannot be read, or says what does not fit.
+            ConfigurationError: a folder or a file cannot be read, or has unfit content.
         """
         by_id: dict[str, Kind] = {}
         for folder in (_SHIPPED, *map(File, folders)):

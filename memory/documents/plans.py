@@ -1,4 +1,4 @@
-"""What is said of documents: how they are at one moment, who wants them edited, and what that did."""
+"""Values of documents: a snapshot of them, the origin of an edit, and its changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Document:
 
     `revision` counts its edits, 0 for a template that is not stored. `form` is how its file was written, see
     `documents.files.seed_files`; empty for one that never was a file. `born` names this life of the document: one that
-    was forgotten and made again is another. `size` is the bytes of the body, or a little more; None when nobody has
+    was forgotten and made again is another. `size` is the bytes of the body, or a little more; None when not yet
     counted. `body` is read only: snapshots and drafts share its parts.
     """
 
@@ -67,7 +67,7 @@ class Origin(BaseModel):
 
 
 class Plan(BaseModel):
-    """Edits that are applied all together or not at all, and once: under one `plan_id`, whoever sends them again.
+    """Edits that are applied all together or not at all, and once: by `plan_id`, even when they are sent again.
 
     Every edit names its document in `file`; it may be left out where the draft has one document only.
     """
@@ -93,7 +93,7 @@ class Step:
 class AppliedPlan:
     """What a plan did to each document; those that it leaves as they are, are not in it.
 
-    `known` tells that the plan was applied before and did nothing now; `undoes` is the plan that it takes back, None
+    `known` is True when the plan was applied before and did nothing now; `undoes` is the plan that it takes back, None
     for an `edit`.
     """
 
@@ -105,7 +105,7 @@ class AppliedPlan:
 
     @property
     def changes(self) -> dict[str, tuple[Change, ...]]:
-        """What was changed, by resource id, in the order in which it was."""
+        """The changes by resource id, in order."""
         return {resource_id: step.changes for resource_id, step in self.steps.items()}
 
     @property

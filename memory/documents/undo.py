@@ -7,7 +7,7 @@ from contracts.errors import UndoRefused
 from memory.documents.edits import ABSENT, Change, Found
 from memory.documents.items import METADATA, Body
 from memory.documents.paths import Path
-from memory.documents.rebase import Deed, take_back
+from memory.documents.rebase import PlanChanges, take_back
 from memory.documents.storage.history import LogEntry, PlanRecord
 
 _METADATA_PLACE = Path((METADATA,))
@@ -26,18 +26,18 @@ def entry_of(record: PlanRecord, resource_id: str, log: Sequence[LogEntry]) -> L
     raise UndoRefused(msg)
 
 
-def taken_back(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Change, ...]:
+def take_back_changes(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Change, ...]:
     """Return the changes of *body*, as it is now, that take back what *plan_id* did; *log* is all that is kept.
 
     Raises:
         UndoRefused: a later plan touched the same place; the message names both.
     """
-    history = [Deed(entry.plan_id, entry.changes, entry.undoes) for entry in log]
+    history = [PlanChanges(entry.plan_id, entry.changes, entry.undoes) for entry in log]
     return tuple(_with_metadata_of(take_back(history, plan_id), body))
 
 
 def _with_metadata_of(changes: Sequence[Change], body: Body) -> Iterator[Change]:
-    """Yield *changes* with the metadata of *body* as what they find: stamps wrote into it, and no other edit can."""
+    """Yield *changes* with the metadata of *body* as the values before: only stamps write there."""
     found: Found = body.get(METADATA, ABSENT)
     for change in changes:
         if change.path != _METADATA_PLACE:

@@ -1,8 +1,8 @@
 """The file form of a memory, `LTM/{agent}/memory.json`: `{"tasks": {"analyze_budget:50000:42000:no_history": {...}}}`.
 
 A key is the task's name and its values in declared field order, joined by `:`; a list is joined by `,`, an empty one is
-`no_{field}`, None is `~none`. Text is percent-escaped; what has no such spelling (a unit, a nested list) is `~json` and
-its percent-escaped JSON.
+`no_{field}`, None is `~none`. Text is percent-escaped; a value without such a spelling (a unit, a nested list) is
+`~json` and its percent-escaped JSON.
 
 Other writers of this form cut a list after five values, so an entry with exactly five may answer a longer question.
 Our own files say which five are all there are: a top-level `complete` maps such a key to a digest of its result.
@@ -47,7 +47,7 @@ class SeedEntry:
 
 @dataclass(frozen=True, slots=True)
 class SeedFile:
-    """What a file holds: `entries` may be served, `quarantined` may be cut, `refused` maps a key to what is wrong."""
+    """A file: `entries` may be served, `quarantined` may be cut, `refused` maps a key to the reason."""
 
     entries: tuple[SeedEntry, ...]
     quarantined: tuple[SeedEntry, ...]

@@ -63,7 +63,7 @@ def read_line(line: bytes) -> Record:
     """Return the record of a line.
 
     Raises:
-        InvalidInput: it is none; the message says what is wrong with it.
+        InvalidInput: it is none; the message says why.
     """
     try:
         # Through the standard library, as JSON that it wrote: pydantic's reader refuses half of a surrogate pair.

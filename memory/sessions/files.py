@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from contracts.errors import InvalidInput
 from memory.sessions.entries import (
     VERSION,
-    Found,
+    FoundEntry,
     NewEntry,
     SessionRoot,
-    checked_key,
+    check_key,
     encode,
     head_of,
     milliseconds,
@@ -38,7 +38,7 @@ _LATEST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """An entry out of a file: what is to be written, its JSON, and what a new one would not have yet."""
+    """An entry out of a file: the entry to be written, its JSON, its times and its uses."""
 
     entry: NewEntry
     body: bytes
@@ -48,7 +48,7 @@ class FileEntry:
     number: int
 
     def words(self, stored: bytes) -> tuple[str, bytes, bytes, int]:
-        """Return key, body, head and uses, as they are kept when *stored* is what is kept of the body."""
+        """Return key, body, head and uses, as they are stored; *stored* is the packed body."""
         numbers = f"{self.expires_ms or 0}:{self.created_ms}:{self.number}:".encode()
         return self.entry.key, stored, numbers + head_of(self.entry, len(self.body), len(stored)), self.hits
 
@@ -73,7 +73,7 @@ class SessionFile:
         return [*words, "writes", len(self.entries)]
 
 
-def document_of(root: SessionRoot, found: Sequence[Found]) -> dict[str, Any]:
+def document_of(root: SessionRoot, found: Sequence[FoundEntry]) -> dict[str, Any]:
     """Return the file of a session and its entries, in their order."""
     return {
         "version": root.version,
@@ -86,7 +86,7 @@ def document_of(root: SessionRoot, found: Sequence[Found]) -> dict[str, Any]:
     }
 
 
-def _entry_document(found: Found) -> dict[str, Any]:
+def _entry_document(found: FoundEntry) -> dict[str, Any]:
     entry = found.entry
     document: dict[str, Any] = {
         "key": entry.key,
@@ -140,13 +140,13 @@ def read(document: Mapping[str, Any], session_id: str | None, now_ms: int, limit
         _time(document, "created_at"),
         _time(document, "updated_at"),
         _span(document, "ttl_ms"),
-        tuple(_numbered(kept)),
+        tuple(_number(kept)),
         tuple(expired),
         refused,
     )
 
 
-def _numbered(entries: list[FileEntry]) -> Iterator[FileEntry]:
+def _number(entries: list[FileEntry]) -> Iterator[FileEntry]:
     """Number *entries* in the order in which they were made; those of one time as they stand in the file."""
     for number, one in enumerate(sorted(entries, key=lambda one: one.created_ms), start=1):
         yield FileEntry(one.entry, one.body, one.created_ms, one.expires_ms, one.hits, number)
@@ -162,7 +162,7 @@ def _read_entry(key: Any, entry: Any, limit: int) -> FileEntry:
         msg = f"the entry {key!r} has no value; null is written as null"
         raise InvalidInput(msg)
     phase = _field(entry, "created_by_phase", str, "text")
-    checked_key(key, phase)
+    check_key(key, phase)
     metadata = _field(entry, "metadata", dict, "an object") if entry.get("metadata") is not None else {}
     ttl = _span(entry, "ttl_ms") if entry.get("ttl_ms") is not None else None
     created_ms = _time(entry, "created_at")

@@ -1,4 +1,4 @@
-"""Dead letters: looked at, sent again, or deleted."""
+"""The queue of dead letters: list, redrive or delete them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
@@ -47,7 +47,7 @@ class Kept(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of letters that were to be sent again; `stopped` is why the rest was not even tried, else None."""
+    """The outcome of a redrive; `stopped` is why the rest was not even tried, else None."""
 
     redriven: int = 0
     kept: list[Kept] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Outcome:
 
 
 class DeadLetters:
-    """What lies in DEAD; opened with `open_dead_letters`.
+    """The letters in DEAD; opened with `open_dead_letters`.
 
     Raises:
         Unreachable: by every method, when the server does not answer or there is no such stream.
@@ -79,7 +79,7 @@ class DeadLetters:
     ) -> Page:
         """Return up to *limit* letters that fit *selection*, the newest first unless *oldest_first*.
 
-        *before* leaves out what is at this sequence or newer: the last sequence of a page is where the next begins.
+        *before* leaves out letters at this sequence or newer: the last sequence of a page is where the next begins.
         """
         last = (await self._stream.extent()).last if before is None else before - 1
         if oldest_first:
@@ -123,16 +123,16 @@ class DeadLetters:
     ) -> Outcome:
         """Send the letters of *choice* again, the oldest first, and delete each once its task is stored.
 
-        What dies meanwhile is left alone, so that a task which dies again is not sent for ever. A redrive that was
-        killed may be repeated: what was sent by then is swallowed by the stream, or found finished by the ledger.
-        A letter whose task was done with after it was written stays, unless *is_forced*: it would run once more. With
-        the ledger away nobody knows of such. *is_trial* only tells what would become of them.
+        Tasks that die meanwhile are left alone, so that one which dies again is not sent for ever. A redrive that was
+        killed may be repeated: the stream swallows the tasks sent by then, or the ledger finds them finished. A letter
+        whose task ended after it was written stays, unless *is_forced*: it would run once more. Without the ledger such
+        letters are not recognised. *is_trial* changes nothing and returns the outcome.
 
         Raises:
             InvalidInput: a sequence names no letter; nothing was sent.
         """
         outcome = Outcome()
-        async for page in self._chosen(choice):
+        async for page in self._select(choice):
             done = set() if is_forced else await self._keep_done(page, outcome)
             due = [letter for letter in page if letter.sequence not in done]
             await _each(due, lambda letter: self._send(letter, renewal, outcome, is_trial=is_trial))
@@ -158,11 +158,11 @@ class DeadLetters:
                 was_there = await self._stream.remove(letter.sequence, erase=True)
             deleted += was_there
 
-        async for page in self._chosen(choice):
+        async for page in self._select(choice):
             await _each(page, erase)
         return deleted
 
-    async def _chosen(self, choice: Choice) -> AsyncIterator[list[Letter]]:
+    async def _select(self, choice: Choice) -> AsyncIterator[list[Letter]]:
         if isinstance(choice, Selection):
             async for page in self._stream.pages(choice, (await self._stream.extent()).last):
                 yield page
@@ -189,7 +189,7 @@ class DeadLetters:
             task_id = checked_name(letter.content.task_id or "", "task_id")
             return end_after(letter, await self._ledger.read(task_id))
         except (InvalidInput, MemoryUnavailable):
-            # Whether it can be sent at all is told when it is sent; without the ledger that is done all the same.
+            # A fault of the letter shows when it is sent; without the ledger it is sent all the same.
             return None
 
     async def _send(self, letter: Letter, renewal: Renewal, outcome: Outcome, *, is_trial: bool) -> None:
@@ -217,10 +217,10 @@ class DeadLetters:
             log.warning("ledger_away", task_id=redrive.task_id, error=str(error))
 
     async def _whole_body(self, letter: Letter) -> bytes:
-        """Return what *letter* carried; the ledger has it where the letter kept only the beginning.
+        """Return the body of *letter*, from the ledger where the letter kept only the beginning.
 
         Raises:
-            InvalidInput: nobody has the whole.
+            InvalidInput: the ledger does not have it either.
             MemoryUnavailable: the ledger did not answer in time.
         """
         if letter.is_whole:
@@ -238,7 +238,7 @@ class DeadLetters:
 
 @asynccontextmanager
 async def open_dead_letters(link: Link, outbox: Outbox, ledger: Ledger) -> AsyncIterator[DeadLetters]:
-    """Open what lies in DEAD on *link*; nothing is asked before the first call."""
+    """Open the letters in DEAD on *link*; nothing is asked before the first call."""
     async with open_dead_stream(link) as stream:
         yield DeadLetters(stream, outbox, ledger)
 

@@ -1,4 +1,4 @@
-"""Where an utterance speaks of a slot, how far that is from a value, and what a card's examples teach about it."""
+"""Cues: the words that announce a slot, their distance from a value, and the ones that a card's examples teach."""
 
 import re
 from collections import defaultdict
@@ -56,7 +56,7 @@ class CueIndex:
             self._phrases.setdefault(phrase.stems[0], []).append((phrase, slot))
 
     def find(self, tokens: Sequence[Token]) -> tuple[Cue, ...]:
-        """Return where *tokens* speak of a slot; a longer phrase hides the shorter ones inside it."""
+        """Return the cues among *tokens*; a longer phrase hides the shorter ones inside it."""
         found = []
         for first, token in enumerate(tokens):
             for phrase, slot in self._phrases.get(token.stem, ()):
@@ -127,10 +127,7 @@ def _step(token: Token) -> float:
     return _LIGHT_STEP if token.text in LIGHT else _WORD_STEP
 
 
-# -- what examples teach ----------------------------------------------------------------------------------------------
-
-
-def learned_phrases(card: TaskCard, schema: TaskSchema, known: frozenset[str]) -> list[tuple[Phrase, Slot]]:
+def learn_phrases(card: TaskCard, schema: TaskSchema, known: frozenset[str]) -> list[tuple[Phrase, Slot]]:
     """Return the phrases after which the examples of *card* have the texts of its slots."""
     texts = [slot for slot in schema.slots if slot.kind == "text" and not slot.is_list]
     declared = {phrase.stems for slot in schema.slots for phrase in slot.phrases}
@@ -154,7 +151,7 @@ def _starts(example: Utterance, slot: Slot, known: frozenset[str], *, is_only: b
         if pattern and (match := re.search(pattern, example.text, re.IGNORECASE)):
             yield match.start()
     if is_only and not slot.examples:
-        spans = example.quoted_spans or names_in(example, known)
+        spans = example.quotations or names_in(example, known)
         if len(spans) == 1:
             yield spans[0][0]
 

@@ -1,4 +1,4 @@
-"""Whether one value of a model's answer is grounded: worth exactly that, by Python, at the words that it quotes.
+"""Grounding of one value of a model's answer: worth exactly that, by Python, at the words that it quotes.
 
 A value that Python reads otherwise there is refused. One that it cannot read there, such as a number in the words of
 another language, is neither taken nor refused: the person sees it before anything starts.
@@ -63,7 +63,7 @@ class Grounded(NamedTuple):
 
 
 class Evidence:
-    """A text that may be quoted, with what Python reads in it."""
+    """A text that may be quoted, with Python's readings of it."""
 
     def __init__(self, shown: Quotable, decimal_mark: DecimalMark | None = None) -> None:
         text = fold_digits(shown.text)
@@ -73,7 +73,7 @@ class Evidence:
         self._candidates: dict[int, list[Candidate]] = {}
 
     def candidates(self, slot: Slot) -> list[Candidate]:
-        """Return what of the text can be a value of *slot*."""
+        """Return the candidates for *slot* in the text."""
         # Slots live as long as their catalogue; their examples may be of no type that has a hash.
         if id(slot) not in self._candidates:
             self._candidates[id(slot)] = candidates(self.utterance, slot)
@@ -95,7 +95,7 @@ class Evidence:
         return self.shown.turn is not None and asks_to_confirm(self.shown.turn)
 
     def why_at(self, place: Passage) -> Why | None:
-        """Return why what stands at *place* is not the person's own word."""
+        """Return why the words at *place* are not the person's own, None when they are."""
         if self.shown.memory is not None:
             return Why.REMEMBERED
         turn = self.shown.turn
@@ -107,7 +107,7 @@ class Evidence:
 
 
 class SlotClaim(NamedTuple):
-    """What a model says: *written* is the *value* of *slot* as it wrote it."""
+    """A claim of a model: *written* is the *value* of *slot* as it wrote it."""
 
     slot: Slot
     written: str
@@ -144,7 +144,7 @@ def ground(
 
 
 def _read_claim(slot: Slot, written: str, now: datetime) -> Any:
-    """Return what a model wrote, ready for JSON."""
+    """Return the value that a model wrote, ready for JSON."""
     cure = f"write it {_WRITTEN.get(slot.kind, 'in digits')}"
     if slot.kind == "text" and written.strip():
         return written

@@ -1,7 +1,7 @@
-"""The slots of a task as its card's JSON schema declares them: kind, cues, unit, choices, and which are needed.
+"""The slots of a task, by the JSON schema of its card: kind, cues, unit, choices, and whether they are required.
 
-A card may come from any program. What JSON Schema allows is let through, also where rules make nothing of it; what it
-forbids, and what no person could be asked for, is refused with its place, so that the other cards are understood.
+A card may come from any program. A valid JSON Schema is accepted, also where rules make nothing of it; an invalid one,
+and one that no person could be asked for, is refused with the place, so that the other cards are understood.
 """
 
 import json
@@ -46,7 +46,7 @@ _WITH_UNIT: dict[str, Kind] = {"percent": "percent", "quantity": "quantity"}
 _KINDS: dict[str, Kind] = {"number": "amount", "integer": "integer", "boolean": "boolean"}
 #: Characters of a place in a schema that an error names: a schema may nest hundreds of levels deep.
 _LONGEST_PLACE = 200
-#: What a keyword has to be, by the fault that pydantic finds.
+#: The type of a keyword, by the fault that pydantic finds.
 _MUST_BE = {"list_type": "a list", "string_type": "a text", "dict_type": "an object"}
 #: Steps through references and alternatives of one field: a schema that refers to itself would never end, and nothing
 #: worth reading nests this deep.
@@ -187,7 +187,7 @@ def task_schema(task: TaskCard) -> TaskSchema:
     Raises:
         InvalidInput: it is no schema, or too large for a sentence to be read into; the message names the place.
     """
-    return _shape(_spelled(task))
+    return _shape(_dump_schema(task))
 
 
 @lru_cache(maxsize=1024)
@@ -266,7 +266,7 @@ def _side(cue: str) -> Side:
 
 
 def _variants(schema: Schema, definitions: Mapping[str, Schema]) -> tuple[list[Schema], bool]:
-    """Return what *schema* may be, references followed and null left out, and whether null was there."""
+    """Return the variants of *schema*, references followed and null left out, and whether null was there."""
     pending, variants, is_nullable = [schema], [], False
     for _ in range(_MOST_STEPS):
         if not pending:
@@ -305,7 +305,7 @@ def _choices(variants: list[Schema]) -> tuple[Any, ...]:
     return tuple(value for one in variants for value in (*one.enum, *([] if one.const is None else [one.const])))
 
 
-def _spelled(task: TaskCard) -> str:
+def _dump_schema(task: TaskCard) -> str:
     """Return the schema of *task*'s parameters as JSON, the same for the same schema.
 
     Raises:

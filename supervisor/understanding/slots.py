@@ -1,7 +1,7 @@
-"""Which value of an utterance each slot of a task gets: the nearest cue wins, and equal claims are asked about.
+"""Slot filling: each value of an utterance goes to the slot of the nearest cue, and equal claims are asked about.
 
-First what stands beside a cue, then announced texts, then what only one open slot can take. Every number, date,
-name and quoted text that is left after that is asked about: nothing is dropped, and no default is served over it.
+First values beside a cue, then announced texts, then values that only one open slot can take. Every number, date, name
+and quoted text that is left after that is asked about: nothing is dropped, and no default replaces it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from supervisor.understanding.outcome import Span
 from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
+from supervisor.understanding.texts import find_announced_texts, names_in, remaining_text, stray_digits
 from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
 from supervisor.understanding.values import Group, groups_of
 
@@ -45,7 +45,7 @@ class _Assignment(NamedTuple):
 
 
 def fill(utterance: Utterance, task: Task, asked: Sequence[Slot] = ()) -> Filled:
-    """Return what *utterance* says of *task*; *asked* are the slots that a question before it was about."""
+    """Return the values of *task* in *utterance*; *asked* are the slots that a question before it was about."""
     filling = _Filling(utterance, task, asked)
     filling.take_switches()
     filling.take_beside_cues()
@@ -69,7 +69,7 @@ class _Filling:
     # -- switches -----------------------------------------------------------------------------------------------------
 
     def take_switches(self) -> None:
-        """Take what is said to be absent, and switches that are named."""
+        """Take values that are said to be absent, and switches that are named."""
         for cue in self.cues:
             slot, tokens = cue.slot, self.utterance.tokens
             start, end = tokens[cue.first].start, tokens[cue.end - 1].end
@@ -163,7 +163,7 @@ class _Filling:
         return sorted(reached[-1], key=itemgetter(0))[:_BEAM]
 
     def _options(self, place: int) -> Iterator[tuple[float, int, Slot]]:
-        """Yield what the value at *place*, or the list that begins there, may be for: cost, end and slot."""
+        """Yield cost, end and slot of each use of the value at *place*, or of the list that begins there."""
         group = self.groups[place]
         for slot in {one.slot.name: one.slot for one in group.candidates}.values():
             end = place + 1
@@ -220,7 +220,7 @@ class _Filling:
 
     def take_texts(self) -> None:
         """Take the texts that a cue or a frame of an example announces."""
-        for slot, start, end in announced_texts(self.utterance, self.task, self.cues, self.filled, self.asked):
+        for slot, start, end in find_announced_texts(self.utterance, self.task, self.cues, self.filled, self.asked):
             is_new = any(one.start >= start and one.end <= end and self._is_new(one) for one in self.utterance.tokens)
             if is_new or not slot.is_list:
                 self.filled.put(slot, self.text[start:end], start, end, self.text)
@@ -231,7 +231,7 @@ class _Filling:
     # -- only open slot -----------------------------------------------------------------------------------------------
 
     def take_only_open(self) -> None:
-        """Give what is left to the only open slot that can take it: first what a unit or a type speaks for."""
+        """Give each value that is left to the only open slot that can take it: first those with a unit or a type."""
         self._take_in_order()
         for is_typed in (True, False):
             claims: dict[str, tuple[Slot, list[Group]]] = {}
@@ -292,7 +292,7 @@ class _Filling:
     # -- the rest -----------------------------------------------------------------------------------------------------
 
     def take_rest(self) -> None:
-        """Take the only text that is left, and note what nothing took."""
+        """Take the only text that is left, and note the values that no slot took."""
         if found := remaining_text(self.utterance, self.task, self.cues, self.filled, self.asked):
             slot, start, end = found
             self.filled.put(slot, self.text[start:end], start, end, self.text)
@@ -321,7 +321,7 @@ def _differ(one: _Assignment, other: _Assignment) -> bool:
 def _unread(utterance: Utterance, task: Task, groups: Sequence[Group]) -> list[tuple[int, int]]:
     """Return where a number, a date, a quoted text or a name stands, in order."""
     found = [(group.start, group.end) for group in groups]
-    found += [*((one.start, one.end) for one in utterance.amounts), *utterance.quoted_spans]
+    found += [*((one.start, one.end) for one in utterance.amounts), *utterance.quotations]
     found += [(one.start, one.end) for one in utterance.moments if one.text.lower() not in _AT_ONCE]
     found += [*names_in(utterance, task.known), *stray_digits(utterance)]
     kept: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Where the texts of an utterance begin and end: quoted, announced by a cue, named, or all that is left."""
+"""Texts of an utterance, from begin to end: quoted, announced by a cue, named, or all that is left."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from supervisor.understanding.cues import Cue
     from supervisor.understanding.routing import Task
 
-#: What a slot is called that holds a sentence, in which a comma ends nothing.
+#: Names of slots that hold a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(
     stems_of("message text note body content reason description comment memo reminder todo task words")
 )
@@ -29,8 +29,8 @@ _TRAILING = re.compile(
 _LEADING = re.compile(r"(?:[\s,:;=\u2013-]+|(?:called|named|is|that|please)\s+)+", re.IGNORECASE)
 #: Characters of the longest text that is taken out of a sentence.
 _LONGEST = 2_000
-#: Who or what was meant has to be asked: these are no names.
-_WHOEVER = word_set(
+#: These are no names: the person is asked whom or what they mean.
+_PRONOUNS = word_set(
     "him her it them me us someone somebody anyone anybody nobody something this that these those one myself"
 )
 _DETERMINERS = word_set("a an the my our your his her their some any this that")
@@ -39,7 +39,7 @@ _SMALL = word_set("to from at in for with by about into of on as and")
 _AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
 _CHUNK = re.compile(r"[^\s\"'(,;]+")
 _AROUND = ".,;:!?)\"'"
-#: What a pattern may consist of to be tried: no groups, no choices, and few parts of open length.
+#: Patterns that are tried: no groups, no choices, and few parts of open length.
 _LONGEST_CODE, _MOST_OPEN = 64, 2
 _SIMPLE = re.compile(r"(?:\[[^\]]*\]|\\[^bBAZ1-9]|[^()|\[\]])*")
 _OPEN = re.compile(r"[*+]|\{\d*,\d*\}")
@@ -101,7 +101,7 @@ def simple_pattern(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
-def announced_texts(
+def find_announced_texts(
     utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
 ) -> Iterator[tuple[Slot, int, int]]:
     """Yield the texts that are said beyond doubt: by their pattern, as one of the examples, or behind a cue.
@@ -213,7 +213,7 @@ def _items(utterance: Utterance, slot: Slot, start: int, end: int) -> Iterator[t
         first += len(_AND.match(utterance.text, first, end).group())  # type: ignore[union-attr]  # matches nothing too
         if (word := _WORDS.match(utterance.text, first, end)) and stems_of(word.group()) in own:
             first = min(word.end() + 1, end)  # "no leeks and no onions" avoids onions
-        last = _trimmed(utterance.text, first, start + match.end())
+        last = _trim(utterance.text, first, start + match.end())
         if first < last:
             yield first, last
 
@@ -221,10 +221,10 @@ def _items(utterance: Utterance, slot: Slot, start: int, end: int) -> Iterator[t
 def _extent(
     utterance: Utterance, slot: Slot, start: int, stop: int, filled: "Filled", *, is_answer: bool = False
 ) -> tuple[int, int] | None:
-    """Return the text for *slot* between *start* and *stop*: what is quoted, or as far as its clause goes."""
+    """Return the text for *slot* between *start* and *stop*: a quotation, or as far as its clause goes."""
     text = utterance.text
     lead = len(_lead(text, start))
-    for quoted in utterance.quoted_spans:
+    for quoted in utterance.quotations:
         if start <= quoted.start <= start + lead + 2 and quoted.end <= stop:
             return quoted.start, quoted.end
     start += lead
@@ -239,9 +239,9 @@ def _extent(
     if not is_sentence:
         ends += [one.start for one in utterance.moments if one.start >= start]
         ends += [one.start for one in _prepositional(utterance) if one.start >= start]
-    end = _trimmed(text, start, min(ends))
+    end = _trim(text, start, min(ends))
     words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
-    if not words or (len(words) == 1 and words[0].text in _WHOEVER) or all(word.text in LIGHT for word in words):
+    if not words or (len(words) == 1 and words[0].text in _PRONOUNS) or all(word.text in LIGHT for word in words):
         return None
     values = utterance.amount_marks
     if not is_answer and slot.pattern is None and all(values[word.start] or word.text in LIGHT for word in words):
@@ -262,7 +262,7 @@ def _lead(text: str, start: int) -> str:
     return match.group() if match else ""
 
 
-def _trimmed(text: str, start: int, end: int) -> int:
+def _trim(text: str, start: int, end: int) -> int:
     while end > start and (match := _TRAILING.search(text[max(start, end - 40) : end])):
         end -= len(match.group())
     return end
@@ -271,13 +271,13 @@ def _trimmed(text: str, start: int, end: int) -> int:
 def remaining_text(
     utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
 ) -> tuple[Slot, int, int] | None:
-    """Return what the only open text slot gets: the one quoted text, the one name, or what follows the task's words."""
+    """Return the text of the only open slot: the one quotation, the one name, or the words behind those of the task."""
     open_slots = [slot for slot in task.schema.slots if slot.kind == "text" and filled.is_open(slot)]
     needed = [slot for slot in open_slots if slot in asked] or [slot for slot in open_slots if slot.is_required]
     if len(needed) != 1:
         return None
     slot = needed[0]
-    for spans in (utterance.quoted_spans, names_in(utterance, task.known)):
+    for spans in (utterance.quotations, names_in(utterance, task.known)):
         free = [one for one in spans if not filled.holds(*one)]
         if len(free) > 1:
             return None

@@ -60,9 +60,9 @@ def check(references: References, as_json: Json = False) -> int:
     read: it is wrong (another task of the agent), collides (another agent of those given) or comes to nothing. With a
     model configured (TASKLORE_LLM_BASE_URL) each is read a second time, with it.
     """
-    from tasklore.agents.check import check_aloud
+    from tasklore.agents.check import check_examples
 
-    return check_aloud(references, as_json=as_json)
+    return check_examples(references, as_json=as_json)
 
 
 @app.command("try", cls=Command, epilog=example("tasklore agents try ./greeter.py"))
@@ -71,6 +71,6 @@ def try_lines(references: References) -> int:
 
     Lines are one conversation, so "the same with 45k" can be tried. Ctrl-D ends. Needs no server.
     """
-    from tasklore.agents.trial import try_aloud
+    from tasklore.agents import trial
 
-    return try_aloud(references)
+    return trial.try_lines(references)

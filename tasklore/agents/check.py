@@ -1,4 +1,4 @@
-"""`tasklore agents check`: whether the example sentences of a card reach their own task, and what they come to."""
+"""`tasklore agents check`: whether the example sentences of a card reach their own task, or what they are read as."""
 
 import asyncio
 import itertools
@@ -8,7 +8,6 @@ from typing import Literal
 
 import structlog
 
-from contracts.messages import AgentCard
 from quantities.numerals.locales import mark_of
 from runtime.models.llm import Llm
 from runtime.settings import Settings
@@ -32,41 +31,64 @@ log = structlog.get_logger(__name__)
 
 #: "right" starts the task, "asked" asks for a value of it. The others are not read: "wrong" is another task of the same
 #: agent, "collides" another agent's (or the question which one is meant), "unread" nothing.
-Outcome = Literal["right", "asked", "wrong", "collides", "unread"]
+Reading = Literal["right", "asked", "wrong", "collides", "unread"]
 NOTHING_IN_WORDS = "no task of these agents may be asked for in words, so there is nothing to read"
-_READ: frozenset[Outcome] = frozenset({"right", "asked"})
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What one example came to; *told* is the question, or the other tasks that took it."""
+class CheckedExample:
+    """How one example is read; *detail* is the question, or the other tasks that took it."""
 
     offer: Offer
     example: str
-    outcome: Outcome
-    told: str = ""
+    reading: Reading
+    detail: str = ""
 
     @property
     def is_read(self) -> bool:
         """Whether a person who says this gets the task, or a question about it."""
-        return self.outcome in _READ
+        return self.reading in ("right", "asked")
 
 
-def check_aloud(references: Sequence[str], *, as_json: bool) -> int:
-    """Print what every example of the agents in *references* comes to; 1 when one is not read."""
-    agents = [agent for reference in references for agent in load_agents(reference)]
-    catalogue = catalogue_of(agents)
-    by_rules, by_model = asyncio.run(_check(catalogue))
+def check_examples(references: Sequence[str], *, as_json: bool) -> int:
+    """Print how every example of the agents in *references* is read; return 1 when one is not."""
+    catalogue = catalogue_of([agent for reference in references for agent in load_agents(reference)])
+    by_rules, by_model = asyncio.run(_read_examples(catalogue))
+    models = by_model or itertools.repeat(None, len(by_rules))
+    pairs = list(zip(by_rules, models, strict=True))
     silent = [offer for offer in catalogue.tasks() if not offer.task.examples]
+    is_read = all(one.is_read for one in (*by_rules, *(by_model or ())))
     if as_json:
-        print_json(_as_document(by_rules, by_model, silent))
-    else:
-        _print_checked(by_rules, by_model)
-        for offer in silent:
-            say(f"{_called(offer)} has no examples; give it two or three sentences: examples=('...', '...')")
-        if not catalogue.tasks():
-            say(NOTHING_IN_WORDS)
-    return OK if all(one.is_read for one in (*by_rules, *(by_model or ()))) else FAILED
+        rows = [
+            {
+                "agent_id": rules.offer.agent.agent_id,
+                "task": rules.offer.task.name,
+                "example": rules.example,
+                "rules": {"outcome": rules.reading, "told": rules.detail},
+                "model": None if model is None else {"outcome": model.reading, "told": model.detail},
+            }
+            for rules, model in pairs
+        ]
+        print_json({"examples": rows, "without_examples": [_name(offer) for offer in silent], "is_read": is_read})
+        return OK if is_read else FAILED
+    if pairs:
+        readings = ("RULES",) if by_model is None else ("RULES", "MODEL")
+        table = []
+        for rules, model in pairs:
+            columns = (rules.reading,) if model is None else (rules.reading, model.reading)
+            detail = rules.detail or (model.detail if model else "")
+            table.append((_name(rules.offer), printable(rules.example), *columns, printable(detail)))
+        print_table(("TASK", "EXAMPLE", *readings, "CAME TO"), table)
+        for checked, reader in ((by_rules, "without a model"), (by_model or [], "with the model")):
+            unread = sum(not one.is_read for one in checked)
+            result = "all are read" if not unread else f"{unread} not read; reword them, or add cues and keywords"
+            if checked:
+                print(f"{len(checked)} examples {reader}: {result}.")
+    for offer in silent:
+        say(f"{_name(offer)} has no examples; give it two or three sentences: examples=('...', '...')")
+    if not catalogue.tasks():
+        say(NOTHING_IN_WORDS)
+    return OK if is_read else FAILED
 
 
 def warn_of_unread(agents: Sequence[Agent]) -> None:
@@ -74,48 +96,60 @@ def warn_of_unread(agents: Sequence[Agent]) -> None:
     interpreter = RuleInterpreter()
     catalogue = catalogue_of(agents)
     for offer, example in _examples(catalogue):
-        checked = judge(offer, example, interpreter.understand(example, catalogue=catalogue))
+        checked = check_reading(offer, example, interpreter.understand(example, catalogue=catalogue))
         if not checked.is_read:
             log.warning(
                 "example_not_read",
                 agent=offer.agent.agent_id,
                 task=offer.task.name,
                 example=example,
-                outcome=checked.outcome,
+                outcome=checked.reading,
                 cure="run `tasklore agents check` and reword it, or add cues",
             )
 
 
 def catalogue_of(agents: Sequence[Agent]) -> Catalogue:
     """Return the cards of *agents*, as a supervisor that knows no others has them."""
-    cards: list[AgentCard] = [card_of(agent) for agent in agents]
-    return Catalogue(cards)
+    return Catalogue([card_of(agent) for agent in agents])
 
 
-def judge(offer: Offer, example: str, found: Interpretation) -> Checked:
-    """Return how *found* stands to the task of *offer*, whose example it was read from."""
+def check_reading(offer: Offer, example: str, found: Interpretation) -> CheckedExample:
+    """Compare *found*, read from *example*, with the task of *offer* that it is an example of."""
     parts = found.parts if isinstance(found, Several) else (found,)
-    others = [part for part in parts if not _is_about(part, offer)]
+    own = (offer.agent.agent_id, offer.task.name)
+    others = [part for part in parts if _task_of(part) != own]
     if not others:
         questions = [part.question for part in parts if isinstance(part, Clarification)]
-        return Checked(offer, example, "asked" if questions else "right", " ".join(questions))
-    named = [part for part in others if isinstance(part, Understood | Clarification)]
-    if named:
-        is_own = all(part.agent_id == offer.agent.agent_id for part in named)
-        told = ", ".join(f"{part.agent_id}.{_task_name(part)}" for part in named)
-        return Checked(offer, example, "wrong" if is_own else "collides", told)
-    question = next((part.question for part in others if isinstance(part, Clarification)), None)
-    return Checked(offer, example, "collides" if question else "unread", question or "")
+        return CheckedExample(offer, example, "asked" if questions else "right", " ".join(questions))
+    named = [task for task in map(_task_of, others) if task is not None]
+    if not named:
+        return CheckedExample(offer, example, "unread")
+    is_own = all(agent_id == offer.agent.agent_id for agent_id, _ in named)
+    detail = ", ".join(f"{agent_id}.{task}" for agent_id, task in named)
+    return CheckedExample(offer, example, "wrong" if is_own else "collides", detail)
 
 
-def _is_about(part: object, offer: Offer) -> bool:
-    if not isinstance(part, Understood | Clarification):
-        return False
-    return (part.agent_id, _task_name(part)) == (offer.agent.agent_id, offer.task.name)
+def _task_of(part: object) -> tuple[str | None, str | None] | None:
+    """Return agent and task of *part*, None when it is about no task at all."""
+    if isinstance(part, Understood):
+        return part.agent_id, part.task.name
+    return (part.agent_id, part.task_name) if isinstance(part, Clarification) else None
 
 
-def _task_name(part: Understood | Clarification) -> str | None:
-    return part.task.name if isinstance(part, Understood) else part.task_name
+async def _read_examples(catalogue: Catalogue) -> tuple[list[CheckedExample], list[CheckedExample] | None]:
+    """Return the readings without a model, and with the configured one; None without one."""
+    settings = Settings.load()
+    mark = mark_of(settings.locale) if settings.locale else None
+
+    async def read(interpreter: Interpreter) -> list[CheckedExample]:
+        return [
+            check_reading(offer, example, await interpreter.interpret(example, catalogue=catalogue, previous=()))
+            for offer, example in _examples(catalogue)
+        ]
+
+    by_rules = await read(RuleInterpreter(decimal_mark=mark))
+    async with Llm(settings.llm()) as llm:
+        return by_rules, await read(make_interpreter(llm, decimal_mark=mark)) if llm.configured else None
 
 
 def _examples(catalogue: Catalogue) -> Iterator[tuple[Offer, str]]:
@@ -124,63 +158,5 @@ def _examples(catalogue: Catalogue) -> Iterator[tuple[Offer, str]]:
             yield offer, example
 
 
-async def _check(catalogue: Catalogue) -> tuple[list[Checked], list[Checked] | None]:
-    """Return what the examples come to without a model, and with the one that is configured; None without one."""
-    settings = Settings.load()
-    mark = mark_of(settings.locale) if settings.locale else None
-    by_rules = await _read_all(RuleInterpreter(decimal_mark=mark), catalogue)
-    async with Llm(settings.llm()) as llm:
-        if not llm.configured:
-            return by_rules, None
-        return by_rules, await _read_all(make_interpreter(llm, decimal_mark=mark), catalogue)
-
-
-async def _read_all(interpreter: Interpreter, catalogue: Catalogue) -> list[Checked]:
-    return [
-        judge(offer, example, await interpreter.interpret(example, catalogue=catalogue, previous=()))
-        for offer, example in _examples(catalogue)
-    ]
-
-
-def _print_checked(by_rules: list[Checked], by_model: list[Checked] | None) -> None:
-    if not by_rules:
-        return
-    models = by_model or itertools.repeat(None, len(by_rules))
-    rows = []
-    for rules, model in zip(by_rules, models, strict=True):
-        columns = (rules.outcome,) if model is None else (rules.outcome, model.outcome)
-        told = rules.told or (model.told if model else "")
-        rows.append((_called(rules.offer), printable(rules.example), *columns, printable(told)))
-    outcomes = ("RULES",) if by_model is None else ("RULES", "MODEL")
-    print_table(("TASK", "EXAMPLE", *outcomes, "CAME TO"), rows)
-    print(_sum(by_rules, "without a model"))
-    if by_model is not None:
-        print(_sum(by_model, "with the model"))
-
-
-def _sum(checked: list[Checked], reader: str) -> str:
-    unread = sum(not one.is_read for one in checked)
-    verdict = "all are read" if not unread else f"{unread} not read; reword them, or add cues and keywords"
-    return f"{len(checked)} examples {reader}: {verdict}."
-
-
-def _called(offer: Offer) -> str:
+def _name(offer: Offer) -> str:
     return f"{offer.agent.agent_id}.{offer.task.name}"
-
-
-def _as_document(by_rules: list[Checked], by_model: list[Checked] | None, silent: list[Offer]) -> dict[str, object]:
-    models = by_model or itertools.repeat(None, len(by_rules))
-    return {
-        "examples": [
-            {
-                "agent_id": rules.offer.agent.agent_id,
-                "task": rules.offer.task.name,
-                "example": rules.example,
-                "rules": {"outcome": rules.outcome, "told": rules.told},
-                "model": None if model is None else {"outcome": model.outcome, "told": model.told},
-            }
-            for rules, model in zip(by_rules, models, strict=True)
-        ],
-        "without_examples": [_called(offer) for offer in silent],
-        "is_read": all(one.is_read for one in (*by_rules, *(by_model or ()))),
-    }

@@ -4,24 +4,13 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Literal
 
 from contracts.identifiers import new_id
-from contracts.messages import ChatTurn, TaskCall
+from contracts.messages import ChatTurn
 from quantities.numerals.locales import mark_of
 from runtime.models.llm import Llm
 from runtime.settings import Settings
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import (
-    Clarification,
-    Interpreter,
-    Several,
-    Single,
-    Span,
-    Understood,
-    Unfitting,
-    make_interpreter,
-)
+from supervisor.understanding import Clarification, Several, Single, Span, Understood, Unfitting, make_interpreter
 from tasklore.agents.check import NOTHING_IN_WORDS, catalogue_of
 from tasklore.exits import OK
 from tasklore.render.screen import print_paragraph, print_table, printable, say, styled
@@ -31,7 +20,7 @@ from workers.loading import load_agents
 _LOOK_BACK = 20
 
 
-def try_aloud(references: Sequence[str]) -> int:
+def try_lines(references: Sequence[str]) -> int:
     """Show how each line of stdin is read by the agents in *references*, until it ends."""
     catalogue = catalogue_of([agent for reference in references for agent in load_agents(reference)])
     if not catalogue.tasks():
@@ -41,32 +30,28 @@ def try_aloud(references: Sequence[str]) -> int:
         say(f"{catalogue.abilities()} Nothing is started. Ctrl-D ends.")
     settings = Settings.load()
     mark = mark_of(settings.locale) if settings.locale else None
+    turns: list[ChatTurn] = []
     with asyncio.Runner() as runner:
         llm = Llm(settings.llm())
+        interpreter = make_interpreter(llm, decimal_mark=mark)
         try:
-            _show_lines(runner, make_interpreter(llm, decimal_mark=mark), catalogue)
+            while (line := _next_line()) is not None:
+                if not line.strip():
+                    continue
+                now = datetime.now(UTC)
+                found = runner.run(interpreter.interpret(line, catalogue=catalogue, previous=turns, now=now))
+                turns.append(_turn(now, speaker="person", text=line))
+                for part in found.parts if isinstance(found, Several) else (found,):
+                    show_reading(part)
+                    turns.append(_answer(part, now))
+                del turns[:-_LOOK_BACK]
         finally:
             runner.run(llm.__aexit__(None, None, None))
     return OK
 
 
-def _show_lines(runner: asyncio.Runner, interpreter: Interpreter, catalogue: Catalogue) -> None:
-    turns: list[ChatTurn] = []
-    while (line := _next_line()) is not None:
-        if not line.strip():
-            continue
-        now = datetime.now(UTC)
-        found = runner.run(interpreter.interpret(line, catalogue=catalogue, previous=turns, now=now))
-        parts = found.parts if isinstance(found, Several) else (found,)
-        turns.append(_turn("person", line, now))
-        for part in parts:
-            show(part)
-            turns.append(_answer(part, now))
-        del turns[:-_LOOK_BACK]
-
-
 def _next_line() -> str | None:
-    """Return the next line; None at the end of the input, or when somebody has had enough."""
+    """Return the next line; None at the end of the input, or after Ctrl-C."""
     try:
         if sys.stdin.isatty():
             return input("> ")
@@ -76,7 +61,7 @@ def _next_line() -> str | None:
         return None
 
 
-def show(part: Single) -> None:
+def show_reading(part: Single) -> None:
     """Print one task with its values and the characters they came from, or the question instead of it."""
     if isinstance(part, Unfitting):
         print_paragraph(printable(part.text), "  ")
@@ -84,31 +69,27 @@ def show(part: Single) -> None:
     call = part.task if isinstance(part, Understood) else part.call
     if call is not None:
         print(f"  {styled(f'{part.agent_id}.{call.name}', 'bold')}")
-        _print_values(call, part.spans)
-    if isinstance(part, Clarification) and part.missing:
-        print_paragraph(f"missing: {', '.join(part.missing)}", "  ")
-    if not isinstance(part, Understood):
+        rows = [
+            (f"  {name}", printable(_format_value(value)), printable(_words_of(name, part.spans)))
+            for name, value in call.parameters.items()
+        ]
+        if rows:
+            print_table(("  FIELD", "VALUE", "WORDS"), rows)
+    if isinstance(part, Clarification):
+        if part.missing:
+            print_paragraph(f"missing: {', '.join(part.missing)}", "  ")
         print_paragraph(printable(part.question), "  ", "yellow")
 
 
-def _print_values(call: TaskCall, spans: Sequence[Span]) -> None:
-    rows = [
-        (f"  {name}", printable(_shown(value)), printable(_words(name, spans)))
-        for name, value in call.parameters.items()
-    ]
-    if rows:
-        print_table(("  FIELD", "VALUE", "WORDS"), rows)
-
-
-def _words(name: str, spans: Sequence[Span]) -> str:
+def _words_of(name: str, spans: Sequence[Span]) -> str:
+    earlier = ", kept from an earlier line"
     found = [span for span in spans if span.field == name]
-    kept = ", kept from an earlier line"
-    return ", ".join(f"{span.text!r} at {span.start}{kept if span.source else ''}" for span in found)
+    return ", ".join(f"{span.text!r} at {span.start}{earlier if span.source else ''}" for span in found)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, list | tuple):
-        return f"[{'; '.join(map(_shown, value))}]"
+        return f"[{'; '.join(map(_format_value, value))}]"
     if isinstance(value, dict) and "value" in value:
         return f"{value['value']} {value.get('unit', '')}".rstrip()
     return str(value)
@@ -116,25 +97,11 @@ def _shown(value: object) -> str:
 
 def _answer(part: Single, now: datetime) -> ChatTurn:
     if isinstance(part, Unfitting):
-        return _turn("assistant", part.text, now)
-    if isinstance(part, Understood):
-        return _turn("assistant", "Done.", now, part.agent_id, part.task)
-    return _turn("assistant", part.question, now, part.agent_id, part.call)
+        return _turn(now, speaker="assistant", text=part.text)
+    text, call = ("Done.", part.task) if isinstance(part, Understood) else (part.question, part.call)
+    return _turn(now, speaker="assistant", text=text, agent_id=part.agent_id, task=call)
 
 
-def _turn(
-    speaker: Literal["person", "assistant"],
-    text: str,
-    now: datetime,
-    agent_id: str | None = None,
-    call: TaskCall | None = None,
-) -> ChatTurn:
-    return ChatTurn(
-        turn_id=new_id(round(now.timestamp() * 1000)),
-        conversation_id="try",
-        speaker=speaker,
-        text=text,
-        at=now,
-        agent_id=agent_id,
-        task=call,
-    )
+def _turn(now: datetime, **fields: object) -> ChatTurn:
+    turn_id = new_id(round(now.timestamp() * 1000))
+    return ChatTurn.model_validate({"turn_id": turn_id, "conversation_id": "try", "at": now, **fields})

@@ -1,4 +1,4 @@
-"""`tasklore analysis`: have the responses of a story analysed, and look at what was found.
+"""`tasklore analysis`: have the responses of a story analysed, and print the findings.
 
-Here belongs what these commands ask and print; analyses are driven by supervisors.
+Here belong requests and printing; analyses are driven by supervisors.
 """

@@ -1,4 +1,4 @@
-"""`tasklore analysis`: have agents look at the responses of a story, and look at what they found."""
+"""`tasklore analysis`: have agents analyse the responses of a story, and print their findings."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,7 +27,7 @@ Tokens = Annotated[int, Option("--tokens", metavar="N", min=0, help="At most so 
 
 @app.callback(invoke_without_command=True)
 def front(context: Context) -> None:
-    """Have agents analyse the responses of a story, and give what they found to the next prompt."""
+    """Have agents analyse the responses of a story, and give their findings to the next prompt."""
     show_help_alone(context)
 
 
@@ -59,7 +59,7 @@ def run(
     tokens: Tokens = 350,
     as_json: Json = False,
 ) -> int:
-    """Have ten agents look at a response side by side, and print what each found and the context of the next one.
+    """Have ten agents analyse a response side by side, and print their findings and the context of the next one.
 
     Loads the folder first. The document is written to STORY_DIR/state/agent_analysis.json as well, unless that of a
     later response is there. A response that was analysed is served from memory; only agents that failed are asked
@@ -67,19 +67,10 @@ def run(
     --wait. Needs a system with the agents of stories: `tasklore up --agents workers.agents.story`.
     """
     from tasklore import running
-    from tasklore.analysis.run import Wish, run_aloud
+    from tasklore.analysis.run import AnalysisOptions, run_analysis
 
-    wish = Wish(
-        folder,
-        tuple(files or ()),
-        everything=everything,
-        refresh=refresh,
-        until=until,
-        wait_s=wait,
-        tokens=tokens,
-        as_json=as_json,
-    )
-    return running.run(run_aloud(wish))
+    options = AnalysisOptions(folder, tuple(files or ()), everything, refresh, until, wait, tokens, as_json)
+    return running.run(run_analysis(options))
 
 
 @app.command(
@@ -90,9 +81,9 @@ def run(
     ),
 )
 def context(source: Source, number: Number = None, tokens: Tokens = 350, as_json: Json = False) -> None:
-    """Print what the prompt of the next response needs to know.
+    """Print the context for the prompt of the next response.
 
-    What is least important is left out first, and how much; alerts, critical threads and who is in the scene last.
+    The least important lines are left out first, and counted; alerts, critical threads and who is in the scene last.
     Tokens are counted exactly where the extra `tokens` is installed, else rather too many than too few. A file, which
     is a word with a slash or a dot in it, needs no server.
     """
@@ -108,7 +99,7 @@ def context(source: Source, number: Number = None, tokens: Tokens = 350, as_json
     ),
 )
 def show(source: Source, number: Number = None, as_json: Json = False) -> None:
-    """Show which response it is about, what each agent found, and what that took and saved.
+    """Show the response of a document, the findings of each agent, and their time and cost.
 
     A file, which is a word with a slash or a dot in it, needs no server.
     """
@@ -129,7 +120,7 @@ def get(
     path: Annotated[str, Argument(metavar="PATH", help="A place in it, by short keys or long names.")],
     number: Number = None,
 ) -> None:
-    """Print what stands at a place: a text as it is, anything else as JSON.
+    """Print the value at a place: a text as it is, anything else as JSON.
 
     A file, which is a word with a slash or a dot in it, needs no server.
     """
@@ -140,7 +131,7 @@ def get(
 
 @app.command(cls=Command, epilog=example("tasklore analysis check state/agent_analysis.json"))
 def check(file: File, as_json: Json = False) -> int:
-    """Say what is wrong with a document, each problem with its place; ends with 2 when anything is."""
-    from tasklore.analysis.views import check_aloud
+    """Print the problems of a document, each with its place; ends with 2 when there are any."""
+    from tasklore.analysis.views import print_check
 
-    return check_aloud(file, as_json=as_json)
+    return print_check(file, as_json=as_json)

@@ -1,38 +1,33 @@
-"""The keys of the analysis document as tables; `python -m tasklore.analysis.keys docs/analysis.md` puts them there."""
+"""The keys of the analysis document as tables; `python -m tasklore.analysis.keys docs/analysis.md` writes them."""
 
 import inspect
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from contracts.analysis.document import AnalysisDocument
-from contracts.analysis.pieces import Piece
-from tasklore.analysis.shapes import keys_of, models_of
+from tasklore.analysis.shapes import describe, models_of
 
-#: What stands before and after the tables on the page.
+#: The marks before and after the tables on the page.
 BEGIN, END = "<!-- keys: made from the models -->\n", "<!-- end of keys -->"
 
 
 def tables() -> str:
-    """Return a table for each part of the document, behind what its model says of it."""
-    return "\n".join(line for model in models_of(AnalysisDocument) for line in _table(model))
+    """Return a table for each part of the document, behind the docstring of its model."""
+    lines = []
+    for model in models_of(AnalysisDocument):
+        lines += [f"### {model.__name__}\n", f"{inspect.getdoc(model)}\n"]
+        rows = [
+            f"| `{model.key_of(name)}` | `{name}` | {describe(field.annotation)} |"
+            for name, field in model.model_fields.items()
+        ]
+        lines += ["| key | name in Python | what |", "|---|---|---|", *rows, ""] if rows else []
+    return "\n".join(lines)
 
 
 def with_tables(page: str) -> str:
     """Return *page* with the tables as they are now."""
     before, _, rest = page.partition(BEGIN)
     return f"{before}{BEGIN}\n{tables()}\n{END}{rest.partition(END)[2]}"
-
-
-def _table(model: type[Piece]) -> Iterator[str]:
-    yield f"### {model.__name__}\n"
-    yield f"{inspect.getdoc(model)}\n"
-    if keys_of(model):
-        yield "| key | name in Python | what |"
-        yield "|---|---|---|"
-        for key in keys_of(model):
-            yield f"| `{key.short}` | `{key.long}` | {key.shape.shown} |"
-        yield ""
 
 
 if __name__ == "__main__":

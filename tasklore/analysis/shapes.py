@@ -1,87 +1,62 @@
-"""What the analysis document has room for, read off its models: for paths, for the table of keys, for Markdown."""
+"""The types of the analysis document, walked by key: for paths, and for the table of keys in the manual."""
 
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cache
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from contracts.analysis.pieces import Piece
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What may stand at a place: `model` of an object, `inner` of what a list holds, or what stands under any name."""
-
-    kind: Literal["object", "list", "named", "text", "whole", "number", "flag"]
-    model: type[Piece] | None = None
-    inner: "Shape | None" = None
-
-    @property
-    def shown(self) -> str:
-        """Return the shape in words."""
-        if self.model is not None:
-            return f"`{self.model.__name__}`"
-        if self.inner is not None:
-            return f"list of {self.inner.shown}" if self.kind == "list" else f"by name: {self.inner.shown}"
-        return self.kind
+def strip(annotation: Any) -> Any:
+    """Return *annotation* without metadata and None; numbers of either kind are a float."""
+    if get_origin(annotation) is Annotated:
+        return strip(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, types.UnionType):
+        kinds = [one for one in get_args(annotation) if one is not types.NoneType]
+        return strip(kinds[0]) if len(kinds) == 1 else float
+    return annotation
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One field of a part: its short key, its long name, and what it holds."""
-
-    short: str
-    long: str
-    shape: Shape
+def is_part(annotation: Any) -> bool:
+    """Return whether *annotation* is a model of a part."""
+    return isinstance(annotation, type) and issubclass(annotation, Piece)
 
 
-@cache
-def keys_of(model: type[Piece]) -> tuple[Key, ...]:
-    """Return the fields of *model*, in the order they are declared in."""
-    return tuple(Key(model.key_of(name), name, _shape(field.annotation)) for name, field in model.model_fields.items())
+def step_into(annotation: Any, step: Any) -> tuple[Any, Any]:
+    """Return the key of *step*, short or long, in a value of *annotation*, and the type there; None is unknown."""
+    kind = strip(annotation)
+    if is_part(kind):
+        for name, field in kind.model_fields.items():
+            if step in (name, kind.key_of(name)):
+                return kind.key_of(name), field.annotation
+        return step, None
+    return step, inner_of(kind)
 
 
-def key_named(model: type[Piece], name: str) -> Key | None:
-    """Return the field that *name* means, short or long; None when it means none."""
-    return next((key for key in keys_of(model) if name in (key.short, key.long)), None)
+def inner_of(kind: Any) -> Any:
+    """Return the type in a list or under each name of a table, None for any other type."""
+    inside = get_args(kind)
+    return inside[0] if get_origin(kind) is tuple else inside[1] if get_origin(kind) is dict else None
 
 
-def models_of(model: type[Piece]) -> tuple[type[Piece], ...]:
-    """Return *model* and every part of it, each once, in the order in which they are met."""
-    found: dict[type[Piece], None] = {}
-    _collect(model, found)
-    return tuple(found)
+def describe(annotation: Any) -> str:
+    """Return a type in words, such as "list of `Conflict`"."""
+    kind = strip(annotation)
+    if is_part(kind):
+        return f"`{kind.__name__}`"
+    if (inner := inner_of(kind)) is not None:
+        return f"{'list of' if get_origin(kind) is tuple else 'by name:'} {describe(inner)}"
+    return {bool: "flag", int: "whole", float: "number"}.get(kind, "text")
 
 
-def _collect(model: type[Piece], found: dict[type[Piece], None]) -> None:
-    found.setdefault(model)
-    for key in keys_of(model):
-        for inner in _models_in(key.shape):
-            if inner not in found:
-                _collect(inner, found)
-
-
-def _models_in(shape: Shape) -> Iterator[type[Piece]]:
-    if shape.model is not None:
-        yield shape.model
-    if shape.inner is not None:
-        yield from _models_in(shape.inner)
-
-
-def _shape(annotation: Any) -> Shape:
-    origin, inside = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _shape(inside[0])
-    if origin in (Union, types.UnionType):
-        shapes = [_shape(one) for one in inside if one is not types.NoneType]
-        return Shape("number") if len(shapes) > 1 else shapes[0]
-    if origin is tuple:
-        return Shape("list", inner=_shape(inside[0]))
-    if origin is dict:
-        return Shape("named", inner=_shape(inside[1]))
-    if isinstance(annotation, type) and issubclass(annotation, Piece):
-        return Shape("object", model=annotation)
-    if annotation is bool:
-        return Shape("flag")
-    return Shape("whole") if annotation is int else Shape("text")
+def models_of(annotation: Any, known: dict[type[Piece], None] | None = None) -> Iterator[type[Piece]]:
+    """Yield each model of a part in *annotation* once, from the outside in."""
+    known = {} if known is None else known
+    kind = strip(annotation)
+    if is_part(kind) and kind not in known:
+        known[kind] = None
+        yield kind
+        for field in kind.model_fields.values():
+            yield from models_of(field.annotation, known)
+    elif (inner := inner_of(kind)) is not None:
+        yield from models_of(inner, known)

@@ -1,4 +1,4 @@
-"""`tasklore analysis`: a document as a person looks at it, and as the next prompt gets it."""
+"""`tasklore analysis context|show|get|check`: a document as a person reads it, and as the next prompt gets it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,12 +6,20 @@ from pydantic import JsonValue
 
 from contracts.analysis.document import AnalysisDocument, problems_in, read_document
 from memory.rendering.prompt_context import within
-from tasklore.analysis.findings import Finding, findings
+from tasklore.analysis.documents import document_of, entities_of, read_raw
+from tasklore.analysis.findings import SectionStep, section_steps
 from tasklore.analysis.paths import value_at
-from tasklore.analysis.sources import document_of, entities_of, raw_of
 from tasklore.exits import OK, USAGE
-from tasklore.render.screen import complain, print_json, print_paragraph, print_table, printable, say
+from tasklore.render.columns import Column, print_records
+from tasklore.render.screen import complain, print_json, print_paragraph, printable, say
 from tasklore.render.words import duration
+
+SECTIONS = (
+    Column[SectionStep]("section", lambda one: one.name, whole=True),
+    Column[SectionStep]("by", lambda one: one.by),
+    Column[SectionStep]("ms", lambda one: "" if one.took_ms is None else f"{one.took_ms:,}", right=True),
+    Column[SectionStep]("found", lambda one: one.text),
+)
 
 
 def print_context(source: str, budget_tokens: int, number: int | None = None, *, as_json: bool) -> None:
@@ -31,7 +39,7 @@ def print_context(source: str, budget_tokens: int, number: int | None = None, *,
 
 
 def print_document(source: str, number: int | None = None, *, as_json: bool) -> None:
-    """Print what *source* is about: its response, what each agent found, what that took and saved.
+    """Print the response, the sections and the cost of the document *source*.
 
     Raises:
         InvalidInput: *source* names no analysis document.
@@ -40,61 +48,51 @@ def print_document(source: str, number: int | None = None, *, as_json: bool) -> 
     document = document_of(source, number)
     if as_json:
         print_json(document.body())
-        return
-    tell_document(document)
+    else:
+        print_overview(document)
 
 
-def tell_document(document: AnalysisDocument) -> None:
-    """Print which response *document* is about, what each agent found, and what that took and saved."""
+def print_overview(document: AnalysisDocument) -> None:
+    """Print the response, the sections and the cost of *document*."""
     meta = document.meta
     print_paragraph(f"Response {meta.response_number}, {counts_text(document)}", style="bold")
     print_paragraph(f"updated {meta.updated}, version {printable(document.version)}")
-    print_findings(findings(document))
-    for line in closing_lines(document):
-        print_paragraph(line)
+    print_sections(document)
 
 
 def counts_text(document: AnalysisDocument | None, sections: Sequence[str] = ()) -> str:
-    """Return how the analysis stands, and how many agents came through: "fresh: 9 of 10 agents ok, 1 skipped".
-
-    Those of *sections* that are not there are at work; without a *document* they all are.
-    """
-    at_work = len(at_work_of(document, sections))
+    """Return the status of an analysis and its counts of agents: "fresh: 9 of 10 agents ok, 1 skipped"."""
+    waiting = at_work(document, sections)
     if document is None:
-        return f"0 of {at_work} agents ok, {at_work} at work"
+        return f"0 of {waiting} agents ok, {waiting} at work"
     meta = document.meta
-    counts = {"failed": meta.agents_failed, "skipped": meta.agents_skipped or 0, "at work": at_work}
+    counts = {"failed": meta.agents_failed, "skipped": meta.agents_skipped or 0, "at work": waiting}
     others = "".join(f", {count} {word}" for word, count in counts.items() if count)
-    return f"{meta.status}: {meta.agents_ok} of {meta.agents_run + at_work} agents ok{others}"
+    return f"{meta.status}: {meta.agents_ok} of {meta.agents_run + waiting} agents ok{others}"
 
 
-def at_work_of(document: AnalysisDocument | None, sections: Sequence[str]) -> list[str]:
-    """Return which of *sections* are not in *document*: their agents have not come through."""
-    return [one.section for one in findings(document, sections) if not one.is_there]
+def at_work(document: AnalysisDocument | None, sections: Sequence[str]) -> int:
+    """Return how many of *sections* are not in *document*: their agents are at work."""
+    return sum(not one.is_found for one in section_steps(document, sections))
 
 
-def print_findings(found: Sequence[Finding]) -> None:
-    """Print a table of what each agent found, or why it did not."""
-    rows = [(one.section, one.by, "" if one.took_ms is None else f"{one.took_ms:,}", one.told) for one in found]
-    if rows:
+def print_sections(document: AnalysisDocument, sections: Sequence[str] = ()) -> None:
+    """Print a table of the sections, and the time, cost and tokens of the analysis."""
+    if steps := section_steps(document, sections):
         print()
-        print_table(("section", "by", "ms", "found"), rows, right=("ms",), whole=("section",))
+        print_records(SECTIONS, steps)
         print()
-
-
-def closing_lines(document: AnalysisDocument) -> Iterator[str]:
-    """Yield what the analysis took, and what it saved."""
     stats = document.stats
     if stats.total_ms is not None:
         groups = (("background", stats.background_ms), ("immediate", stats.immediate_ms))
         parts = ", ".join(f"{duration(ms)} {name}" for name, ms in groups if ms is not None)
-        yield f"It took {parts}." if parts else f"It took {duration(stats.total_ms)}."
+        print_paragraph(f"It took {parts or duration(stats.total_ms)}.")
     if stats.total_cost_usd:
         roi = f"; what it saves costs {stats.roi:g} times as much" if stats.roi is not None else ""
         spent = f" for {stats.total_tokens:,} tokens of models" if stats.total_tokens else ""
-        yield f"It cost {dollars(stats.total_cost_usd)}{spent}{roi}."
+        print_paragraph(f"It cost {dollars(stats.total_cost_usd)}{spent}{roi}.")
     if (saved := stats.total_reduction) is not None:
-        yield f"{saved.before:,} tokens became {saved.after:,}, {saved.percent} % less."
+        print_paragraph(f"{saved.before:,} tokens became {saved.after:,}, {saved.percent} % less.")
 
 
 def dollars(amount: float) -> str:
@@ -104,7 +102,7 @@ def dollars(amount: float) -> str:
 
 
 def print_value(source: str, path: str, number: int | None = None) -> None:
-    """Print what stands at *path* as JSON, a text as it is.
+    """Print the value at *path* as JSON, a text as it is.
 
     Raises:
         InvalidInput: *source* names no analysis document, or it has nothing at *path*.
@@ -117,13 +115,13 @@ def print_value(source: str, path: str, number: int | None = None) -> None:
         print_json(value)
 
 
-def check_aloud(file: str, *, as_json: bool) -> int:
-    """Print what is wrong with *file*, each problem with its place, and return the exit code.
+def print_check(file: str, *, as_json: bool) -> int:
+    """Print the problems of *file*, each with its place, and return the exit code.
 
     Raises:
         InvalidInput: it cannot be read, or is no JSON.
     """
-    raw = raw_of(file)
+    raw = read_raw(file)
     problems = problems_in(raw)
     notes = () if problems else tuple(_notes(read_document(raw)))
     if as_json:
@@ -140,14 +138,11 @@ def check_aloud(file: str, *, as_json: bool) -> int:
 
 
 def _notes(document: AnalysisDocument) -> Iterator[str]:
-    """Yield what does not add up and is no error: sums that are not those of their parts."""
-    total = document.stats.total_reduction
-    found = document.immediate
+    """Yield each sum that differs from that of its parts, which is no error."""
+    total, found = document.stats.total_reduction, document.immediate
     sections = (found.fact_extraction, found.memory_extraction, found.thread_extraction)
     parts = [one.reduction for one in sections if one is not None and one.reduction is not None]
-    if total is None or not parts:
-        return
-    for key in ("before", "after"):
-        said, summed = getattr(total, key), sum(getattr(part, key) for part in parts)
-        if said != summed:
-            yield f"stats.total_reduction.{key} is {said}, and its parts sum to {summed}"
+    for key in ("before", "after") if total is not None and parts else ():
+        stated, summed = getattr(total, key), sum(getattr(part, key) for part in parts)
+        if stated != summed:
+            yield f"stats.total_reduction.{key} is {stated}, and its parts sum to {summed}"

@@ -8,11 +8,9 @@ from nats.aio.client import Client
 
 from memory.rendering.prompt_context import BUDGET_TOKENS, within
 from runtime.servers.valkey import Valkey
-from tasklore.analysis.board import board
-from tasklore.analysis.run import Wish
-from tasklore.analysis.stores import stores_on
-from tasklore.analysis.summary import Lines, source_tokens
-from tasklore.analysis.views import tell_document
+from tasklore.analysis.documents import stores_on
+from tasklore.analysis.run import AnalysisOptions, ResponseLines, source_tokens
+from tasklore.analysis.views import print_overview
 from tasklore.analysis.watch import AGENTS, Analysed, Watch
 from tasklore.render.screen import print_paragraph, styled
 from tasklore.render.words import count_of, duration
@@ -24,49 +22,44 @@ AGENT = AGENTS
 #: Responses that are analysed, the last one of them in full: as many as alerts look back on.
 _LAST = 5
 #: Seconds for one of them: some hundredths, on a busy machine more.
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 
 
 async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
-    """Have the last responses of the example story analysed, print it; return whether everything went as it should.
-
-    *folder* is where the story may lie; whoever made it removes it.
-    """
+    """Have the last responses of the example story analysed, copied to *folder*; return whether all went well."""
     story = folder / "lighthouse"
     shutil.copytree(FOLDER, story)
     base, files = read_story(story), responses_in(story)[-_LAST:]
     print_paragraph("Ten agents read a story side by side, and leave what its next response needs\n\n", style="bold")
-    _show_typed("run", story.name, *(file.name for file in files))
+    _print_command("run", story.name, *(file.name for file in files))
     stores = stores_on(valkey)
     await stores.stories.load(base)
     watch, began, done = Watch(client, stores, base.settings), time.perf_counter(), list[Analysed]()
     responses = [read_response(file, story) for file in files]
-    lines = Lines(max(len(response.source) for response in responses), BUDGET_TOKENS)
+    lines = ResponseLines(max(len(response.source) for response in responses), BUDGET_TOKENS)
     for response in responses:
-        wish = Wish(story, wait_s=_PATIENCE_S)
-        with board(response.source, watch.seats, is_silent=True) as silent:
-            done.append(await watch.analysed(wish.request(watch.story_id, response), response, silent))
-        lines.tell(done[-1])
+        request = AnalysisOptions(story, wait_s=_TIMEOUT_S).request(watch.story_id, response)
+        done.append(await watch.analyse(request, response, lambda _document: None))
+        lines.print(done[-1])
     took_ms = int((time.perf_counter() - began) * 1000)
     document = done[-1].document
     if document is None:
         return False
     print()
-    _show_typed("show", watch.story_id)
-    tell_document(document)
+    _print_command("show", watch.story_id)
+    print_overview(document)
     context = within(document)
     print_paragraph(
         f"\n{count_of(len(done), 'response')} in {duration(took_ms)}: {source_tokens(base):,} tokens of files -> "
         f"{context.tokens} tokens\n\n",
         style="green",
     )
-    _show_typed("context", watch.story_id)
+    _print_command("context", watch.story_id)
     print_paragraph(context.text, "  ")
     print()
     return all(one.is_whole for one in done) and 0 < context.tokens <= BUDGET_TOKENS
 
 
-def _show_typed(*words: str) -> None:
-    """Print the command that does what follows."""
+def _print_command(*words: str) -> None:
     typed = " ".join(("tasklore analysis", *words))
     print(f"{styled('>', 'cyan')} {styled(typed, 'bold')}", flush=True)

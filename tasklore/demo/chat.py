@@ -8,9 +8,9 @@ from nats.aio.client import Client
 from memory.documents.items import Item, leaf_values
 from memory.documents.plans import Snapshot
 from tasklore.memory.history import record_lines
-from tasklore.memory.search import lines_of, search
 from tasklore.memory.stores import UserMemory
 from tasklore.memory.tell import make_turn, outcome_of, publish_turn
+from tasklore.memory.views import match_lines, search
 from tasklore.render.screen import print_paragraph, printable, styled
 
 AGENTS = ("workers.agents.switchboard", "workers.agents.memory_worker")
@@ -38,7 +38,7 @@ async def chat(client: Client, memory: UserMemory) -> bool:
     settled = [await _say(client, memory, text) for text in TURNS]
     found = await search(memory, USER, QUESTION, limit=3)
     print_paragraph(f"> tasklore memory search {QUESTION!r} --user {USER}", style="bold")
-    for line in lines_of(found):
+    for line in match_lines(found):
         print_paragraph(line, "  ")
     print()
     after = await memory.documents.snapshot(USER)

@@ -1,4 +1,4 @@
-"""`tasklore dlq`: what was given up, why, and another try."""
+"""`tasklore dlq`: dead letters, their reasons, and another try."""
 
 from typing import Annotated
 
@@ -45,11 +45,11 @@ def list_letters(
     as_json: Json = False,
 ) -> None:
     """List what was given up, the newest first."""
-    from tasklore.dlq.stores import Wish
+    from tasklore.dlq.selection import Filter
     from tasklore.dlq.views import print_letters
 
-    wish = Wish(agent=agent, task=task, reason=reason, since=since)
-    run(print_letters(wish, limit, before=before, oldest_first=oldest, as_json=as_json))
+    wanted = Filter(agent=agent, task=task, reason=reason, since=since)
+    run(print_letters(wanted, limit, before=before, oldest_first=oldest, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore dlq show 7"))
@@ -89,12 +89,12 @@ def redrive(
     written. Ends with 1 when any stays.
     """
     from tasklore.dlq.redrive import redrive_letters
-    from tasklore.dlq.stores import Wish
+    from tasklore.dlq.selection import Filter
 
-    wish = Wish(tuple(sequences or ()), agent, task, reason, since, everything)
+    wanted = Filter(tuple(sequences or ()), agent, task, reason, since, everything)
     return run(
         redrive_letters(
-            wish,
+            wanted,
             new_deadline=new_deadline,
             no_deadline=no_deadline,
             is_trial=dry_run,
@@ -121,7 +121,7 @@ def purge(
     Overwriting takes about 5 ms for each; --all drops the files at once.
     """
     from tasklore.dlq.redrive import purge_letters
-    from tasklore.dlq.stores import Wish
+    from tasklore.dlq.selection import Filter
 
-    wish = Wish(tuple(sequences or ()), agent, task, reason, since, everything)
-    run(purge_letters(wish, is_sure=yes, as_json=as_json))
+    wanted = Filter(tuple(sequences or ()), agent, task, reason, since, everything)
+    run(purge_letters(wanted, is_sure=yes, as_json=as_json))

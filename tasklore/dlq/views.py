@@ -1,4 +1,4 @@
-"""`tasklore dlq list|show`: looking at what was given up."""
+"""`tasklore dlq list|show`: looking at dead letters."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -6,30 +6,45 @@ from typing import Any
 
 from contracts.errors import InvalidInput
 from supervisor.dead_letters.letters import Letter
-from tasklore.dlq.stores import Wish, dead_letters
+from tasklore.dlq.selection import Filter, dead_letters
+from tasklore.render.columns import print_facts
 from tasklore.render.durations import read_aloud
-from tasklore.render.screen import patience, print_json, print_table, printable, say, styled
+from tasklore.render.screen import patience, print_json, print_table, printable, say
 
-#: Characters of an error in a table, and of a body that is no JSON: what is longer is seen with `show` and `--json`.
+#: Characters of an error in a table, and of a body that is no JSON; `show` and `--json` have all.
 _ERROR_WIDTH, _TEXT_WIDTH = 80, 2000
 
 
-async def print_letters(wish: Wish, limit: int, *, before: int | None, oldest_first: bool, as_json: bool) -> None:
+async def print_letters(wanted: Filter, limit: int, *, before: int | None, oldest_first: bool, as_json: bool) -> None:
     """Print a line for each of at most *limit* letters."""
-    selection = wish.selection()
+    selection = wanted.selection()
     async with dead_letters() as letters, patience("reading dead letters"):
         page = await letters.page(selection, limit, before=before, oldest_first=oldest_first)
     if as_json:
         print_json([_as_row(letter) for letter in page.letters])
         return
     if not page.letters:
-        print("No dead letter fits." if wish.is_filter or before is not None else "There are no dead letters.")
+        is_filtered = wanted.has_condition or before is not None
+        print("No dead letter fits." if is_filtered else "There are no dead letters.")
         return
-    print_table(
-        ("SEQUENCE", "AGE", "AGENT", "TASK", "REASON", "RUNS", "GENERATION", "ERROR"),
-        [_as_line(letter) for letter in page.letters],
-        right=("SEQUENCE", "AGE", "RUNS", "GENERATION"),
-    )
+    rows = []
+    for letter in page.letters:
+        content = letter.content
+        error = " ".join(printable(f"{content.error.type}: {content.error.message}").split())
+        rows.append(
+            (
+                str(letter.sequence),
+                _age(letter),
+                printable(letter.agent_id or "-"),
+                printable(letter.task_name or "-"),
+                printable(content.reason),
+                str(content.attempts),
+                str(letter.generation),
+                error if len(error) <= _ERROR_WIDTH else f"{error[: _ERROR_WIDTH - 3]}...",
+            )
+        )
+    columns = ("SEQUENCE", "AGE", "AGENT", "TASK", "REASON", "RUNS", "GENERATION", "ERROR")
+    print_table(columns, rows, right=("SEQUENCE", "AGE", "RUNS", "GENERATION"))
     if page.has_more:
         shown = f"{len(page.letters):,}" + (f" of {page.total:,}" if page.total is not None else "")
         more = "raise --limit" if oldest_first else f"--before {page.letters[-1].sequence} shows the next"
@@ -41,7 +56,6 @@ async def print_letter(which: str, *, as_json: bool) -> None:
 
     Raises:
         InvalidInput: there is none.
-        Unreachable: NATS does not answer.
     """
     async with dead_letters() as letters, patience("reading dead letters"):
         found = [await letters.read(int(which))] if which.isdecimal() else await letters.of_task(which)
@@ -54,48 +68,42 @@ async def print_letter(which: str, *, as_json: bool) -> None:
     for number, letter in enumerate(found):
         if number:
             print()
-        _print_whole(letter)
+        _print_letter(letter)
 
 
-def _print_whole(letter: Letter) -> None:
+def _print_letter(letter: Letter) -> None:
     content = letter.content
     usage = content.usage
     cost = "a price that is not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
-    facts = (
-        ("sequence", str(letter.sequence)),
-        ("task id", content.task_id),
-        ("agent", letter.agent_id),
-        ("task", letter.task_name),
-        ("subject", content.subject),
-        ("generation", str(letter.generation)),
-        ("reason", content.reason),
-        ("runs", str(content.attempts)),
-        ("error", f"{content.error.type}: {content.error.message}"),
-        ("sent", None if content.created_at is None else _written(content.created_at)),
-        ("queued", None if content.queued_ms is None else read_aloud(content.queued_ms)),
-        ("last run", None if content.run_ms is None else read_aloud(content.run_ms)),
-        ("died", f"{_written(content.died_at)}, {_age(letter)} ago"),
-        ("cost", f"{cost} for {usage.input_tokens:,} tokens in and {usage.output_tokens:,} out"),
-        ("trace id", letter.trace_id),
-        ("worker", content.worker_id),
-        ("supervisor", content.supervisor_id),
-    )
-    for name, value in facts:
-        if value is not None:
-            print(f"{styled(name.ljust(12), 'dim')}{printable(value)}")
+    facts = {
+        "sequence": str(letter.sequence),
+        "task id": content.task_id,
+        "agent": letter.agent_id,
+        "task": letter.task_name,
+        "subject": content.subject,
+        "generation": str(letter.generation),
+        "reason": content.reason,
+        "runs": str(content.attempts),
+        "error": f"{content.error.type}: {content.error.message}",
+        "sent": _iso(content.created_at),
+        "queued": None if content.queued_ms is None else read_aloud(content.queued_ms),
+        "last run": None if content.run_ms is None else read_aloud(content.run_ms),
+        "died": f"{_iso(content.died_at)}, {_age(letter)} ago",
+        "cost": f"{cost} for {usage.input_tokens:,} tokens in and {usage.output_tokens:,} out",
+        "trace id": letter.trace_id,
+        "worker": content.worker_id,
+        "supervisor": content.supervisor_id,
+    }
+    print_facts(facts)
     if content.traceback is not None:
         print(f"\n{printable(content.traceback).rstrip()}")
-    print(f"\n{_told_body(letter)}")
-
-
-def _told_body(letter: Letter) -> str:
-    """Return what the letter carried, for people: JSON in lines of its own, else the beginning of the text."""
     payload = _payload(letter)
     if not isinstance(payload, str):
-        return printable(json.dumps(payload, indent=2, ensure_ascii=False))
-    size = letter.content.body_bytes
-    more = "" if len(payload) <= _TEXT_WIDTH and letter.is_whole else f"\n... ({size:,} bytes in all)"
-    return f"{printable(payload[:_TEXT_WIDTH])}{more}"
+        print(f"\n{printable(json.dumps(payload, indent=2, ensure_ascii=False))}")
+        return
+    is_all = len(payload) <= _TEXT_WIDTH and letter.is_whole
+    more = "" if is_all else f"\n... ({content.body_bytes:,} bytes in all)"
+    print(f"\n{printable(payload[:_TEXT_WIDTH])}{more}")
 
 
 def _payload(letter: Letter) -> Any:
@@ -107,23 +115,8 @@ def _payload(letter: Letter) -> Any:
         return body.decode(errors="replace")
 
 
-def _as_line(letter: Letter) -> tuple[str, ...]:
-    content = letter.content
-    said = " ".join(printable(f"{content.error.type}: {content.error.message}").split())
-    return (
-        str(letter.sequence),
-        _age(letter),
-        printable(letter.agent_id or "-"),
-        printable(letter.task_name or "-"),
-        printable(content.reason),
-        str(content.attempts),
-        str(letter.generation),
-        said if len(said) <= _ERROR_WIDTH else f"{said[: _ERROR_WIDTH - 3]}...",
-    )
-
-
 def _as_row(letter: Letter) -> dict[str, Any]:
-    """Return the letter without its body and what hangs on it."""
+    """Return the letter without its body and headers."""
     content = letter.content
     return {
         "sequence": letter.sequence,
@@ -137,8 +130,8 @@ def _as_row(letter: Letter) -> dict[str, Any]:
         "supervisor_id": content.supervisor_id,
         "worker_id": content.worker_id,
         "trace_id": letter.trace_id,
-        "created_at": None if content.created_at is None else _written(content.created_at),
-        "died_at": _written(content.died_at),
+        "created_at": _iso(content.created_at),
+        "died_at": _iso(content.died_at),
         "queued_ms": content.queued_ms,
         "run_ms": content.run_ms,
         "usage": content.usage.model_dump(mode="json"),
@@ -160,6 +153,8 @@ def _age(letter: Letter) -> str:
     return read_aloud(max(0, (datetime.now(UTC) - letter.stored_at) // timedelta(milliseconds=1)))
 
 
-def _written(moment: datetime) -> str:
+def _iso(moment: datetime | None) -> str | None:
+    if moment is None:
+        return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return aware.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tasklore.doctor.rules import MARKS, Finding, Mark, count
+from tasklore.doctor.rules import MARKS, Finding, Mark
 from tasklore.doctor.server_checks import MEANINGS, Durability
 from tasklore.exits import FAILED, OK, UNREACHABLE
 from tasklore.render.screen import printable, styled
+from tasklore.render.words import count_of
 
 #: Columns that the marks take, and the fewest that are left for a sentence.
 _MARGIN = 11
@@ -64,7 +65,7 @@ class Report:
             yield ""
         yield from _fold(f"Durability: {self.durability} - {MEANINGS[self.durability]}.", width)
         counts, many = self._counts(), {"ok": "ok", "unknown": "unknown"}
-        said = [count(counts[mark], mark, many.get(mark)) for mark in MARKS if counts[mark]]
+        said = [count_of(counts[mark], mark, many.get(mark)) for mark in MARKS if counts[mark]]
         yield from _fold(f"{', '.join(said)}.", width)
 
     def _counts(self) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """Findings, and rules of the form (fact, mark, finding, cure) that make one of each fact that holds."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, Literal, NamedTuple, TypeVar
 
@@ -79,14 +79,3 @@ def format_bytes(number: float) -> str:
             return f"{number:.3g} {unit}"
         number /= 1024
     return f"{number:,.3g} TiB"
-
-
-def join_names(names: Sequence[str], at_most: int = 5) -> str:
-    """Return *names* joined by commas, those past *at_most* only counted."""
-    rest = len(names) - at_most
-    return ", ".join(names[:at_most]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def count(number: int, one: str, many: str | None = None) -> str:
-    """Return *number* with the word for it: `1 task`, `2 tasks`; *many* for words that do not end in s."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

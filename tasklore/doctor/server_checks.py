@@ -9,18 +9,8 @@ from contracts import subjects
 from runtime.servers.embedded import MAX_PAYLOAD, OLDEST_NATS, OLDEST_REDIS
 from runtime.servers.endpoints import NATS_VARIABLE, REDIS_VARIABLE
 from tasklore.doctor.facts import Answer, Facts, MonitorFacts, NatsFacts, RedisFacts, Skew, Unanswered
-from tasklore.doctor.rules import (
-    Finding,
-    Mark,
-    Rule,
-    apply_rules,
-    check_fullness,
-    count,
-    format_bytes,
-    join_names,
-    ok,
-    unreachable,
-)
+from tasklore.doctor.rules import Finding, Mark, Rule, apply_rules, check_fullness, format_bytes, ok, unreachable
+from tasklore.render.words import count_of, join_names
 
 #: `lazy` is less than any promise of ours; `unknown` could not be told from here.
 Durability = Literal["strict", "standard", "lazy", "unknown"]
@@ -175,19 +165,19 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Finding]:
     else:
         program, version = ("Valkey", "valkey_version") if "valkey_version" in info else ("Redis", "redis_version")
         yield _check_version("redis.version", program, str(info.get(version, "")), OLDEST_REDIS)
-        evicted = count(int(info.get("evicted_keys") or 0), "key was", "keys were")
+        evicted = count_of(int(info.get("evicted_keys") or 0), "key was", "keys were")
         yield from apply_rules(_REDIS_RULES, info, maxmemory_policy=info.get("maxmemory_policy"), evicted=evicted)
         if limit := info.get("maxmemory", 0):
             cure = "raise `maxmemory`, or keep tasks and answers shorter (TASKLORE_LEDGER_KEEP_DAYS, `tasklore ltm "
             cure += "forget`)"
             yield check_fullness("redis.memory", "memory", info.get("used_memory", 0), limit, cure)
     for agent_id, number in sorted(redis.left_behind.items()):
-        found = f"{count(number, 'answer')} of {agent_id} came from other code or another version: none is served"
+        found = f"{count_of(number, 'answer')} of {agent_id} came from other code or another version: none is served"
         cure = f"nothing: their time ends; `tasklore ltm forget --stale --agent {agent_id}` drops them at once"
         yield Finding("redis.left_behind", "note", found, cure)
     yield _check_skew("redis.clock", "the server", redis.skew)
     if redis.set_aside:
-        runs = count(len(redis.set_aside), "pipeline run is", "pipeline runs are")
+        runs = count_of(len(redis.set_aside), "pipeline run is", "pipeline runs are")
         found = f"{runs} set aside, as supervisors froze or died over them: {join_names(redis.set_aside)}"
         cure = "read the supervisors' logs, then `tasklore pipeline resume SESSION` or `tasklore session drop SESSION`"
         yield Finding("redis.pipelines", "warning", found, cure)

@@ -8,9 +8,10 @@ from contracts import subjects
 from runtime.messaging.streams import Sizes, differences, stands_on_remains, stream_configurations
 from runtime.settings import Settings
 from tasklore.doctor.facts import Answer, Facts, NatsFacts, Unanswered
-from tasklore.doctor.rules import Finding, Mark, check_fullness, count, join_names, ok
+from tasklore.doctor.rules import Finding, Mark, check_fullness, ok
 from tasklore.doctor.server_checks import SAFE_COPIES
 from tasklore.render.durations import read_aloud
+from tasklore.render.words import count_of, join_names
 
 #: The streams that hold our buckets, and the names that people know those by.
 _BUCKETS = {subjects.bucket_stream(bucket): bucket for bucket in (subjects.AGENTS_BUCKET, subjects.WORKERS_BUCKET)}
@@ -137,19 +138,19 @@ def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Finding]:
     tasks, dead = nats.stream(subjects.TASKS), nats.stream(subjects.DEAD)
     limit = -1 if tasks is None else tasks["config"].get("max_bytes", -1)
     if tasks is not None and limit > 0:
-        what = f"{subjects.TASKS}, with {count(tasks['state']['messages'], 'task')},"
+        what = f"{subjects.TASKS}, with {count_of(tasks['state']['messages'], 'task')},"
         cure = "start more workers, or raise TASKLORE_TASKS_MAX_BYTES and restart one"
         yield check_fullness("nats.tasks", what, tasks["state"]["bytes"], limit, cure)
     if dead is not None and not dead["state"]["messages"]:
         yield ok("nats.dead", "no dead letter waits")
     elif dead is not None:
         age_s = (now - datetime.fromisoformat(dead["state"]["first_ts"])).total_seconds()
-        number = count(dead["state"]["messages"], "dead letter waits", "dead letters wait")
+        number = count_of(dead["state"]["messages"], "dead letter waits", "dead letters wait")
         cure = "look at them and send them again or drop them (`tasklore dlq`); after 30 d they are gone"
         found = f"{number}, the oldest for {read_aloud(max(0, int(age_s * 1000)))}"
         yield Finding("nats.dead", "warning", found, cure)
     if nats.schedules:
-        found = f"{count(nats.schedules, 'schedule')} in {subjects.LATER} for another run"
+        found = f"{count_of(nats.schedules, 'schedule')} in {subjects.LATER} for another run"
         yield Finding("nats.later", "note", found)
 
 

@@ -8,7 +8,8 @@ from runtime.messaging.streams import Source, differences
 from runtime.settings import Settings
 from supervisor.delivery import inbox_sources
 from tasklore.doctor.facts import Answer, Facts, NatsFacts, Page, ProcessFacts, Unanswered
-from tasklore.doctor.rules import Finding, Rule, apply_rules, count, join_names, ok, unreachable
+from tasklore.doctor.rules import Finding, Rule, apply_rules, ok, unreachable
+from tasklore.render.words import count_of, join_names
 
 #: Seconds of `ack_wait` below which a worker loses its lease for a pause of its interpreter or its machine.
 SHORT_ACK_WAIT_S = 1.0
@@ -54,7 +55,7 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
                 durable += 1
                 yield from _check_consumer(stream, consumer)
     if durable:
-        yield ok("nats.consumers", f"{count(durable, 'durable consumer')} of {join_names(streams)}")
+        yield ok("nats.consumers", f"{count_of(durable, 'durable consumer')} of {join_names(streams)}")
     yield from _check_reports(nats, settings)
     if isinstance(nats.workers, Unanswered) or isinstance(nats.cards, Unanswered):
         if nats.stream(subjects.bucket_stream(subjects.WORKERS_BUCKET)) is not None:
@@ -81,7 +82,7 @@ def check_processes(facts: Facts) -> Iterator[Finding]:
     if healthy:
         yield ok("processes.health", f"alive and ready: {join_names(healthy)}")
     if facts.unexamined:
-        found = f"{count(facts.unexamined, 'further worker was', 'further workers were')} not asked"
+        found = f"{count_of(facts.unexamined, 'further worker was', 'further workers were')} not asked"
         yield Finding("processes.health", "note", found)
 
 
@@ -119,7 +120,7 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
     if consumer.get("num_waiting"):
         yield ok(check, f"supervisor {name} reads its reports")
     elif waiting:
-        found = f"{count(waiting, 'report waits', 'reports wait')} for supervisor {name}"
+        found = f"{count_of(waiting, 'report waits', 'reports wait')} for supervisor {name}"
         yield Finding(check, "warning", found, cure)
     else:
         yield Finding(check, "note", f"supervisor {name} reads no reports at the moment", cure)
@@ -145,7 +146,7 @@ def _check_agents(nats: NatsFacts, workers: Sequence[WorkerPresence], cards: Seq
         yield Finding("nats.idle", "note", found)
     if workers:
         number = len({worker.worker_id for worker in workers})
-        yield ok("nats.workers", f"{count(number, 'live worker')} for {join_names(sorted(alive))}")
+        yield ok("nats.workers", f"{count_of(number, 'live worker')} for {join_names(sorted(alive))}")
     elif not idle:
         yield Finding("nats.workers", "note", "no worker was started yet", "`tasklore worker` starts one")
 
@@ -159,7 +160,7 @@ def _check_waiting(
         waiting = max(queued, nats.waiting.get(name, 0))
         if not waiting:
             continue
-        found = f"{count(waiting, 'task waits', 'tasks wait')} for {name}, of which no worker is alive"
+        found = f"{count_of(waiting, 'task waits', 'tasks wait')} for {name}, of which no worker is alive"
         is_known = name in known or name in consumers
         start = "start a worker that serves it" if is_known else "start its first worker, if the name is right"
         drop = f"`nats stream purge {subjects.TASKS} --subject='{_tasks_of(name)}'` drops them"

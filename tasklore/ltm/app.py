@@ -1,4 +1,4 @@
-"""`tasklore ltm`: what is remembered, how much it saves, and forgetting it."""
+"""`tasklore ltm`: the long-term memory, how much it saves, and forgetting."""
 
 from pathlib import Path
 from typing import Annotated
@@ -81,10 +81,10 @@ def forget(
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Forget what fits every given condition."""
-    from tasklore.ltm.edits import Wish, forget_answers
+    from tasklore.ltm.edits import Filter, forget_answers
 
-    wish = Wish(question, key, task, agent, older_than, user, stale, everything)
-    run(forget_answers(wish, is_sure=yes))
+    wanted = Filter(question, key, task, agent, older_than, user, stale, everything)
+    run(forget_answers(wanted, is_sure=yes))
 
 
 @app.command(

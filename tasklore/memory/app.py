@@ -17,12 +17,14 @@ app = Typer(
 _LONGEST_NAME = 256
 
 
-def _named(user: str) -> str:
-    """Return *user* when it names somebody.
+def _check_user(user: str | None) -> str | None:
+    """Return *user*, when it is given.
 
     Raises:
-        InvalidInput: it does not; what is remembered of nobody would be everybody's.
+        InvalidInput: it cannot be a user id: the memory of an empty one would be everybody's.
     """
+    if user is None:
+        return None
     if not user.strip() or len(user) > _LONGEST_NAME:
         raise InvalidInput(f"--user must name somebody, in 1 to {_LONGEST_NAME} characters; say whose memory it is")
     if any("\ud800" <= letter <= "\udfff" for letter in user):
@@ -30,25 +32,7 @@ def _named(user: str) -> str:
     return user
 
 
-def _named_or_none(user: str | None) -> str | None:
-    return None if user is None else _named(user)
-
-
-def _meant(person: str | None, user: str | None) -> str:
-    """Return who is meant by the one or the other.
-
-    Raises:
-        InvalidInput: nobody is, or two are.
-    """
-    if person is not None and user is not None:
-        raise InvalidInput("two users are given; say USER or --user, and forget them one after the other")
-    meant = person if user is None else user
-    if meant is None:
-        raise InvalidInput("say who is to be forgotten: --user ID")
-    return meant
-
-
-User = Annotated[str, Option("--user", metavar="ID", help="Whose memory.", callback=_named)]
+User = Annotated[str, Option("--user", metavar="ID", help="Whose memory.", callback=_check_user)]
 Resource = Annotated[
     str | None,
     Option("--resource", metavar="DOC", help="Only this document: its id, or a word for it such as food."),
@@ -78,9 +62,9 @@ def tell(
 
     Ends with 1 when it failed, or when it was not worked on within the wait; then it is kept, and worked on later.
     """
-    from tasklore.memory.tell import tell_aloud
+    from tasklore.memory import tell as telling
 
-    return run(tell_aloud(" ".join(text), user, conversation=conversation, wait_s=wait, as_json=as_json))
+    return run(telling.tell(" ".join(text), user, conversation=conversation, wait_s=wait, as_json=as_json))
 
 
 @app.command(
@@ -116,7 +100,7 @@ def facts(
 
     What became of each: those that wait, those that wait for a model, then the last that were done.
     """
-    from tasklore.memory.facts import print_facts
+    from tasklore.memory.views import print_facts
 
     run(print_facts(user, limit, as_json=as_json))
 
@@ -137,20 +121,20 @@ def search(
 ) -> None:
     """Find what was said and is remembered, with its day and who said it."""
     from memory.recall import Within
-    from tasklore.memory.search import print_found
+    from tasklore.memory.views import print_matches
     from tasklore.options import day_of
 
     first = None if since is None else day_of(since, "--since")
     last = None if until is None else day_of(until, "--until")
     day = None if at is None else day_of(at, "--at")
     within = Within(first, last, speaker, conversation)
-    run(print_found(user, question, at=day, limit=limit, within=within, as_json=as_json))
+    run(print_matches(user, question, at=day, limit=limit, within=within, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore memory waiting --user ana"))
 def waiting(user: User, as_json: Json = False) -> None:
     """List what was said and not learned from yet, with the reason."""
-    from tasklore.memory.search import print_waiting
+    from tasklore.memory.views import print_waiting
 
     run(print_waiting(user, as_json=as_json))
 
@@ -165,7 +149,7 @@ def settings(
     as_json: Json = False,
 ) -> None:
     """See or say whether a person's turns are kept word for word, and for how long."""
-    from tasklore.memory.search import print_settings
+    from tasklore.memory.views import print_settings
 
     run(print_settings(user, keep_days=keep_days, is_on=on, as_json=as_json))
 
@@ -221,17 +205,17 @@ def undo(user: User, plan: PlanId = None, as_json: Json = False) -> None:
 
     An older one is taken back beneath what came later; when something later touched the same place it is refused.
     """
-    from tasklore.memory.changes import undo_aloud
+    from tasklore.memory.history import print_undo
 
-    run(undo_aloud(user, plan, again=False, as_json=as_json))
+    run(print_undo(user, plan, again=False, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore memory redo --user ana"))
 def redo(user: User, plan: PlanId = None, as_json: Json = False) -> None:
     """Apply an edit again that was taken back."""
-    from tasklore.memory.changes import undo_aloud
+    from tasklore.memory.history import print_undo
 
-    run(undo_aloud(user, plan, again=True, as_json=as_json))
+    run(print_undo(user, plan, again=True, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore memory conflicts --user ana"))
@@ -263,9 +247,9 @@ def export_documents(
 
     What was imported and not edited since comes back byte for byte. Files that are there are written over.
     """
-    from tasklore.memory.files import export_all
+    from tasklore.memory import files
 
-    run(export_all(folder, user, resource))
+    run(files.export_documents(folder, user, resource))
 
 
 @app.command("import", cls=Command, epilog=example("tasklore memory import resources/*.json --user ana"))
@@ -281,9 +265,9 @@ def import_documents(
 
     Each is an edit that `undo` takes back. Ends with 2 when one was refused; the others are stored.
     """
-    from tasklore.memory.files import import_all
+    from tasklore.memory import files as file_commands
 
-    return run(import_all(files, user, resource, as_json=as_json))
+    return run(file_commands.import_documents(files, user, resource, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore memory migrate ./resources --user ana --dry-run"))
@@ -305,7 +289,7 @@ def migrate(
 @app.command(cls=Command, epilog=example("tasklore memory forget --user ana", "tasklore memory forget ana"))
 def forget(
     person: Annotated[str | None, Argument(metavar="USER", help="Who is to be forgotten.")] = None,
-    user: Annotated[str | None, Option("--user", metavar="ID", help="The same.", callback=_named_or_none)] = None,
+    user: Annotated[str | None, Option("--user", metavar="ID", help="The same.", callback=_check_user)] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -316,6 +300,11 @@ def forget(
     servers' files. What they decided for a project stays as a record without its text and their name. It cannot be
     undone. The name can be used again at once.
     """
-    from tasklore.memory.forget import forget_aloud
+    from tasklore.memory import forget as forgetting
 
-    return run(forget_aloud(_meant(person, user), is_sure=yes, as_json=as_json))
+    if person is not None and user is not None:
+        raise InvalidInput("two users are given; say USER or --user, and forget them one after the other")
+    meant = person if user is None else user
+    if meant is None:
+        raise InvalidInput("say who is to be forgotten: --user ID")
+    return run(forgetting.forget(meant, is_sure=yes, as_json=as_json))

@@ -9,26 +9,25 @@ from typing import Any
 from contracts.errors import InvalidInput
 from memory.documents.plans import resource_of
 from tasklore.exits import OK, USAGE
-from tasklore.memory.stores import UserMemory, meant_resource, stored_resource, user_memory
+from tasklore.memory.stores import find_resource, find_stored_resource, user_memory
 from tasklore.render.screen import complain, print_json, printable, say
 
 #: How the name of a document begins that is of no kind; a mistyped word is not to become a new document.
 _PREFIX = "resource_"
 
 
-async def export_all(folder: Path, user: str, resource: str | None) -> None:
+async def export_documents(folder: Path, user: str, resource: str | None) -> None:
     """Write the documents of *user*, or one, into *folder*, a file each; `-` writes one to stdout.
 
     Raises:
-        InvalidInput: *resource* is no document, *folder* cannot be written to, or several are to go to stdout.
-        Unreachable: Redis does not answer.
+        InvalidInput: several documents are to go to stdout.
     """
     is_stdout = str(folder) == "-"
     if is_stdout and resource is None:
         raise InvalidInput("stdout takes one document; say which with --resource")
     async with user_memory() as memory:
         if resource is not None:
-            wanted = [await stored_resource(memory, user, resource)]
+            wanted = [await find_stored_resource(memory, user, resource)]
         else:
             documents = (await memory.documents.snapshot(user)).documents
             wanted = [one for one, document in documents.items() if document.revision]
@@ -40,62 +39,60 @@ async def export_all(folder: Path, user: str, resource: str | None) -> None:
     if not files:
         say(f"{user!r} has no documents yet; nothing was written")
         return
-    _write_all(folder, files)
+    write_files(folder, files)
     say(f"{len(files)} {'document' if len(files) == 1 else 'documents'} in {folder}")
 
 
-def _write_all(folder: Path, files: Mapping[str, bytes]) -> None:
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write *files*, by document, into *folder*.
+
+    Raises:
+        InvalidInput: *folder* cannot be written to.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for one, content in files.items():
             (folder / f"{one}.json").write_bytes(content)
     except OSError as error:
-        raise InvalidInput(
-            f"FOLDER {str(folder)!r} cannot be written to ({error.strerror or error}); name another one"
-        ) from error
+        why = error.strerror or error
+        raise InvalidInput(f"FOLDER {str(folder)!r} cannot be written to ({why}); name another one") from error
 
 
-async def import_all(files: Sequence[Path], user: str, resource: str | None, *, as_json: bool = False) -> int:
+async def import_documents(files: Sequence[Path], user: str, resource: str | None, *, as_json: bool = False) -> int:
     """Put *files* in the place of documents of *user*, and return the exit code: unusable input when one was refused.
 
     Raises:
-        InvalidInput: *user* names nobody, or *resource* no document.
-        Unreachable: Redis does not answer.
+        InvalidInput: *resource* means no document, or several files are given with it.
     """
     if resource is not None and len(files) > 1:
         raise InvalidInput("--resource says what one file is; give one, or files that name themselves")
-    taken: list[dict[str, Any]] = []
+    done: list[dict[str, Any]] = []
     async with user_memory() as memory:
-        wanted = None if resource is None else await _own_name(memory, user, resource)
+        wanted = None
+        if resource is not None:
+            stored = (await memory.documents.snapshot(user)).documents
+            try:
+                wanted = find_resource(resource, memory.kinds, stored)
+            except InvalidInput as error:
+                if not resource.startswith(_PREFIX):
+                    raise InvalidInput(f"{error}, or {_PREFIX}... for a new one") from error
+                wanted = resource_of(resource)
         for file in files:
             try:
-                taken.append(await _import(memory, file, user, wanted, is_quiet=as_json))
+                now, content = datetime.now(UTC), read_file(file)
+                record = await memory.documents.import_document(user, content, at=now, resource=wanted)
             except InvalidInput as error:
                 complain(f"{file}: {error}")
-                taken.append({"file": str(file), "error": str(error)})
+                done.append({"file": str(file), "error": str(error)})
+                continue
+            revisions = {} if record is None else dict(record.revisions)
+            done.append({"file": str(file), "plan_id": record and record.plan_id, "revisions": revisions})
+            if not as_json:
+                become = ", ".join(f"{one} is at revision {number}" for one, number in revisions.items())
+                print(printable(f"{file}: {become or 'as it is remembered already'}"), flush=True)
     if as_json:
-        print_json(taken)
-    return USAGE if any("error" in one for one in taken) else OK
-
-
-async def _own_name(memory: UserMemory, user: str, word: str) -> str:
-    """Return which document *word* means, which may be one that is not there yet."""
-    documents = (await memory.documents.snapshot(user)).documents
-    try:
-        return meant_resource(word, memory.kinds, documents)
-    except InvalidInput as error:
-        if word.startswith(_PREFIX):
-            return resource_of(word)
-        raise InvalidInput(f"{error}, or {_PREFIX}... for a new one") from error
-
-
-async def _import(memory: UserMemory, file: Path, user: str, resource: str | None, *, is_quiet: bool) -> dict[str, Any]:
-    record = await memory.documents.import_document(user, read_file(file), at=datetime.now(UTC), resource=resource)
-    revisions = {} if record is None else dict(record.revisions)
-    if not is_quiet:
-        become = ", ".join(f"{one} is at revision {number}" for one, number in revisions.items())
-        print(printable(f"{file}: {become or 'as it is remembered already'}"), flush=True)
-    return {"file": str(file), "plan_id": record.plan_id if record is not None else None, "revisions": revisions}
+        print_json(done)
+    return USAGE if any("error" in one for one in done) else OK
 
 
 def read_file(file: Path) -> bytes:

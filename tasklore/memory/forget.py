@@ -2,11 +2,8 @@
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
-
-import typer
 
 from contracts import subjects
 from contracts.errors import InvalidInput
@@ -15,27 +12,43 @@ from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.settings import Settings
-from tasklore.exits import FAILED, OK, Refused
+from tasklore.exits import FAILED, OK
 from tasklore.memory.stores import user_memory
 from tasklore.places import current_endpoints, demand_listener
+from tasklore.render.questions import confirm
 from tasklore.render.screen import patience, print_json, print_table, printable, say
 from workers.forgetting.erasure import Forgotten, Rewrite, UserStore, forget_user
 from workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from workers.forgetting.stores import all_stores
 
+#: The messages that leave remains in the files of each stream.
+_STAYING = {
+    subjects.TASKS: "was done",
+    subjects.LATER: "became due",
+    subjects.REPORTS: "expired",
+    subjects.TURNS: "was learned",
+    subjects.FACTS: "was learned",
+    subjects.MESSAGES: "was delivered",
+    subjects.DEAD: "was sent again",
+}
 
-async def forget_aloud(user: str, *, is_sure: bool, as_json: bool) -> int:
-    """Remove *user* everywhere, print what that was and what is left, and return the exit code: 1 when something is.
+
+async def forget(user: str, *, is_sure: bool, as_json: bool) -> int:
+    """Remove *user* everywhere, print the counts of what was removed and is left, and return the exit code.
+
+    That is 1 when something is left.
 
     Raises:
-        InvalidInput: *user* names nobody.
-        Refused: nobody confirmed it.
-        Unreachable: a server does not answer.
+        InvalidInput: *user* cannot be a user id.
     """
     if not user.strip() or len(user) > MAX_USER_ID:
         raise InvalidInput(f"USER must be a name of 1 to {MAX_USER_ID} characters; memory belongs to one person each")
     if not is_sure:
-        _confirm(user)
+        confirm(
+            f"Forget everything about {printable(user)}? It cannot be undone.",
+            unasked="forgetting a person cannot be undone; say --yes to mean it",
+            declined="nothing was forgotten",
+        )
     async with places_of_users() as (parts, files), patience("forgetting"):
         try:
             done = await forget_user(user, parts, files)
@@ -51,11 +64,7 @@ async def forget_aloud(user: str, *, is_sure: bool, as_json: bool) -> int:
 
 @contextlib.asynccontextmanager
 async def places_of_users() -> AsyncIterator[tuple[tuple[UserStore, ...], tuple[Rewrite, ...]]]:
-    """Open all places of the system that runs here in which something of a user may lie, in order, and their files.
-
-    Raises:
-        Unreachable: there is none, or a server of it does not answer.
-    """
+    """Open all stores of the system that runs here with data of users, in order, and their files."""
     url = current_endpoints().nats
     await demand_listener(url)
     async with (
@@ -68,7 +77,7 @@ async def places_of_users() -> AsyncIterator[tuple[tuple[UserStore, ...], tuple[
 
 
 def print_forgotten(user: str, done: Forgotten) -> None:
-    """Write what was removed and what is left for people."""
+    """Print the counts of what was removed and is left."""
     if done.removed:
         print(f"Forgot {printable(user)}:")
         print_table(("What", "Removed"), _rows(done.removed), right=("Removed",))
@@ -87,24 +96,5 @@ def print_forgotten(user: str, done: Forgotten) -> None:
             say(f"the {what} could not be written anew; have whoever runs the server do it")
 
 
-#: What leaves remains in the files of each stream.
-_STAYING = {
-    subjects.TASKS: "was done",
-    subjects.LATER: "became due",
-    subjects.REPORTS: "expired",
-    subjects.TURNS: "was learned",
-    subjects.FACTS: "was learned",
-    subjects.MESSAGES: "was delivered",
-    subjects.DEAD: "was sent again",
-}
-
-
 def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     return [(kind, f"{count:,}") for kind, count in sorted(counts.items()) if count]
-
-
-def _confirm(user: str) -> None:
-    if not sys.stdin.isatty():
-        raise Refused("forgetting a person cannot be undone; say --yes to mean it")
-    if not typer.confirm(f"Forget everything about {printable(user)}? It cannot be undone.", err=True):
-        raise Refused("nothing was forgotten")

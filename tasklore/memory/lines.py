@@ -29,7 +29,7 @@ class ChangeLine(NamedTuple):
     def __str__(self) -> str:
         return f"{self.mark} {self.where}: {self.what}"
 
-    def painted(self) -> str:
+    def paint(self) -> str:
         """Return the line with its mark in colour, where stdout shows colours."""
         return f"{styled(self.mark, _STYLES[self.mark])} {self.where}: {self.what}"
 
@@ -150,7 +150,7 @@ def _leaves(path: Path, value: Found) -> Iterator[tuple[Path, JsonValue]]:
             yield Path((*path.steps, *inner.steps[1:])), leaf
 
 
-def shortened(plan_ids: Sequence[str]) -> dict[str, str]:
+def shorten(plan_ids: Sequence[str]) -> dict[str, str]:
     """Return for each of *plan_ids* its end, long enough to be told from the others."""
     known = set(plan_ids)
     size = SHORT_ID

@@ -2,15 +2,17 @@
 
 import difflib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from contracts.errors import InvalidInput, TaskloreError
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
 from memory.documents.files import seed_files
-from memory.documents.files.older_markdown import OlderDocument, Unparsed, read
+from memory.documents.files.older_markdown import OlderDocument, read
 from memory.documents.items import METADATA, leaf_values
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Document
@@ -20,15 +22,13 @@ from tasklore.memory.lines import one_line
 from tasklore.memory.stores import UserMemory, user_memory
 from tasklore.render.screen import complain, printable, styled
 
-#: What older files are called.
-_OLDER = "resource_*.md"
-#: What a migrated original is called afterwards.
-_ARCHIVE = ".archive"
+#: The names of older files, and the end of the name that a migrated original gets.
+_OLDER, _ARCHIVE = "resource_*.md", ".archive"
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """One older file, what it became, and what is remembered in its place so far."""
+    """One older file, the document made of it, and the document in its place so far."""
 
     file: Path
     made: OlderDocument
@@ -40,7 +40,7 @@ class _Move:
 
     @property
     def is_stored(self) -> bool:
-        """Whether the document is what the file says: an earlier run stored it and could not rename the file."""
+        """Whether the document equals the file: an earlier run stored it and could not rename the file."""
         return self.now is not None and self.now.revision > 0 and _lines(self.now.body) == _lines(self.made.body)
 
 
@@ -49,12 +49,8 @@ async def migrate_folder(folder: Path, user: str, *, is_dry: bool) -> int:
 
     A file is renamed once its document is stored. One whose document holds something else already is left alone:
     neither of the two may be lost. Returns the exit code: failed when a file was left.
-
-    Raises:
-        InvalidInput: *folder* is none, or never held such a file.
-        Unreachable: Redis does not answer.
     """
-    files = _files_of(folder)
+    files = list_older_files(folder)
     if not files:
         print(f"Nothing to migrate in {folder}: every resource_*.md has its {_ARCHIVE} name already.")
         return OK
@@ -62,21 +58,29 @@ async def migrate_folder(folder: Path, user: str, *, is_dry: bool) -> int:
     async with user_memory() as memory:
         for file in files:
             try:
-                move = await _planned(memory, user, file)
+                made = read_older(file, memory.kinds)
+                now = (await memory.documents.snapshot(user, [made.resource_id])).documents.get(made.resource_id)
+                move = _Move(file, made, now)
+                _check_move(move, user)
                 if is_dry:
                     _show(move)
                 else:
                     await _migrate(memory, user, move)
-            except TaskloreError as error:
-                if not isinstance(error, InvalidInput):
-                    raise
+                for line in made.unparsed:
+                    where = f"line {line.line} is kept at {line.kept_at} as it is written ({line.why})"
+                    print(f"  {styled(f'{where}: {one_line(line.text)}', 'yellow')}")
+            except InvalidInput as error:
                 complain(f"{file}: {error}")
                 left += 1
     return FAILED if left else OK
 
 
-def _files_of(folder: Path) -> list[Path]:
-    """Return the files that are to be migrated; none when all of them have been."""
+def list_older_files(folder: Path) -> list[Path]:
+    """Return the files that are to be migrated; none when all of them have been.
+
+    Raises:
+        InvalidInput: *folder* cannot be read, or never held such a file.
+    """
     try:
         names = [file.name for file in folder.iterdir()]
     except OSError as error:
@@ -88,8 +92,12 @@ def _files_of(folder: Path) -> list[Path]:
     return files
 
 
-def _read(file: Path, kinds: Kinds) -> OlderDocument:
-    """Return the document in *file*; what has no date is of the day on which the file was last changed."""
+def read_older(file: Path, kinds: Kinds) -> OlderDocument:
+    """Return the document in *file*; an entry without a date is of the day on which the file was last changed.
+
+    Raises:
+        InvalidInput: it cannot be read, or is no UTF-8.
+    """
     try:
         text = read_file(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -98,20 +106,16 @@ def _read(file: Path, kinds: Kinds) -> OlderDocument:
     return read(text, kinds, name=file.name, added=changed)
 
 
-async def _planned(memory: UserMemory, user: str, file: Path) -> _Move:
-    made = _read(file, memory.kinds)
-    now = (await memory.documents.snapshot(user, [made.resource_id])).documents.get(made.resource_id)
-    move = _Move(file, made, now)
-    if now is not None and now.revision and any(leaf_values(now.body)) and not move.is_stored:
+def _check_move(move: _Move, user: str) -> None:
+    if move.now is not None and move.now.revision and any(leaf_values(move.now.body)) and not move.is_stored:
         raise InvalidInput(
-            f"{made.resource_id} of {user!r} holds something else already (revision {now.revision}), which would be "
-            "replaced; export and merge it by hand, or migrate into another user"
+            f"{move.made.resource_id} of {user!r} holds something else already (revision {move.now.revision}), which "
+            "would be replaced; export and merge it by hand, or migrate into another user"
         )
     if move.archive.exists():
         raise InvalidInput(
             f"{move.archive.name} is there already; move it away, since the original is to have that name"
         )
-    return move
 
 
 async def _migrate(memory: UserMemory, user: str, move: _Move) -> None:
@@ -130,11 +134,10 @@ async def _migrate(memory: UserMemory, user: str, move: _Move) -> None:
     count = sum(1 for _ in leaf_values(move.made.body))
     entries = "1 entry" if count == 1 else f"{count} entries"
     print(f"{styled(move.file.name, 'bold')} -> {move.made.resource_id}: {entries}; kept as {move.archive.name}")
-    _list(move.made.unparsed)
 
 
 def _show(move: _Move) -> None:
-    """Print what the document would be against what it is."""
+    """Print the difference between the document so far and the one made of the file."""
     before = _lines(move.now.body if move.now is not None and move.now.revision else {})
     after = _lines(move.made.body)
     names = f"{move.made.resource_id} as it is", f"{move.made.resource_id} from {move.file.name}"
@@ -143,20 +146,7 @@ def _show(move: _Move) -> None:
     for line in difflib.unified_diff(before, after, *names, lineterm=""):
         style = "green" if line.startswith("+") else "red" if line.startswith("-") else ""
         print(styled(printable(line), style) if style else printable(line))
-    _list(move.made.unparsed)
 
 
-def _lines(body: object) -> list[str]:
-    if not isinstance(body, dict):
-        return []
+def _lines(body: Mapping[str, JsonValue]) -> list[str]:
     return seed_files.write({name: value for name, value in body.items() if name != METADATA}).decode().splitlines()
-
-
-def _list(unparsed: Sequence[Unparsed]) -> None:
-    for line in _unread(unparsed):
-        print(f"  {styled(line, 'yellow')}")
-
-
-def _unread(unparsed: Sequence[Unparsed]) -> Iterator[str]:
-    for one in unparsed:
-        yield f"line {one.line} is kept at {one.kept_at} as it is written ({one.why}): {one_line(one.text)}"

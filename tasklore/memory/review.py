@@ -1,7 +1,7 @@
-"""`tasklore memory conflicts|audit`: what a person should look at in what is remembered."""
+"""`tasklore memory conflicts|audit`: entries of a person's memory that somebody should look at."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import JsonValue
@@ -13,7 +13,7 @@ from memory.documents.review import Conflict, Review, Spot
 from memory.episodes.minilm import load_minilm
 from memory.long_term.likeness import Embedder, alike
 from tasklore.memory.lines import one_line
-from tasklore.memory.stores import UserMemory, meant_resource, user_memory
+from tasklore.memory.stores import UserMemory, find_resource, user_memory
 from tasklore.render.screen import print_json, print_table, printable, styled
 
 _WHY = {
@@ -24,17 +24,15 @@ _WHY = {
 
 
 async def print_conflicts(user: str, resource: str | None, *, as_json: bool) -> None:
-    """Print what contradicts something else."""
+    """Print the entries that contradict each other."""
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)
-        found = review.conflicts(bodies, memory.kinds, today=_today())
+        found = review.conflicts(bodies, memory.kinds, today=datetime.now(UTC).date())
     if as_json:
         print_json([_conflict_document(one) for one in found])
         return
     for one in found:
-        print(styled(_WHY.get(one.why, one.why), "bold"))
-        for spot in one.spots:
-            print(f"  {_spot_line(spot)}")
+        _print_spots(_WHY.get(one.why, one.why), one.spots)
     if not found:
         print("Nothing contradicts anything else.")
     else:
@@ -44,42 +42,49 @@ async def print_conflicts(user: str, resource: str | None, *, as_json: bool) -> 
 async def print_audit(
     user: str, resource: str | None, *, as_json: bool, load: Callable[[], Embedder | None] = load_minilm
 ) -> None:
-    """Print which share of what is remembered is a duplicate, stale, never read, in conflict or out of place.
+    """Print which share of the memory is a duplicate, stale, never read, in conflict or out of place.
 
-    What may be the same in other words is printed too when *load* returns a model that can tell.
+    Entries that may be the same in other words are printed too when *load* returns a model that can tell.
     """
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)
         reads = await memory.documents.reads(user)
-        changed = review.changed_protected(await memory.documents.history(user), datetime.now(UTC))
-        found = review.review(bodies, memory.kinds, today=_today(), reads=reads)
+        changed = review.find_changed_protected(await memory.documents.history(user), datetime.now(UTC))
+        found = review.review(bodies, memory.kinds, today=datetime.now(UTC).date(), reads=reads)
     embedder = load() if found.leaves else None
-    pairs = None if embedder is None else _alike(bodies, embedder)
+    pairs = None if embedder is None else _find_alike(bodies, embedder)
     if as_json:
-        told = {} if pairs is None else {"alike": [[_spot_document(spot) for spot in pair] for pair in pairs]}
+        likes = {} if pairs is None else {"alike": [_spot_documents(pair) for pair in pairs]}
         flagged = [
             {"plan_id": one.plan_id, "fact": one.origin.fact_text, "words": one.origin.evidence} for one in changed
         ]
-        print_json(_review_document(found) | {"changed_protected": flagged} | told)
+        print_json(_review_document(found) | {"changed_protected": flagged} | likes)
         return
     if not found.leaves:
         print(f"Nothing is remembered of {printable(user)} yet.")
         return
-    print(f"{_counted(found.leaves, 'entry', 'entries')} in {_counted(len(bodies), 'document', 'documents')}")
+    entries = f"{found.leaves:,} {'entry' if found.leaves == 1 else 'entries'}"
+    print(f"{entries} in {len(bodies):,} {'document' if len(bodies) == 1 else 'documents'}")
     rows = [
         (name.replace("_", " "), "not known" if rate is None else f"{rate:.1%}") for name, rate in found.rates.items()
     ]
     print_table(("FINDING", "SHARE"), rows, right=("SHARE",))
-    for name, spots in _findings(found):
-        print(styled(f"\n{name}", "bold"))
-        for spot in spots:
-            print(f"  {_spot_line(spot)}")
+    # Entries that were never read are only counted.
+    groups: Sequence[tuple[str, Sequence[Spot]]] = (
+        *(("said more than once", group) for group in found.duplicates),
+        *((_WHY.get(one.why, one.why), one.spots) for one in found.conflicts),
+        ("stale: past their last day, or so old that they should be asked for again", found.stale),
+        ("out of place: no rule finds them there", found.orphans),
+        ("with a date that cannot be read", found.unreadable),
+    )
+    for name, spots in groups:
+        if spots:
+            _print_spots(f"\n{name}", spots)
     if changed:
         print(styled("\nprotected, and changed within 30 days: `tasklore memory undo` takes one back", "bold"))
     for one in changed:
-        print(
-            f"  {styled(one.plan_id[-12:], 'dim')} {one_line(one.origin.fact_text)} ({one_line(one.origin.evidence)})"
-        )
+        reason = f"{one_line(one.origin.fact_text)} ({one_line(one.origin.evidence)})"
+        print(f"  {styled(one.plan_id[-12:], 'dim')} {reason}")
     if pairs:
         print(styled("\nperhaps the same (proposed by embeddings; nothing is merged)", "bold"))
     for first, second in pairs or ():
@@ -88,12 +93,12 @@ async def print_audit(
 
 async def _bodies(memory: UserMemory, user: str, resource: str | None) -> Mapping[str, Mapping[str, JsonValue]]:
     documents = (await memory.documents.snapshot(user)).documents
-    wanted = documents if resource is None else [meant_resource(resource, memory.kinds, documents)]
+    wanted = documents if resource is None else [find_resource(resource, memory.kinds, documents)]
     return {name: documents[name].body for name in wanted}
 
 
-def _alike(bodies: Mapping[str, Mapping[str, JsonValue]], embedder: Embedder) -> list[tuple[Spot, Spot]]:
-    """Return which items of one list may say the same; of two lists the same words may say the contrary."""
+def _find_alike(bodies: Mapping[str, Mapping[str, JsonValue]], embedder: Embedder) -> list[tuple[Spot, Spot]]:
+    """Return the items of one list that may say the same; in two lists the same words may say the contrary."""
     lists: dict[tuple[str, Path], list[Spot]] = {}
     for name, body in bodies.items():
         for path, value in leaf_values(body):
@@ -108,46 +113,32 @@ def _alike(bodies: Mapping[str, Mapping[str, JsonValue]], embedder: Embedder) ->
     ]
 
 
-def _findings(found: Review) -> Iterator[tuple[str, Sequence[Spot]]]:
-    """Yield what there is to look at, one group after the other; what nobody read is only counted."""
-    groups: Sequence[tuple[str, Sequence[Spot]]] = (
-        *(("said more than once", group) for group in found.duplicates),
-        *((_WHY.get(one.why, one.why), one.spots) for one in found.conflicts),
-        ("stale: past their last day, or so old that they should be asked for again", found.stale),
-        ("out of place: no rule finds them there", found.orphans),
-        ("with a date that cannot be read", found.unreadable),
-    )
-    return ((name, spots) for name, spots in groups if spots)
+def _print_spots(title: str, spots: Sequence[Spot]) -> None:
+    print(styled(title, "bold"))
+    for spot in spots:
+        print(f"  {_spot_line(spot)}")
 
 
 def _spot_line(spot: Spot) -> str:
     return f"{styled(f'{spot.resource_id} {spot.path}', 'dim')}: {one_line(spot.text)}"
 
 
-def _spot_document(spot: Spot) -> dict[str, str]:
-    return {"resource": spot.resource_id, "path": str(spot.path), "text": spot.text}
+def _spot_documents(spots: Sequence[Spot]) -> list[dict[str, str]]:
+    return [{"resource": spot.resource_id, "path": str(spot.path), "text": spot.text} for spot in spots]
 
 
 def _conflict_document(conflict: Conflict) -> dict[str, Any]:
-    return {"why": conflict.why, "entries": [_spot_document(spot) for spot in conflict.spots]}
+    return {"why": conflict.why, "entries": _spot_documents(conflict.spots)}
 
 
 def _review_document(found: Review) -> dict[str, Any]:
     return {
         "entries": found.leaves,
         "rates": found.rates,
-        "duplicates": [[_spot_document(spot) for spot in group] for group in found.duplicates],
+        "duplicates": [_spot_documents(group) for group in found.duplicates],
         "conflicts": [_conflict_document(one) for one in found.conflicts],
-        "stale": [_spot_document(spot) for spot in found.stale],
-        "never_read": None if found.never_read is None else [_spot_document(spot) for spot in found.never_read],
-        "orphans": [_spot_document(spot) for spot in found.orphans],
-        "unreadable": [_spot_document(spot) for spot in found.unreadable],
+        "stale": _spot_documents(found.stale),
+        "never_read": None if found.never_read is None else _spot_documents(found.never_read),
+        "orphans": _spot_documents(found.orphans),
+        "unreadable": _spot_documents(found.unreadable),
     }
-
-
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number:,} {one if number == 1 else many}"
-
-
-def _today() -> date:
-    return datetime.now(UTC).date()

@@ -1,4 +1,4 @@
-"""What the commands on a user's memory share: opening it, and reading from options what is meant."""
+"""Opening the memory of a user, and finding the document that an option names."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable
@@ -19,7 +19,7 @@ _DEADLINE_S = 5.0
 
 
 class UserMemory(NamedTuple):
-    """The stores of what people said, open."""
+    """The stores of a person's words and documents, open."""
 
     documents: DocumentStore
     turns: PersonalQueue
@@ -46,13 +46,13 @@ async def user_memory(redis_url: str | None = None) -> AsyncIterator[UserMemory]
         yield UserMemory(DocumentStore(client, kinds, deadline_s=_DEADLINE_S), turns, facts, kinds, client)
 
 
-def meant_resource(word: str, kinds: Kinds, stored: Iterable[str] = ()) -> str:
+def find_resource(word: str, kinds: Kinds, stored: Iterable[str] = ()) -> str:
     """Return the resource id that *word* means: a whole one, its file's name, a tag, or a word of its name ("food").
 
     *stored* are the documents of a user, some of which may be of no kind.
 
     Raises:
-        InvalidInput: no document is meant, or several are.
+        InvalidInput: *word* means no document, or several.
     """
     known = list(dict.fromkeys([*kinds.ids, *stored]))
     wanted = resource_of(word)
@@ -69,6 +69,6 @@ def meant_resource(word: str, kinds: Kinds, stored: Iterable[str] = ()) -> str:
     )
 
 
-async def stored_resource(memory: UserMemory, user: str, word: str) -> str:
+async def find_stored_resource(memory: UserMemory, user: str, word: str) -> str:
     """Return the resource id that *word* means among the documents of *user*, those of no kind among them."""
-    return meant_resource(word, memory.kinds, (await memory.documents.snapshot(user)).documents)
+    return find_resource(word, memory.kinds, (await memory.documents.snapshot(user)).documents)

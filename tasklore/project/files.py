@@ -7,8 +7,8 @@ from pathlib import Path
 
 from contracts.errors import InvalidInput
 from memory.projects.lines import as_document, read_line, write_line
-from memory.projects.project import Kind, LoadReport, Record
-from memory.projects.records import Refusal
+from memory.projects.project import Kind, ProjectLoadReport, Record
+from memory.projects.records import RefusedRecord
 from tasklore.exits import OK, USAGE
 from tasklore.project.stores import meant_project, open_projects
 from tasklore.project.views import print_documents
@@ -87,7 +87,7 @@ async def import_records(project: str | None, file: str, *, as_json: bool) -> in
     async with open_projects() as memory, patience("reading the records"):
         name = await meant_project(memory, project, may_be_new=True)
         loaded = await memory.load(name, records)
-    report = LoadReport(loaded.added, loaded.known, (*unread, *loaded.refused))
+    report = ProjectLoadReport(loaded.added, loaded.known, (*unread, *loaded.refused))
     if as_json:
         refused = [{"record_id": one.record_id, "why": one.why} for one in report.refused]
         print_json({"project_id": name, "added": report.added, "known": report.known, "refused": refused})
@@ -96,7 +96,7 @@ async def import_records(project: str | None, file: str, *, as_json: bool) -> in
     return USAGE if report.refused else OK
 
 
-def _tell(name: str, report: LoadReport) -> None:
+def _tell(name: str, report: ProjectLoadReport) -> None:
     known = f"; {report.known:,} were there already" if report.known else ""
     print(f"{report.added:,} {'record' if report.added == 1 else 'records'} added to project {name}{known}")
     for one in report.refused[:_NAMED]:
@@ -127,7 +127,7 @@ async def _write(path: Path, records: AsyncIterator[Record]) -> int:
     return count
 
 
-def _read(file: str) -> tuple[list[Record], list[Refusal]]:
+def _read(file: str) -> tuple[list[Record], list[RefusedRecord]]:
     """Return the records of *file*, and its lines that are none."""
     try:
         if file == "-":
@@ -138,13 +138,13 @@ def _read(file: str) -> tuple[list[Record], list[Refusal]]:
         raise InvalidInput(f"{file!r} cannot be read ({error.strerror or error}); name a file") from error
 
 
-def _read_lines(lines: Iterable[bytes]) -> tuple[list[Record], list[Refusal]]:
-    records, unread = list[Record](), list[Refusal]()
+def _read_lines(lines: Iterable[bytes]) -> tuple[list[Record], list[RefusedRecord]]:
+    records, unread = list[Record](), list[RefusedRecord]()
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
             records.append(read_line(line))
         except InvalidInput as error:
-            unread.append(Refusal(f"line {number}", str(error)))
+            unread.append(RefusedRecord(f"line {number}", str(error)))
     return records, unread

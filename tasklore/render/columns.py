@@ -32,9 +32,9 @@ def print_records(columns: Sequence[Column[T]], records: Iterable[T]) -> None:
     )
 
 
-def print_facts(facts: Mapping[str, str]) -> None:
+def print_facts(facts: Mapping[str, str | None], indent: str = "") -> None:
     """Write each of *facts* that is not empty to stdout, behind its title."""
-    width = max(map(len, facts)) + 2
+    width = max(map(len, facts), default=0) + 2
     for title, value in facts.items():
         if value:
-            print(f"{styled(title.ljust(width), 'dim')}{printable(value)}")
+            print(f"{indent}{styled(title.ljust(width), 'dim')}{printable(value)}")

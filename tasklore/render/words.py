@@ -1,16 +1,23 @@
 """Numbers and texts as people read them: counts, durations, sizes, one line of a longer text."""
 
 import time
+from collections.abc import Sequence
 
 from tasklore.render.durations import read_aloud
 from tasklore.render.screen import printable
 
 
-def count_of(count: int, noun: str) -> str:
-    """Return *count* with its *noun*: "1 phase", "2 phases", "2 entries"."""
+def count_of(count: int, noun: str, many: str | None = None) -> str:
+    """Return *count* with its *noun*: "1 phase", "2 phases", "2 entries"; *many* for other words than nouns."""
     if count != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+        noun = many or (f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s")
     return f"{count:,} {noun}"
+
+
+def join_names(names: Sequence[str], at_most: int = 5) -> str:
+    """Return *names* joined by commas, those past *at_most* only counted."""
+    rest = len(names) - at_most
+    return ", ".join(names[:at_most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def duration(milliseconds: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
-from memory.sessions.session import LoadReport
+from memory.sessions.session import SessionLoadReport
 from tasklore.exits import OK, USAGE
 from tasklore.pipeline.stores import open_stores
 from tasklore.render.screen import complain, patience, print_json, printable, say
@@ -69,7 +69,7 @@ async def import_file(file: Path, session_id: str | None, *, as_json: bool) -> i
     return USAGE if report.refused else OK
 
 
-def _tell(report: LoadReport, file: Path) -> None:
+def _tell(report: SessionLoadReport, file: Path) -> None:
     if report.loaded or not report.refused:
         print(f"{count_of(report.loaded, 'entry')} in session {report.session_id}.")
     if report.expired:

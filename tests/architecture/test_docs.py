@@ -24,7 +24,7 @@ from runtime.messaging.streams import Sizes, stream_configurations
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.files import described, read_pipeline
+from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House
 from tests.architecture.tree import ROOT
@@ -106,7 +106,7 @@ def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> No
         (tmp_path / "notes.toml").write_text(text, "utf-8")
         source = read_pipeline(tmp_path / "notes.toml")
         found = problems_of(source.pipeline) or problems_with(source.pipeline, cards)
-        return [one.removeprefix(f"{tmp_path}/") for one in described(found, source)]
+        return [one.removeprefix(f"{tmp_path}/") for one in describe_problems(found, source)]
 
     assert problems(declaration) == []
     shown = page.read_text("utf-8")

@@ -22,7 +22,7 @@ from memory.documents.storage.store import DocumentStore
 from memory.queues.claims import QueueName
 from memory.queues.queue import KnownRow, PersonalQueue
 from workers import Agent
-from workers.execution.exclusive_runs import Solitude
+from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.debounce import Patience
@@ -154,7 +154,7 @@ class Room:
         items: int = 32,
         users: int = 16,
         lease_s: float = LEASE_S,
-        solitude: Solitude | None = None,
+        exclusive: ExclusiveRuns | None = None,
         cut_short: bool = False,
     ) -> AsyncIterator[Outflow]:
         """Work on *queue* as *agent* says, in a worker of a name of its own, until the block ends.
@@ -166,7 +166,7 @@ class Room:
             self.work_of(agent, queue),
             Pace(items, users, lease_s),
             holder=next(self.holders),
-            solitude=solitude or Solitude(),
+            exclusive=exclusive or ExclusiveRuns(),
         )
         running = asyncio.create_task(outflow.run())
         try:

@@ -24,12 +24,10 @@ from memory.stories.store import StoryStore
 from runtime.messaging.connection import connected
 from runtime.messaging.streams import Sizes, declare_streams
 from runtime.servers.embedded import EmbeddedServers
-from tasklore.analysis import client as analysis_asking
-from tasklore.analysis import progress as analysis_sight
-from tasklore.analysis import watch as analysis_watching
-from tasklore.analysis.run import Wish, run_aloud
-from tasklore.analysis.stores import open_stores
-from tasklore.analysis.watch import Watch, away_text
+from tasklore.analysis import watch as analysis_watch
+from tasklore.analysis.documents import open_stores
+from tasklore.analysis.run import AnalysisOptions, run_analysis
+from tasklore.analysis.watch import Watch, absent_text
 from tasklore.ask import call as calling
 from tasklore.exits import FAILED, OK, USAGE, Interrupted
 from tasklore.story.files import read_story
@@ -122,7 +120,7 @@ async def test_the_last_response_is_analysed_and_told_with_its_context(
     place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The text goes out whole; table, what was saved and the context come back, and the document lies in the folder."""
-    assert await run_aloud(Wish(place, until="immediate", wait_s=7, refresh=True)) == OK
+    assert await run_analysis(AnalysisOptions(place, until="immediate", wait_s=7, refresh=True)) == OK
     [request] = supervisor.asked
     assert request == AnalysisRequest(
         story_id=STORY,
@@ -149,7 +147,7 @@ async def test_programs_get_the_document_and_nothing_else(
     place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A file may be named as it is called among the responses."""
-    assert await run_aloud(Wish(place, (Path("Ch1-R002.md"),), as_json=True)) == OK
+    assert await run_analysis(AnalysisOptions(place, (Path("Ch1-R002.md"),), as_json=True)) == OK
     assert supervisor.asked[0].response_number == 2
     out, err = capsys.readouterr()
     assert json.loads(out) == analysed(2)
@@ -170,7 +168,7 @@ class Looks:
 @pytest.fixture
 async def watch(place: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watch]:
     """Return what watches the story, which is loaded; its looks follow each other closely."""
-    monkeypatch.setattr(analysis_watching, "LOOK_S", 0.01)
+    monkeypatch.setattr(analysis_watch, "LOOK_S", 0.01)
     base = read_story(place)
     async with open_stores() as stores:
         await stores.stories.load(base)
@@ -190,7 +188,7 @@ async def test_sections_are_shown_as_they_come(watch: Watch, supervisor: Supervi
     supervisor.answer = lambda _: None
     stores, looks = (StoryStore(redis, deadline_s=PATIENCE_S), AnalysisStore(redis, deadline_s=PATIENCE_S)), Looks()
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(watch.analysed(request_of(watch), RESPONSE, looks))
+        running = group.create_task(watch.analyse(request_of(watch), RESPONSE, looks.show))
         await supervisor.has_asked.wait()
         for sections in ({"knowledge"}, {"knowledge", "relationship"}):
             await _fold(*stores, analysed(3, *sections))
@@ -210,11 +208,11 @@ async def test_a_supervisor_that_was_killed_is_followed_by_what_has_come(
     watch: Watch, supervisor: Supervisor, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is there as a whole is asked for once more, long before the time is over; that is no answer from memory."""
-    monkeypatch.setattr(analysis_sight, "OVER_S", 0.01)
+    monkeypatch.setattr(analysis_watch, "OVER_S", 0.01)
     monkeypatch.setattr(calling, "_TOLD_WITHIN_S", 0.0)
     supervisor.answer = lambda request: None if request.refresh else done(request, served=True)
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(watch.analysed(request_of(watch, refresh=True), RESPONSE, Looks()))
+        running = group.create_task(watch.analyse(request_of(watch, refresh=True), RESPONSE, Looks().show))
         await supervisor.has_asked.wait()
         await _fold(StoryStore(redis, deadline_s=PATIENCE_S), AnalysisStore(redis, deadline_s=PATIENCE_S), analysed(3))
     assert (running.result().is_whole, running.result().is_served) == (True, False)
@@ -225,11 +223,11 @@ async def test_what_has_come_is_enough_where_nobody_says_so(
     watch: Watch, supervisor: Supervisor, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who failed is not asked again by that."""
-    monkeypatch.setattr(analysis_sight, "STILL_S", 0.3)
+    monkeypatch.setattr(analysis_watch, "STILL_S", 0.3)
     supervisor.answer = lambda _: None
     failed = analysed(3, knowledge={"status": "failed", "error": "KeyError: 'x'"})
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(watch.analysed(request_of(watch), RESPONSE, Looks()))
+        running = group.create_task(watch.analyse(request_of(watch), RESPONSE, Looks().show))
         await supervisor.has_asked.wait()
         await _fold(StoryStore(redis, deadline_s=PATIENCE_S), AnalysisStore(redis, deadline_s=PATIENCE_S), failed)
     result = running.result()
@@ -242,10 +240,10 @@ async def test_a_request_that_is_lost_is_sent_again_while_nothing_moves(
     watch: Watch, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not only when the time is over."""
-    monkeypatch.setattr(analysis_sight, "STILL_S", 0.05)
+    monkeypatch.setattr(analysis_watch, "STILL_S", 0.05)
     supervisor.answer = lambda request: done(request) if len(supervisor.asked) > 1 else None
     async with asyncio.timeout(60):
-        assert (await watch.analysed(request_of(watch), RESPONSE, Looks())).is_whole
+        assert (await watch.analyse(request_of(watch), RESPONSE, Looks().show)).is_whole
     # Once more for each pause in which its second reply was still on its way.
     assert len(supervisor.asked) >= 2
 
@@ -265,7 +263,7 @@ async def test_an_agent_that_failed_is_told_with_its_reason(
     supervisor.answer = lambda request: done(
         request, document=analysed(3, knowledge=failed, thread_extract={"status": "late"})
     )
-    assert await run_aloud(Wish(place)) == FAILED
+    assert await run_analysis(AnalysisOptions(place)) == FAILED
     out, _ = capsys.readouterr()
     assert "8 of 10 agents ok, 2 failed" in out
     assert "failed: KeyError: 'x'\n" in out
@@ -280,7 +278,7 @@ async def test_what_takes_too_long_is_shown_as_far_as_it_is(
     """With how to look at it later."""
     document = analysed(3, "knowledge") if has_any else None
     supervisor.answer = lambda _: AnalysisReply(story_id=STORY, response_number=3, kind="pending", document=document)
-    assert await run_aloud(Wish(place, wait_s=0.5)) == FAILED
+    assert await run_analysis(AnalysisOptions(place, wait_s=0.5)) == FAILED
     out, err = capsys.readouterr()
     assert ("3 facts; Coffee Corner Cafe" in out) is has_any
     assert ("0 of 9 agents ok, 9 at work" in out) is not has_any
@@ -296,11 +294,11 @@ async def test_whose_worker_is_away_is_said_while_it_is_waited_for(
 ) -> None:
     """With the command that starts one."""
     await declare_streams(supervisor.client, Sizes())
-    monkeypatch.setattr(analysis_watching, "LOOK_S", 0.01)
+    monkeypatch.setattr(analysis_watch, "LOOK_S", 0.01)
     supervisor.answer = lambda _: None
     told = ""
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(run_aloud(Wish(place)))
+        running = group.create_task(run_analysis(AnalysisOptions(place)))
         async with asyncio.timeout(60):
             while "no worker of" not in told:
                 await asyncio.sleep(0)
@@ -312,7 +310,7 @@ async def test_whose_worker_is_away_is_said_while_it_is_waited_for(
 
 def test_one_who_is_away_is_spoken_of_as_one() -> None:
     """Another agent than ours has another cure."""
-    assert away_text(["ForeshadowingAgent"]) == (
+    assert absent_text(["ForeshadowingAgent"]) == (
         "no worker of ForeshadowingAgent is alive; what it finds waits until one is: `tasklore worker`"
     )
 
@@ -333,13 +331,13 @@ async def test_who_is_at_work_is_counted_and_has_a_row(
     supervisor.answer = lambda request: AnalysisReply(
         story_id=STORY, response_number=3, kind="pending", document=analysed(request.response_number)
     )
-    assert await run_aloud(Wish(place, wait_s=0)) == FAILED
+    assert await run_analysis(AnalysisOptions(place, wait_s=0)) == FAILED
     out, _ = capsys.readouterr()
     assert ": 10 of 11 agents ok, 1 at work, in " in out
     assert [line.split() for line in out.splitlines() if line.startswith("foreshadowing")] == [
         ["foreshadowing", "at", "work"]
     ]
-    assert await run_aloud(Wish(place, everything=True, wait_s=0)) == FAILED
+    assert await run_analysis(AnalysisOptions(place, everything=True, wait_s=0)) == FAILED
     assert capsys.readouterr().out.splitlines()[0].startswith("Ch1-R1  unfinished  10 of 11 ok  ")
 
 
@@ -351,7 +349,7 @@ async def test_what_was_there_before_all_were_asked_again_is_not_told_as_found(
         await stores.stories.load(read_story(place))
     await _kept([3], redis)
     supervisor.answer = lambda _: AnalysisReply(kind="pending", document=analysed(3))
-    assert await run_aloud(Wish(place, wait_s=0, refresh=True)) == FAILED
+    assert await run_analysis(AnalysisOptions(place, wait_s=0, refresh=True)) == FAILED
     out, err = capsys.readouterr()
     assert out.startswith("Ch2-R3, 0 of 9 agents ok, 9 at work, in ")
     assert len(out.splitlines()) == 1
@@ -364,14 +362,14 @@ async def test_the_document_of_a_later_response_stays(
 ) -> None:
     """One line says so; what cannot be read is written over."""
     state = place / "state" / "agent_analysis.json"
-    assert await run_aloud(Wish(place)) == OK
-    assert await run_aloud(Wish(place, (Path("Ch1-R002.md"),))) == OK
+    assert await run_analysis(AnalysisOptions(place)) == OK
+    assert await run_analysis(AnalysisOptions(place, (Path("Ch1-R002.md"),))) == OK
     assert read_document(state.read_bytes()).meta.response_number == 3
     assert capsys.readouterr().err == f"tasklore: {state} stays: it is of response 3, a later one\n"
-    assert await run_aloud(Wish(place, everything=True)) == OK
+    assert await run_analysis(AnalysisOptions(place, everything=True)) == OK
     assert capsys.readouterr().err == ""
     state.write_text("{}")
-    assert await run_aloud(Wish(place, (Path("Ch1-R002.md"),))) == OK
+    assert await run_analysis(AnalysisOptions(place, (Path("Ch1-R002.md"),))) == OK
     assert read_document(state.read_bytes()).meta.response_number == 2
 
 
@@ -390,7 +388,7 @@ async def test_the_document_is_there_before_anything_is_printed(
     """Whoever reads what is printed may have heard enough."""
     monkeypatch.setattr(sys, "stdout", ClosedPipe())
     with pytest.raises(Interrupted, match="ended by signal 13"):
-        await run_aloud(Wish(place, everything=everything))
+        await run_analysis(AnalysisOptions(place, everything=everything))
     written = read_document((place / "state" / "agent_analysis.json").read_bytes())
     assert written.meta.response_number == number
 
@@ -407,7 +405,7 @@ async def test_what_was_served_may_rest_on_an_older_past(
         return done(request, document=body, served=True)
 
     supervisor.answer = answer
-    assert await run_aloud(Wish(place, everything=True)) == OK
+    assert await run_analysis(AnalysisOptions(place, everything=True)) == OK
     lines = capsys.readouterr().out.splitlines()[:3]
     told = "  the story before it changed, --refresh looks again"
     assert [line.endswith(told) for line in lines] == [False, False, True]
@@ -419,8 +417,12 @@ async def test_a_link_out_of_the_folder_is_not_sent(
     """Whether it is named or one of all."""
     (tmp_path / "secret").write_text("secret")
     (place / "responses" / "Ch2-R004.md").symlink_to(tmp_path / "secret")
-    for wish in (Wish(place), Wish(place, everything=True), Wish(place, (Path("Ch2-R004.md"),))):
-        assert await run_aloud(wish) == USAGE
+    for options in (
+        AnalysisOptions(place),
+        AnalysisOptions(place, everything=True),
+        AnalysisOptions(place, (Path("Ch2-R004.md"),)),
+    ):
+        assert await run_analysis(options) == USAGE
         assert "it is a link out of the story's folder" in capsys.readouterr().err
     assert supervisor.asked == []
 
@@ -435,13 +437,13 @@ async def test_rules_alone_are_spoken_of_where_a_model_is_set_up(
     supervisor.answer = lambda request: done(request, document=body)
     monkeypatch.delenv("TASKLORE_LLM_API_KEY", raising=False)
     monkeypatch.delenv("TASKLORE_LLM_BASE_URL", raising=False)
-    await run_aloud(Wish(place))
+    await run_analysis(AnalysisOptions(place))
     assert told not in capsys.readouterr().err
     monkeypatch.setenv("TASKLORE_LLM_BASE_URL", "http://127.0.0.1:1/v1")
-    await run_aloud(Wish(place))
+    await run_analysis(AnalysisOptions(place))
     assert told in capsys.readouterr().err
     body["background"]["relationship"] = {"by": "gpt-6.1-terra"}
-    await run_aloud(Wish(place))
+    await run_analysis(AnalysisOptions(place))
     assert told not in capsys.readouterr().err
 
 
@@ -456,7 +458,7 @@ async def test_all_are_analysed_in_order_a_line_each(
         return done(request, document=analysed(request.response_number, **changed), served=request.response_number == 1)
 
     supervisor.answer = answer
-    assert await run_aloud(Wish(place, everything=True)) == FAILED
+    assert await run_analysis(AnalysisOptions(place, everything=True)) == FAILED
     assert [request.response_number for request in supervisor.asked] == [1, 2, 3]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Ch1-R1  whole       10 of 10 ok    served  ")
@@ -474,7 +476,7 @@ async def test_all_end_where_nothing_comes(
 ) -> None:
     """The next one would begin without what this one tells."""
     supervisor.answer = lambda request: done(request) if request.response_number == 1 else AnalysisReply(kind="pending")
-    assert await run_aloud(Wish(place, everything=True, as_json=True, wait_s=0.5)) == FAILED
+    assert await run_analysis(AnalysisOptions(place, everything=True, as_json=True, wait_s=0.5)) == FAILED
     assert [request.response_number for request in supervisor.asked] == [1, 2]
     out, err = capsys.readouterr()
     assert json.loads(out) == [analysed(1)]
@@ -484,13 +486,13 @@ async def test_all_end_where_nothing_comes(
 async def test_files_are_taken_in_the_order_of_their_numbers(place: Path, supervisor: Supervisor) -> None:
     """However they were named; two of one number are refused."""
     files = [place / "responses" / name for name in ("Ch2-R003.md", "Ch1-R001.md")]
-    assert await run_aloud(Wish(place, tuple(files))) == OK
+    assert await run_analysis(AnalysisOptions(place, tuple(files))) == OK
     assert [request.response_number for request in supervisor.asked] == [1, 3]
     (place / "R3.md").write_text("x", "utf-8")
     with pytest.raises(InvalidInput, match="two of the files are response 3"):
-        await run_aloud(Wish(place, (*files, place / "R3.md")))
+        await run_analysis(AnalysisOptions(place, (*files, place / "R3.md")))
     with pytest.raises(InvalidInput, match="--all means every response"):
-        await run_aloud(Wish(place, tuple(files), everything=True))
+        await run_analysis(AnalysisOptions(place, tuple(files), everything=True))
 
 
 async def test_who_stops_it_is_told_that_the_agents_go_on(
@@ -498,7 +500,7 @@ async def test_who_stops_it_is_told_that_the_agents_go_on(
 ) -> None:
     """And how to look at what they find."""
     supervisor.answer = lambda _: None
-    running = asyncio.ensure_future(run_aloud(Wish(place)))
+    running = asyncio.ensure_future(run_analysis(AnalysisOptions(place)))
     await supervisor.has_asked.wait()
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -513,7 +515,7 @@ async def test_a_refusal_is_told_as_it_was_said(place: Path, supervisor: Supervi
     """It names the cure."""
     supervisor.answer = lambda _: AnalysisReply(kind="refused", text="no agent of a story is known; start a worker")
     with pytest.raises(InvalidInput, match="no agent of a story is known; start a worker"):
-        await run_aloud(Wish(place))
+        await run_analysis(AnalysisOptions(place))
     assert not (place / "state").exists()
 
 
@@ -521,23 +523,23 @@ async def test_without_a_supervisor_the_cure_is_said(place: Path, monkeypatch: p
     """As for any other request."""
     monkeypatch.setattr(calling, "NOBODY_S", 0.1)
     with pytest.raises(Unreachable, match=r"nobody takes requests on 'analyses\.AnalysisCommands'.*`tasklore up`"):
-        await run_aloud(Wish(place))
+        await run_analysis(AnalysisOptions(place))
 
 
 async def test_a_late_reply_is_asked_for_again_without_asking_the_agents(
     place: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever took the request may be gone: its successor tells what there is, and begins nothing anew."""
-    monkeypatch.setattr(analysis_asking, "LATE_S", 0.1)
+    monkeypatch.setattr(analysis_watch, "LATE_S", 0.1)
     supervisor.answer = lambda request: None if request.refresh else done(request, served=True)
-    assert await run_aloud(Wish(place, wait_s=0, refresh=True)) == OK
+    assert await run_analysis(AnalysisOptions(place, wait_s=0, refresh=True)) == OK
     assert [request.refresh for request in supervisor.asked] == [True, False]
 
 
 async def test_a_supervisor_that_leaves_is_followed_by_another(place: Path, supervisor: Supervisor) -> None:
     """It says before the time that nothing is there yet; whoever follows goes on, and begins nothing anew."""
     supervisor.answer = lambda request: AnalysisReply(kind="pending") if request.refresh else done(request)
-    assert await run_aloud(Wish(place, wait_s=30, refresh=True)) == OK
+    assert await run_analysis(AnalysisOptions(place, wait_s=30, refresh=True)) == OK
     assert [(request.refresh, request.wait_ms > 20_000) for request in supervisor.asked] == [
         (True, True),
         (False, True),
@@ -552,7 +554,7 @@ async def test_a_document_that_no_message_holds_is_looked_up(
         await stores.stories.load(read_story(place))
     await _kept([3], redis)
     supervisor.answer = lambda _: AnalysisReply(kind="done", text="it does not fit into a message")
-    assert await run_aloud(Wish(place, as_json=True)) == OK
+    assert await run_analysis(AnalysisOptions(place, as_json=True)) == OK
     assert json.loads(capsys.readouterr().out) == analysed(3)
 
 
@@ -561,10 +563,10 @@ async def test_a_folder_with_mistakes_is_refused_line_by_line(
 ) -> None:
     """Nothing is asked."""
     (place / "story.toml").write_text('story_id = "quay"\ncritical_countdwn = 3\n', "utf-8")
-    assert await run_aloud(Wish(place, as_json=True)) == USAGE
+    assert await run_analysis(AnalysisOptions(place, as_json=True)) == USAGE
     out, err = capsys.readouterr()
     [problem] = json.loads(out)["problems"]
-    assert "story.toml:2: " in problem
+    assert "story.toml: critical_countdwn: is not known" in problem
     assert problem in err
     assert supervisor.asked == []
 
@@ -574,7 +576,7 @@ async def test_a_story_without_a_response_says_what_to_do(place: Path, superviso
     for file in (place / "responses").iterdir():
         file.unlink()
     with pytest.raises(InvalidInput, match=r"has no response; name a file, or write Ch1-R001\.md there"):
-        await run_aloud(Wish(place))
+        await run_analysis(AnalysisOptions(place))
 
 
 async def _kept(numbers: Sequence[int], redis: Redis) -> None:
@@ -585,16 +587,16 @@ async def _kept(numbers: Sequence[int], redis: Redis) -> None:
 
 async def test_what_is_kept_of_a_story_is_found_by_its_id(place: Path, supervisor: Supervisor, redis: Redis) -> None:
     """The latest without a number; a story or a response that is not there says which are."""
-    await run_aloud(Wish(place))
+    await run_analysis(AnalysisOptions(place))
     async with open_stores() as stores:
         with pytest.raises(InvalidInput, match="nothing of story 'quay' was analysed"):
-            await stores.found(STORY)
+            await stores.find(STORY)
         await _kept([1, 2, 3, 7], redis)
-        assert (await stores.found(STORY)).meta.response_number == 7
-        assert (await stores.found(STORY, 2)).meta.status == "stale"
+        assert (await stores.find(STORY)).meta.response_number == 7
+        assert (await stores.find(STORY, 2)).meta.status == "stale"
         with pytest.raises(InvalidInput, match="no analysis of response 5 of 'quay' is kept; there are 1 to 3, 7"):
-            await stores.found(STORY, 5)
+            await stores.find(STORY, 5)
         with pytest.raises(UnknownStory, match=r"no story 'nobody'.*named with a slash or a dot: \./nobody"):
-            await stores.found("nobody")
+            await stores.find("nobody")
         with pytest.raises(InvalidInput, match="STORY 'a b' must be"):
-            await stores.found("a b")
+            await stores.find("a b")

@@ -25,7 +25,7 @@ from runtime.servers.embedded import EmbeddedServers
 from supervisor.reports.comparison import ComparisonDesk
 from supervisor.reports.reports import ReportDesk
 from tests.servers import PATIENCE_S
-from tests.unit.workers.office import Line
+from tests.unit.workers.execution.fake_worker import FakeEngine
 
 
 @dataclass
@@ -69,9 +69,9 @@ class Stores:
         known = entry.generations.get(generation) if entry is not None else None
         return known.report if known is not None else None
 
-    async def compare(self, task_id: str, generation: int = 1, *, deliveries: int = 1) -> Line:
+    async def compare(self, task_id: str, generation: int = 1, *, deliveries: int = 1) -> FakeEngine:
         """Let a desk compare, and return what it said."""
-        line = Line()
+        line = FakeEngine()
         await self.desk().work([asked(task_id, generation, deliveries)], line)  # type: ignore[arg-type]  # a fake
         return line
 
@@ -183,7 +183,7 @@ async def test_what_cannot_be_compared_changes_nothing(stores: Stores, body: byt
     await stores.publish(stores.task, a_report("t2"))
     held = a_report(stores.task, fence="ledger")
     await stores.ledger.finish(stores.task, 1, "completed", held)
-    line, wish = Line(), asked(stores.task)
+    line, wish = FakeEngine(), asked(stores.task)
     wish.body = body.replace(b"TASK", stores.task.encode())
     await stores.desk().work([wish], line)  # type: ignore[arg-type]  # a fake
     assert line.settled == [wish]
@@ -193,7 +193,7 @@ async def test_what_cannot_be_compared_changes_nothing(stores: Stores, body: byt
 async def test_without_the_ledger_comparisons_wait(stores: Stores) -> None:
     """All side by side, for one deadline together, however often they were offered."""
     async with Redis.from_url("redis://127.0.0.1:1") as nowhere:
-        line = Line()
+        line = FakeEngine()
         batch = [asked(f"t{number}", deliveries=99) for number in range(256)]
         async with asyncio.timeout(PATIENCE_S):
             await stores.desk(Ledger(nowhere, deadline_s=0.5)).work(batch, line)  # type: ignore[arg-type]  # a fake
@@ -214,7 +214,7 @@ async def test_two_supervisors_and_a_finish_at_once_leave_one_report(stores: Sto
             wishes.append(asked(task_id))
 
     async def supervisor() -> None:
-        line = Line()
+        line = FakeEngine()
         for _ in range(20):
             await stores.desk().work(list(wishes), line)  # type: ignore[arg-type]  # a fake
             await asyncio.sleep(0.002)
@@ -223,7 +223,7 @@ async def test_two_supervisors_and_a_finish_at_once_leave_one_report(stores: Sto
     rivals = (("completed", "none"), ("expired", "ledger"), ("failed", "ledger"))
     workers = [worker(task_id, *rival) for task_id in ids for rival in rivals]  # type: ignore[arg-type]  # literals
     await asyncio.gather(*workers, supervisor(), supervisor())
-    await stores.desk().work(wishes, Line())  # type: ignore[arg-type]  # a fake
+    await stores.desk().work(wishes, FakeEngine())  # type: ignore[arg-type]  # a fake
 
     for task_id in ids:
         stored = await stores.in_stream(task_id)
@@ -294,7 +294,7 @@ async def test_a_report_that_the_consumer_brings_is_not_read_by_itself(stores: S
     await stores.publish(stores.task, body)
     if is_brought:
         delivery = Delivery(f"reports.Other.{stores.task}.1", body, None, "ack", 1, 1, 0.0)
-        await desk.work([delivery], Line())  # type: ignore[arg-type]  # a fake
+        await desk.work([delivery], FakeEngine())  # type: ignore[arg-type]  # a fake
     assert await waiting == CompletionReport.model_validate_json(body)
     await asyncio.sleep(0.4)
     assert desk.read == (0 if is_brought else 1)

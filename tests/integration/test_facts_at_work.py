@@ -21,7 +21,7 @@ from tests.integration.listening import (
     now_ms,
     plan_of,
 )
-from workers.execution.exclusive_runs import Solitude
+from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, Ruling
 
@@ -158,12 +158,12 @@ async def test_what_a_crash_has_hit_runs_alone_until_it_has_come_through(room: R
 
 async def test_what_is_to_run_alone_waits_for_nobody_for_ever(room: Room) -> None:
     """Where something runs for long, it comes later, and the others go on; who waits for it may leave."""
-    solitude = Solitude(patience_s=0.01)
-    await solitude.enter(alone=False)
+    exclusive = ExclusiveRuns(patience_s=0.01)
+    await exclusive.enter(alone=False)
     await room.learn("ann", "soup")
     await eventually(lambda: _claims_and_dies(room, "ann"))
     await room.learn("ben", "salad")
-    async with room.listening(judge(keep_all), "facts", solitude=solitude) as outflow:
+    async with room.listening(judge(keep_all), "facts", exclusive=exclusive) as outflow:
         await room.closed("facts", "ben")
         assert await room.states("facts", "ann") == {"f1": "waiting"}
         outflow.stop()

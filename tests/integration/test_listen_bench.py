@@ -14,7 +14,7 @@ from memory.queues.claims import Claim, Closing
 from memory.queues.queue import Mended, PersonalQueue
 from tests.servers import PATIENCE_S
 from workers import Agent
-from workers.execution.exclusive_runs import Solitude
+from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.listening.backlog import Backlog
 from workers.listening.bench import ListenBench
 from workers.listening.outflow import Outflow, Pace
@@ -78,7 +78,7 @@ async def test_what_waits_for_a_model_comes_back_when_a_worker_with_one_starts(r
         assert claim is not None
         await queue.close(claim, [Closing("f1", "needs_model", "two readings")])
         await queue.release(claim)
-        outflow = Outflow(queue, NoWork(), Pace(1, 1, 60.0), holder="w2", solitude=Solitude())
+        outflow = Outflow(queue, NoWork(), Pace(1, 1, 60.0), holder="w2", exclusive=ExclusiveRuns())
         bench = ListenBench("Ear", "facts", queue, (), outflow, Backlog(queue, outflow.look_soon), has_model)
         running: list[asyncio.Task[None]] = []
 

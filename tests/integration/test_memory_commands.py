@@ -14,14 +14,12 @@ from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import FAILED, OK, USAGE
-from tasklore.memory.changes import undo_aloud
-from tasklore.memory.facts import print_facts
-from tasklore.memory.files import export_all, import_all
-from tasklore.memory.history import print_difference, print_explanation, print_history
+from tasklore.memory.files import export_documents, import_documents
+from tasklore.memory.history import print_difference, print_explanation, print_history, print_undo
 from tasklore.memory.migration import migrate_folder
 from tasklore.memory.review import print_audit, print_conflicts
-from tasklore.memory.tell import tell_aloud
-from tasklore.memory.views import print_documents
+from tasklore.memory.tell import tell
+from tasklore.memory.views import print_documents, print_facts
 from tests.integration.documents import FOOD, NOW, ROUTINE, commit, item, like, plan, store_on
 
 USER = "ana"
@@ -135,7 +133,7 @@ async def test_a_document_of_any_shape_is_shown(
 ) -> None:
     """One line each without what steers a terminal; it can be named by its id or a word of it."""
     (tmp_path / "odd.json").write_bytes(ODD)
-    assert await import_all([tmp_path / "odd.json"], USER, None) == OK
+    assert await import_documents([tmp_path / "odd.json"], USER, None) == OK
     printed()
     for resource in (None, "books", "resource_user_books"):
         await print_documents(USER, resource, at=None, as_prompt=as_prompt, as_json=as_json)
@@ -159,21 +157,21 @@ async def test_the_history_is_a_line_for_each_plan_that_undo_takes_by_its_end(
     assert [line.split()[0] for line in lines] == ["PLAN", "p-wide-3", "-later-2", "-first-1"]
     assert lines[1].endswith("; and 6 more")
     assert max(map(len, lines)) < 320
-    await undo_aloud(USER, "-first-1", again=False, as_json=False)
+    await print_undo(USER, "-first-1", again=False, as_json=False)
     assert printed().splitlines() == ["taken back p-first-1", "  - food.likes[0]: Eggs"]
     await print_history(USER, None, 20, as_json=True)
     assert [one["state"] for one in json.loads(printed())] == ["takes back", "stands", "stands", "taken back"]
-    await undo_aloud(USER, None, again=True, as_json=True)
+    await print_undo(USER, None, again=True, as_json=True)
     assert json.loads(printed())["kind"] == "redo"
     with pytest.raises(UndoRefused, match="nowhere-1"):
-        await undo_aloud(USER, "nowhere-1", again=False, as_json=False)
+        await print_undo(USER, "nowhere-1", again=False, as_json=False)
 
 
 async def test_an_end_that_several_plans_share_takes_none_back(store: DocumentStore) -> None:
     """Both are named."""
     await commit(store, plan("a-same-end-1", like("Eggs")), plan("b-same-end-1", like("Lox")), user=USER)
     with pytest.raises(InvalidInput, match=r"b-same-end-1, a-same-end-1|a-same-end-1, b-same-end-1"):
-        await undo_aloud(USER, "same-end-1", again=False, as_json=False)
+        await print_undo(USER, "same-end-1", again=False, as_json=False)
     assert len(await store.history(USER)) == 2
 
 
@@ -202,12 +200,12 @@ async def test_a_difference_is_between_the_last_two_revisions_unless_others_are_
         (lambda: print_explanation(USER, None, "food.likes[9]", as_json=False), UnknownPath, "memory show"),
         (lambda: print_explanation(USER, None, "food.likes[", as_json=False), InvalidInput, "character 12"),
         (lambda: print_explanation(USER, None, "$", as_json=False), InvalidInput, "--resource"),
-        (lambda: undo_aloud(USER, "p-none", again=False, as_json=False), UndoRefused, "p-none"),
-        (lambda: undo_aloud(USER, None, again=True, as_json=False), UndoRefused, "applied again"),
-        (lambda: export_all(Path("-"), USER, None), InvalidInput, "--resource"),
-        (lambda: export_all(Path("/proc/none"), USER, None), InvalidInput, "/proc/none"),
-        (lambda: import_all([Path("a"), Path("b")], USER, "food"), InvalidInput, "--resource"),
-        (lambda: import_all([Path("a")], USER, "fod"), InvalidInput, r"resource_\.\.\. for a new one"),
+        (lambda: print_undo(USER, "p-none", again=False, as_json=False), UndoRefused, "p-none"),
+        (lambda: print_undo(USER, None, again=True, as_json=False), UndoRefused, "applied again"),
+        (lambda: export_documents(Path("-"), USER, None), InvalidInput, "--resource"),
+        (lambda: export_documents(Path("/proc/none"), USER, None), InvalidInput, "/proc/none"),
+        (lambda: import_documents([Path("a"), Path("b")], USER, "food"), InvalidInput, "--resource"),
+        (lambda: import_documents([Path("a")], USER, "fod"), InvalidInput, r"resource_\.\.\. for a new one"),
         (lambda: migrate_folder(Path("/nowhere"), USER, is_dry=True), InvalidInput, "/nowhere"),
     ],
 )
@@ -227,7 +225,7 @@ async def test_a_server_that_is_away_is_named_with_the_cure(monkeypatch: pytest.
     with pytest.raises(Unreachable, match="tasklore up"):
         await print_documents(USER, None, at=None, as_prompt=False, as_json=False)
     with pytest.raises(Unreachable, match="TASKLORE_REDIS_URL"):
-        await tell_aloud("I like eggs", USER, conversation=None, wait_s=0, as_json=False)
+        await tell("I like eggs", USER, conversation=None, wait_s=0, as_json=False)
 
 
 @pytest.mark.parametrize("content", [SEED, ODD, SEED.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + ODD])
@@ -237,14 +235,14 @@ async def test_what_was_imported_is_exported_byte_for_byte(
     """Into a folder that is made for it and to stdout; importing it again says that it is that already."""
     file, out = tmp_path / "some.json", tmp_path / "new" / "folder"
     file.write_bytes(content)
-    assert await import_all([file], USER, None) == OK
-    await export_all(out, USER, None)
+    assert await import_documents([file], USER, None) == OK
+    await export_documents(out, USER, None)
     exported = next(out.iterdir())
     assert exported.read_bytes() == content
     capfdbinary.readouterr()
-    await export_all(Path("-"), USER, exported.stem)
+    await export_documents(Path("-"), USER, exported.stem)
     assert capfdbinary.readouterr().out == content
-    assert await import_all([exported], USER, None) == OK
+    assert await import_documents([exported], USER, None) == OK
     assert b"as it is remembered already" in capfdbinary.readouterr().out
 
 
@@ -271,7 +269,7 @@ async def test_a_file_that_is_no_document_is_refused_and_the_others_are_stored(
         bad.mkdir()
     else:
         bad.write_bytes(content)
-    assert await import_all([bad, good], USER, None, as_json=True) == USAGE
+    assert await import_documents([bad, good], USER, None, as_json=True) == USAGE
     out, err = capsys.readouterr()
     assert [sorted(one) for one in json.loads(out)] == [["error", "file"], ["file", "plan_id", "revisions"]]
     assert err.startswith(f"tasklore: {bad}: ")
@@ -283,16 +281,16 @@ async def test_a_file_without_a_name_is_what_the_option_says(tmp_path: Path, sto
     """A word for a document that there is, or a new one by its whole name; never another than the file says."""
     (tmp_path / "a.json").write_bytes(b'{"a": 1}')
     (tmp_path / "b.json").write_bytes(SEED)
-    assert await import_all([tmp_path / "a.json"], USER, "routine") == OK
-    assert await import_all([tmp_path / "a.json"], USER, "resource_user_new.json") == OK
-    assert await import_all([tmp_path / "b.json"], USER, "routine") == USAGE
+    assert await import_documents([tmp_path / "a.json"], USER, "routine") == OK
+    assert await import_documents([tmp_path / "a.json"], USER, "resource_user_new.json") == OK
+    assert await import_documents([tmp_path / "b.json"], USER, "routine") == USAGE
     stored = [one for one, document in (await store.snapshot(USER)).documents.items() if document.revision]
     assert stored == [ROUTINE, "resource_user_new"]
 
 
 async def test_nothing_is_written_of_somebody_unknown(tmp_path: Path) -> None:
     """Not even the folder."""
-    await export_all(tmp_path / "out", USER, None)
+    await export_documents(tmp_path / "out", USER, None)
     assert not (tmp_path / "out").exists()
 
 

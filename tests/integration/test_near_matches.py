@@ -13,12 +13,12 @@ from contracts.parameters.neighbours import Neighbourhood
 from deploy.privileges.roles import Cast
 from memory import keys
 from memory.long_term.entries import Near
-from memory.long_term.owners import Askers
+from memory.long_term.owners import EntryOwners
 from memory.long_term.store import LongTermMemory
 from quantities.amounts import Amount
 from runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
-from tests.unit.quantities.test_near_matches import a_plan, an_office
+from tests.unit.quantities.test_near_matches import a_plan, a_worker
 
 HOUR = timedelta(hours=1)
 ANNA = user_token("anna")
@@ -167,7 +167,7 @@ async def test_forgetting_a_user_leaves_no_place_behind(store: LongTermMemory, v
     assert await places(valkey_or_redis) == []
     await remember(store, 100, ANNA)
     await remember(store, 104, user=ANNA)
-    released = await Askers(valkey_or_redis, deadline_s=PATIENCE_S).release(ANNA)
+    released = await EntryOwners(valkey_or_redis, deadline_s=PATIENCE_S).release(ANNA)
     assert (released.removed, released.kept) == (2, 0)
     assert await places(valkey_or_redis) == []
 
@@ -254,10 +254,10 @@ async def test_the_rights_of_a_worker_are_enough(store_server: ValkeyServer, val
 async def test_a_desk_serves_a_neighbour_from_a_real_store(store: LongTermMemory, valkey_or_redis: Redis) -> None:
     """Stored by one worker, served by another one; its hit is counted where it was stored."""
     runs: list[Decimal] = []
-    await an_office(runs, store).work(a_plan("t1", "50,000"))
-    second = an_office(runs, store)
+    await a_worker(runs, store).work(a_plan("t1", "50,000"))
+    second = a_worker(runs, store)
     await second.work(a_plan("t2", "50,200"), a_plan("t3", "60,000"))
-    told = {report.task_id: report.memory for report in second.post.reports()}
+    told = {report.task_id: report.memory for report in second.outbox.reports()}
     assert (told["t2"].outcome, told["t2"].distances, told["t3"].outcome) == ("near", {"limit": "200"}, "miss")
     assert runs == [50_000, 60_000]
     assert await store.count_hits(second.hits) == 1

@@ -12,13 +12,13 @@ from redis.asyncio import Redis
 from contracts.errors import MemoryUnavailable
 from memory import keys
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish, Wish
+from memory.ledger.runs import CancelRequest, Finish
 from memory.long_term.single_flight import SingleFlight
 from memory.long_term.store import LongTermMemory
 from memory.sessions.once import Computed
 from memory.sessions.session import EntryInfo, SessionCache
 from runtime.messaging.pull import Delivery
-from tests.unit.workers.office import Office, a_task
+from tests.unit.workers.execution.fake_worker import FakeWorker, a_task
 from workers import Context
 
 #: Seconds that a store may take on a busy machine.
@@ -37,7 +37,9 @@ class Witness(Ledger):
         self.answers.set()
         self._sessions = sessions
 
-    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
+    async def finish_many(
+        self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
+    ) -> list[bytes | CancelRequest | None]:
         """Note, wait if told to, and answer."""
         self.saw.append([entry.key for entry in await self._sessions.entries("s1")])
         self.asked.set()
@@ -54,10 +56,10 @@ class House:
         self.ledger = Witness(redis, self.sessions)
         self._workers = 0
 
-    def worker(self, sessions: SessionCache | None = None) -> Office:
+    def worker(self, sessions: SessionCache | None = None) -> FakeWorker:
         """Return one more worker."""
         self._workers += 1
-        return Office(
+        return FakeWorker(
             worker_id=f"w{self._workers}",
             ledger=self.ledger,
             memory=LongTermMemory(self.redis, budget_s=LONG_S),
@@ -91,7 +93,7 @@ async def test_whatever_way_a_result_comes_the_session_has_it_before_the_ledger(
     await worker.work(a_phase())
     await worker.work(a_phase(memory="bypass"))
     await worker.work(a_phase(memory="refresh"))
-    reports = worker.post.reports()
+    reports = worker.outbox.reports()
     outcomes = [report.memory.outcome for report in reports]
     assert outcomes == ["miss", "joined", "hit", "bypassed", "refreshed"]
     assert [f"p{number}:results" in saw for number, saw in enumerate(house.ledger.saw)] == [True] * 5
@@ -114,7 +116,7 @@ async def test_a_worker_that_leaves_between_session_and_ledger_repeats_the_phase
     assert list(await house.entries()) == ["say:results"]
     house.ledger.answers.set()
     await second.work(a_task(task="mutter", deliveries=2, **PHASE))
-    assert (first.post.reports(), second.report().status) == ([], "completed")
+    assert (first.outbox.reports(), second.report().status) == ([], "completed")
     assert [entry.hits for entry in (await house.entries()).values()] == [0]
 
 
@@ -126,7 +128,7 @@ async def test_a_redelivery_after_the_ledger_writes_nothing(house: House, task: 
     for reader in ("t2", "t3"):
         assert await house.sessions.get("s1", "say:results", reader=reader) is not None
     await second.work(a_task(task=task, deliveries=2, **PHASE))
-    assert [body for _, body, _ in first.post.stored] == [body for _, body, _ in second.post.stored]
+    assert [body for _, body, _ in first.outbox.stored] == [body for _, body, _ in second.outbox.stored]
     assert (second.runs, (await house.entries())["say:results"].hits) == ([], 2)
 
 
@@ -139,10 +141,10 @@ async def test_a_phase_that_is_another_tasks_by_now_is_cancelled(house: House, r
     await house.sessions.set("s1", "say:results", "newer")
     await house.redis.hset(keys.session("s1").tasks, "say", "t9")
     await worker.work(a_task(**PHASE))
-    report = worker.post.reports()[-1]
+    report = worker.outbox.reports()[-1]
     assert report.error is not None
     assert (report.task_id, report.status, report.error.type) == ("t1", "cancelled", "PhaseReplaced")
-    assert [subject for subject, _, _ in worker.post.stored if subject.startswith("dead.")] == []
+    assert [subject for subject, _, _ in worker.outbox.stored if subject.startswith("dead.")] == []
     found = await house.sessions.get("s1", "say:results")
     assert found is not None
     assert found.value == "newer"
@@ -244,8 +246,8 @@ async def test_a_server_that_is_away_has_the_phase_run_again(house: House) -> No
     worker = house.worker(sessions)
     for number in (1, 2):
         await worker.work(a_task(task="mutter", deliveries=number, max_attempts=1, **PHASE))
-    assert (worker.post.stored, len(worker.line.handed_back)) == ([], 2)
+    assert (worker.outbox.stored, len(worker.engine.handed_back)) == ([], 2)
     sessions.is_away = False
     await worker.work(a_task(task="mutter", deliveries=3, max_attempts=1, **PHASE))
     assert (worker.report().status, worker.report().attempt) == ("completed", 3)
-    assert json.loads(worker.post.stored[-1][1])["result"] == {"word": "hello"}
+    assert json.loads(worker.outbox.stored[-1][1])["result"] == {"word": "hello"}

@@ -16,9 +16,9 @@ from runtime.messaging.streams import Sizes, declare_streams
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import FAILED, OK
 from tasklore.memory import tell as telling
-from tasklore.memory.facts import print_facts
 from tasklore.memory.stores import user_memory
-from tasklore.memory.tell import make_turn, outcome_of, publish_turn, tell_aloud
+from tasklore.memory.tell import make_turn, outcome_of, publish_turn, tell
+from tasklore.memory.views import print_facts
 from tests.integration.documents import NOW, commit, like, plan, store_on
 from tests.servers import PATIENCE_S
 
@@ -57,7 +57,7 @@ async def test_a_turn_that_nobody_takes_is_kept_and_the_command_fails(
     nats: Client, as_json: bool, printed: Callable[[], str]
 ) -> None:
     """It says under which name."""
-    assert await tell_aloud("I like eggs", USER, conversation=None, wait_s=0, as_json=as_json) == FAILED
+    assert await tell("I like eggs", USER, conversation=None, wait_s=0, as_json=as_json) == FAILED
     said = printed()
     assert json.loads(said)["state"] is None if as_json else said.startswith("Kept as turn ")
     assert (await nats.jetstream().stream_info("TURNS")).state.messages >= 1
@@ -88,7 +88,7 @@ async def test_what_becomes_of_a_turn_is_awaited_until_its_facts_are_decided(
         outcome = await outcome_of(memory, turn, 30)
     assert outcome.is_settled
     monkeypatch.setattr(telling, "make_turn", lambda *_: turn)
-    assert await tell_aloud("I like eggs", USER, conversation=None, wait_s=30, as_json=False) == OK
+    assert await tell("I like eggs", USER, conversation=None, wait_s=30, as_json=False) == OK
     assert printed().splitlines() == ["done        User likes eggs", "  + food.likes[0]: Eggs", "  tells like: eggs"]
     await print_facts(USER, 20, as_json=False)
     assert "User likes eggs  done" in printed()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from contracts.errors import MemoryUnavailable, RunReplaced
 from contracts.identifiers import new_id
-from workers.execution.job import Order
+from workers.execution.job import Job
 
 if TYPE_CHECKING:
     from memory.ledger.ledger import Ledger
@@ -24,17 +24,17 @@ class Effects:
         self._worker_id = worker_id
         self._unanswered: dict[tuple[str, str], str] = {}
 
-    async def claim(self, order: Order, name: str) -> bool:
-        """Return whether the run of *order* is the one that makes the effect *name*.
+    async def claim(self, job: Job, name: str) -> bool:
+        """Return whether the run of *job* is the one that makes the effect *name*.
 
         Raises:
             RunReplaced: another worker has taken the task meanwhile, or it has ended.
             MemoryUnavailable: the ledger did not answer.
         """
-        task_id = order.assignment.task_id
+        task_id = job.assignment.task_id
         token = self._unanswered.pop((task_id, name), None) or new_id(0)
         try:
-            is_ours = await self._ledger.once(task_id, order.generation, self._worker_id, name, token)
+            is_ours = await self._ledger.once(task_id, job.generation, self._worker_id, name, token)
         except MemoryUnavailable:
             self._unanswered[task_id, name] = token
             if len(self._unanswered) > _MOST_UNANSWERED:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from contracts.messages import TaskAssignment
     from memory.long_term.single_flight import SingleFlight
-    from memory.sessions.entries import EntryInfo, Found, SessionRoot
+    from memory.sessions.entries import EntryInfo, FoundEntry, SessionRoot
     from memory.sessions.once import Computed
 
 #: Seconds to wait for another task that computes the same entry; then this one computes it too.
@@ -26,7 +26,7 @@ class SessionStore(Protocol):
     async def root(self, session_id: str) -> "SessionRoot | None":
         """Return a session without its entries, None when there is none."""
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "Found | None":
+    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "FoundEntry | None":
         """Return an entry and count that it was of use, once for each *reader*; None when there is none."""
 
     async def set_many(
@@ -151,7 +151,7 @@ class _CountedReads:
         self._services = services
         self.set_many = services.sessions.set_many
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "Found | None":
+    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "FoundEntry | None":
         found = await self._services.sessions.get(session_id, key, reader=reader)
         if found is not None:
             self._services.count_session_hits(1)

@@ -1,8 +1,8 @@
-"""The last word on a delivery: it is acknowledged, and before that overwritten on disk where its words must not stay.
+"""The acknowledgement of a delivery, and erasing it on disk before that where its words must not stay.
 
-What is acknowledged lies in the files of the stream until these are turned over (see `messaging.erasure`), as they are
-when a user is forgotten. Who wants a person's words gone at once pays for each task that names a user with a file
-written anew, during which nobody else can publish a task.
+An acknowledged message lies in the files of the stream until these are turned over (see `messaging.erasure`), as they
+are when a user is forgotten. Erasing a person's words at once costs a file written anew for each task that names a
+user, during which no task can be published.
 """
 
 import asyncio
@@ -11,32 +11,48 @@ import structlog
 
 from contracts import subjects
 from contracts.errors import TaskloreError
+from contracts.messages import TaskAssignment
 from runtime.messaging.erasure import Eraser
 from runtime.messaging.pull import Delivery, PullEngine
+from workers.middleware import Hooks, Middleware, notify_async
 
 log = structlog.get_logger(__name__)
 
 
-class Settling:
-    """Settles deliveries of tasks; with an *eraser* those that name a user are erased first."""
+class Acknowledger:
+    """Acknowledges deliveries whose reports, or schedules of another run, are stored."""
 
-    def __init__(self, eraser: Eraser | None = None) -> None:
-        self._eraser = eraser
-        self._erasing: set[asyncio.Task[None]] = set()
+    def __init__(self, hooks: Hooks | None = None) -> None:
+        self._before = hooks.before_acknowledge if hooks is not None else ()
+        self._waiting: set[asyncio.Task[None]] = set()
 
-    def settle(self, delivery: Delivery, user_id: str | None, line: PullEngine) -> None:
-        """Tell the server that *delivery* is dealt with for good; until it is erased it keeps its slot and lease."""
-        if self._eraser is None or not user_id:
-            line.settle(delivery)
+    def acknowledge(self, delivery: Delivery, assignment: TaskAssignment, engine: PullEngine) -> None:
+        """Acknowledge *delivery* for good; while a hook works on it, it keeps its slot and lease."""
+        if not self._before:
+            engine.settle(delivery)
             return
-        erasing = asyncio.create_task(self._erase(self._eraser, delivery, line))
-        self._erasing.add(erasing)
-        erasing.add_done_callback(self._erasing.discard)
 
-    async def _erase(self, eraser: Eraser, delivery: Delivery, line: PullEngine) -> None:
+        async def acknowledge() -> None:
+            await notify_async(self._before, delivery, assignment)
+            engine.settle(delivery)
+
+        waiting = asyncio.create_task(acknowledge())
+        self._waiting.add(waiting)
+        waiting.add_done_callback(self._waiting.discard)
+
+
+class Erasing(Middleware):
+    """Overwrites acknowledged deliveries that name a user in the files of the stream."""
+
+    def __init__(self, eraser: Eraser) -> None:
+        self._eraser = eraser
+
+    async def before_acknowledge(self, delivery: Delivery, assignment: TaskAssignment) -> None:
+        """Erase *delivery* when it names a user."""
+        if not assignment.user_id:
+            return
         try:
-            await eraser.erase(subjects.TASKS, delivery.sequence)
+            await self._eraser.erase(subjects.TASKS, delivery.sequence)
         except TaskloreError as error:
-            # Its report is stored: what would come of another offer is known, and forgetting finds what is left.
+            # Its report is stored, so that another offer would change nothing, and forgetting finds what is left.
             log.warning("task_not_erased", sequence=delivery.sequence, error=str(error))
-        line.settle(delivery)

@@ -1,4 +1,4 @@
-"""What has become due is left in LATER by the server when TASKS takes it: here the copy is deleted.
+"""Deleting copies of due messages: the server leaves them in LATER when TASKS takes them.
 
 A delivery names its place in LATER by a number, and a stream that was made anew counts from one again: by then another
 task's schedule may lie there, or a run that TASKS has not taken yet. So the place is read first, and only what is the
@@ -19,7 +19,7 @@ _DELETE = f"$JS.API.STREAM.MSG.DELETE.{subjects.LATER}"
 
 
 class DueCopies:
-    """Deletes from LATER what was delivered from there; opened with `open_due_copies`."""
+    """Deletes from LATER the copies of messages that were delivered from there; opened with `open_due_copies`."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -34,7 +34,7 @@ class DueCopies:
             self._link.send(_READ, question, f"{self.answers}.{_mark_of(headers, delivery.body)}")
 
     def hear(self, arrival: Arrival) -> None:
-        """Take what lies at one place: the end of the subject says what has to lie there."""
+        """Read one place in LATER, and delete the message there if it is the one that the subject ends with."""
         headers = read_headers(arrival.headers) or {}
         sequence = headers.get(subjects.SEQUENCE_HEADER, "")
         is_it = arrival.subject.rpartition(".")[2] == _mark_of(headers, arrival.body)
@@ -44,10 +44,10 @@ class DueCopies:
 
 
 def _mark_of(headers: Mapping[str, str], body: bytes) -> str:
-    """Return what tells a due message from every other: whose next run it is, which one, and the assignment."""
+    """Return a digest of a due message: its scheduler, the number of its run, and the assignment."""
     names = subjects.SCHEDULER_HEADER, subjects.ATTEMPT_HEADER
-    said = "\n".join([headers.get(name, "") for name in names]).encode()
-    return hashlib.sha256(said + b"\n" + body).hexdigest()
+    head = "\n".join([headers.get(name, "") for name in names]).encode()
+    return hashlib.sha256(head + b"\n" + body).hexdigest()
 
 
 @asynccontextmanager

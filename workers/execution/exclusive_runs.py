@@ -1,4 +1,4 @@
-"""Who may run beside whom in this process: tasks that may have killed a worker run in small groups, or alone."""
+"""Which runs may overlap in this process: tasks that may have killed a worker run in small groups, or alone."""
 
 import asyncio
 from collections import deque
@@ -11,20 +11,20 @@ GROUP = 6
 
 
 class StillBusy(TaskloreError):
-    """Something else runs here for too long to be waited for; leave the task to another worker, or try again later."""
+    """Another run here takes too long to be waited for; leave the task to another worker, or try again later."""
 
 
-class Solitude:
-    """Lets runs in side by side, or one alone; whoever wants to be alone goes first, so that it waits for no newcomer.
+class ExclusiveRuns:
+    """Lets runs in side by side, or one alone; those that want to be alone go first, so that no newcomer delays them.
 
-    Nobody is waited for longer than *patience_s* seconds, and after such a wait in vain not again for ten times as
-    long: somebody else may be idle, and a task of an hour must not stop a whole worker.
+    A run waits at most *patience_s* seconds to be alone, and after such a wait in vain none waits for ten times as
+    long: another worker may be idle, and a task of an hour must not stop a whole worker.
 
-    *changed* is called with True when somebody begins to want it, and with False when nobody does any more: nothing
+    *changed* is called with True when the first run wants to be alone, and with False when the last has been: nothing
     new should be taken meanwhile, since it could only wait.
     """
 
-    def __init__(self, changed: Callable[[bool], None] = lambda _wanted: None, *, patience_s: float = 30.0) -> None:
+    def __init__(self, changed: Callable[[bool], None] = lambda _is_wanted: None, *, patience_s: float = 30.0) -> None:
         self._changed = changed
         self._patience_s = patience_s
         self._busy_until = 0.0
@@ -33,6 +33,13 @@ class Solitude:
         self._is_alone = False
         self._group = asyncio.Semaphore(GROUP)
         self._waiting: deque[asyncio.Future[None]] = deque()
+
+    def enter_at_once(self) -> bool:
+        """Return whether a run may begin beside others without waiting; `leave` when it has."""
+        if self._wanting:
+            return False
+        self._beside += 1
+        return True
 
     async def enter(self, *, alone: bool, grouped: bool = False) -> None:
         """Return once a run may begin: beside others, or after all others have ended; `leave` when it has.
@@ -51,9 +58,8 @@ class Solitude:
                 raise
             return
         if not alone:
-            while self._wanting:
+            while not self.enter_at_once():
                 await self._change()
-            self._beside += 1
             return
         loop = asyncio.get_running_loop()
         if self._beside and loop.time() < self._busy_until:

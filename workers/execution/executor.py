@@ -1,30 +1,36 @@
-"""The runner of one agent: computes what is not remembered, once for identical questions, under the ledger's fence."""
+"""The executor of one agent: computes answers that are not remembered, once for identical questions, under the ledger.
+
+A job comes here after the recall. It waits for its turn and for the same question elsewhere, asks the ledger whether it
+may run, runs, and ends as a report or as another run.
+"""
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
 
-from contracts.errors import MemoryUnavailable, RunReplaced, TaskCancelled, TaskExpired, WorkerLost
+from contracts.errors import MemoryUnavailable, RunReplaced, TaskCancelled, TaskExpired, TaskloreError, WorkerLost
 from contracts.messages import MemoryOutcome
-from memory.ledger.runs import Beginning, Held, NotDue, Run, Suspect, Wish
+from memory.ledger.runs import Beginning, CancelRequest, Held, NotDue, Run, Suspect
 from memory.long_term.entries import Remembered
 from memory.long_term.single_flight import Joined
+from runtime import tracing
+from runtime.logs import bind_task
 from runtime.messaging.pull import PullEngine
 from runtime.metrics import Metrics
-from runtime.tracing import within
-from workers.execution.exclusive_runs import Solitude, StillBusy
-from workers.execution.job import Order
-from workers.execution.outcome import verdict_on
-from workers.execution.releases import Releases
-from workers.execution.report_publisher import Conclusion
-from workers.execution.run import Performer
-from workers.execution.running_jobs import Attendance, Attending, Leaving
+from workers.context.context import Context
+from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
+from workers.execution.job import Job
+from workers.execution.outcome import elapsed_ms, outcome_of
+from workers.execution.report_publisher import ReportPublisher
+from workers.execution.retries import Retries
+from workers.execution.retry_decision import RetryPolicy, decide_retry
+from workers.execution.running_jobs import Leaving, RunningJob, RunningJobs
 from workers.execution.stores import Stores
+from workers.middleware import Hooks, notify, notify_async
 
 log = structlog.get_logger(__name__)
 
@@ -32,9 +38,9 @@ log = structlog.get_logger(__name__)
 JOIN_S = 300.0
 #: Crashes after which a task still runs beside all others, and after which in a small group of such; then it is alone.
 CRASHES_BESIDE_ALL, CRASHES_IN_GROUP = 1, 2
-#: Crashes of runs beside which nothing ran, after which a task is given up: by then it was nobody else.
+#: Crashes of runs beside which nothing ran, after which a task is given up: by then no other task can be to blame.
 CRASHES_ALONE = 3
-#: Seconds until an order is offered again whose attending failed, which only a mistake of ours can make it do.
+#: Seconds until a job is offered again that failed here, which only a mistake of ours can cause.
 _MISTAKE_S = 2.0
 
 
@@ -50,17 +56,19 @@ class Terms:
     lease_s: float = 30.0
 
 
-class Runner:
-    """Brings orders that are not served from memory to their end.
+class Executor:
+    """Brings jobs that are not served from memory to their end.
 
     Args:
         worker_id: Names this process in reports.
-        stores: Memory, ledger and flights.
-        performer: Runs the tasks.
-        releases: Keeps what the ledger could not be told.
-        conclusion: Where verdicts go.
-        meter: Counts crashes and replacements.
-        solitude: Who may run beside whom in this process.
+        stores: Memory, ledger, flights and sessions.
+        publisher: Publishes reports.
+        retries: Lets tasks run again.
+        retry: When they do, unless they say so themselves.
+        make_context: Makes the context of a run.
+        metrics: Counts crashes and replacements.
+        exclusive: Which runs may overlap in this process.
+        hooks: Middleware of the agent.
         terms: Leases and pauses.
         now: The clock, in UTC.
     """
@@ -69,226 +77,338 @@ class Runner:
         self,
         worker_id: str,
         stores: Stores,
-        performer: Performer,
-        releases: Releases,
-        conclusion: Conclusion,
-        meter: Metrics,
+        publisher: ReportPublisher,
+        retries: Retries,
+        retry: RetryPolicy,
+        make_context: Callable[[Job], Context],
+        metrics: Metrics,
         *,
-        solitude: Solitude,
+        exclusive: ExclusiveRuns,
+        hooks: Hooks,
         terms: Terms,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._worker_id = worker_id
         self._stores = stores
-        self._performer = performer
-        self._releases = releases
-        self._conclusion = conclusion
-        self._meter = meter
-        self._solitude = solitude
+        self._publisher = publisher
+        self._retries = retries
+        self._retry = retry
+        self._make_context = make_context
+        self._metrics = metrics
+        self._exclusive = exclusive
+        self._hooks = hooks
         self._terms = terms
         self._lease_ms = max(1, int(terms.lease_s * 1000))
         self._now = now
-        self.attendance = Attendance()
+        self.jobs = RunningJobs()
 
-    async def attend(self, order: Order, line: PullEngine) -> None:
-        """Bring one order to its end, or hand it back; whatever happens, it is not lost."""
+    async def execute(self, job: Job, engine: PullEngine) -> None:
+        """Bring *job* to its end, or hand it back; whatever happens, it is not lost."""
         try:
-            with within(order.delivery.trace):
-                await self._attend(order, line)
+            if (trace := job.delivery.trace) is None:
+                await self._execute(RunningJob(job), engine)
+            else:
+                with tracing.within(trace):
+                    await self._execute(RunningJob(job), engine)
         except asyncio.CancelledError:
             # The worker leaves before the task has ended, which is no fault of the task.
-            await self._performer.release(order, excused=True)
-            line.hand_back(order.delivery)
+            await self._stores.release(job.ended(excused=True))
+            engine.hand_back(job.delivery)
             raise
         except Exception:
-            log.exception("attending_failed", task_id=order.assignment.task_id)
-            await self._performer.release(order)
-            line.hand_back(order.delivery, _MISTAKE_S)
+            log.exception("execution_failed", task_id=job.assignment.task_id)
+            await self._stores.release(job.ended())
+            engine.hand_back(job.delivery, _MISTAKE_S)
 
-    async def _attend(self, order: Order, line: PullEngine) -> None:
-        attending = Attending(order)
+    async def _execute(self, running: RunningJob, engine: PullEngine) -> None:
+        job = running.job
         try:
-            async with self.attendance.turn(attending):
-                if order.remembered is not None:
-                    await self._hand_on(attending, order.remembered, "hit" if order.near is None else "near", line)
-                elif order.outcome == "miss":
-                    await self._compute_once(attending, line)
+            try:
+                await self.jobs.enter(running)
+                if job.recalled is not None:
+                    await self._hand_on(running, job.recalled, "hit" if job.near is None else "near", engine)
+                elif job.memory == "miss":
+                    await self._compute_once(running, engine)
                 else:
-                    await self._compute(attending, line)
+                    await self._compute(running, engine)
+            finally:
+                self.jobs.exit(running)
         except Leaving:
-            line.hand_back(order.delivery)
+            engine.hand_back(job.delivery)
         except RunReplaced as error:
-            self._meter.count_replaced_run()
-            log.warning("run_replaced", task_id=order.assignment.task_id, error=str(error))
-            # It is the other worker's by now: a word on it would take it from there.
-            line.forget(order.delivery)
+            self._metrics.count_replaced_run()
+            log.warning("run_replaced", task_id=job.assignment.task_id, error=str(error))
+            # Its delivery is the other worker's by now: acknowledging it would take it from there.
+            engine.forget(job.delivery)
         except (TaskCancelled, TaskExpired) as error:
-            await self._performer.fail(order, error, line)
+            await self._fail(job, error, engine)
 
-    async def _compute_once(self, attending: Attending, line: PullEngine) -> None:
+    async def _compute_once(self, running: RunningJob, engine: PullEngine) -> None:
         """Compute unless an identical question is being computed: then wait for its answer."""
-        order = attending.order
-        key = order.memory_key or ""
+        job = running.job
+        key = job.memory_key or ""
 
-        async def recall() -> bytes | None:
-            found = (await self._stores.long_term.recall_many([key]))[0]
+        async def recall() -> Remembered | None:
+            return (await self._stores.long_term.recall_many([key]))[0]
+
+        async def recall_result() -> bytes | None:
+            found = await recall()
             return found.result_json if found is not None else None
 
-        left_s = self._performer.left_s(order)
-        async with attending.waiting():
-            seat = await self._stores.flights.join(key, recall, wait_s=JOIN_S if left_s is None else left_s)
-        if isinstance(seat, Joined) and order.assignment.writes:
-            await self._hand_on(attending, await self._as_remembered(key, seat.value), "joined", line)
+        left_s = job.left_s(self._now())
+        async with running.waiting():
+            turn = await self._stores.flights.join(key, recall_result, wait_s=JOIN_S if left_s is None else left_s)
+        if not isinstance(turn, Joined):
+            async with turn:
+                result = await self._compute(running, engine)
+                if result is not None:
+                    turn.share(result)
             return
-        if isinstance(seat, Joined):
-            self._stores.count_hit(key, order.user)
-            order.outcome = "joined"
-            verdict = verdict_on(order, "completed", self._worker_id, result_json=seat.value)
-            verdict.age_ms = 0
-            await self._conclusion.conclude([verdict], line)
+        if not job.assignment.writes:
+            self._stores.count_hit(key, job.user)
+            job.memory = "joined"
+            outcome = outcome_of(job, "completed", self._worker_id, result_json=turn.value)
+            outcome.age_ms = 0
+            await self._publisher.publish([outcome], engine)
             return
-        async with seat:
-            result = await self._compute(attending, line)
-            if result is not None:
-                seat.share(result)
+        try:
+            found = await recall()
+        except MemoryUnavailable:
+            found = None
+        if found is None or found.result_json != turn.value:
+            # How long computing it took is not known.
+            found = Remembered(int(self._now().timestamp() * 1000), 0, turn.value)
+        await self._hand_on(running, found, "joined", engine)
 
     async def _hand_on(
-        self, attending: Attending, answer: Remembered, outcome: MemoryOutcome, line: PullEngine
+        self, running: RunningJob, answer: Remembered, memory: MemoryOutcome, engine: PullEngine
     ) -> None:
-        """Put an *answer* that needs no run into the session of its phase, and conclude.
+        """Put an *answer* that needs no run into the session of its phase, and report it.
 
         The ledger is asked first: a redelivery whose report is out must not touch what others have read since.
         """
-        order = attending.order
-        found = await self._begin(order, line)
+        job = running.job
         # Where runs of it crashed before, it is harmless to hand on what another one computed.
-        if found is not None:
-            order.outcome = outcome
-            await self._performer.hand_on(attending, answer, line)
-
-    async def _as_remembered(self, key: str, result: bytes) -> Remembered:
-        """Return *result*, which was joined, with what computing it took; 0 ms when that is not known."""
+        if await self._begin(job, engine) is None:
+            return
+        job.memory = memory
+        running.begin()
         try:
-            found = (await self._stores.long_term.recall_many([key]))[0]
-        except MemoryUnavailable:
-            found = None
-        if found is not None and found.result_json == result:
-            return found
-        return Remembered(int(self._now().timestamp() * 1000), 0, result)
+            await self._stores.put_into_session(job.assignment, answer.result_json, answer.computed_ms)
+        except Exception as error:  # noqa: BLE001 - it becomes the report, or another run
+            await self._fail(job, error, engine)
+            return
+        if (key := job.entry_key) is not None:
+            self._stores.count_hit(key, job.user)
+        outcome = outcome_of(job, "completed", self._worker_id, result_json=answer.result_json)
+        outcome.age_ms = 0
+        if memory in ("hit", "near"):
+            outcome.age_ms = max(0, int(self._now().timestamp() * 1000) - answer.created_at_ms)
+            outcome.saved_ms = answer.computed_ms
+        await self._publisher.publish([outcome], engine)
 
-    async def _compute(self, attending: Attending, line: PullEngine) -> bytes | None:
+    async def _compute(self, running: RunningJob, engine: PullEngine) -> bytes | None:
         """Run the task beside fewer the more often it may have killed a worker; return its result if it completed."""
-        order = attending.order
-        # What must not run twice has few runs: it is not to lose them by a neighbour that strikes again.
-        most = (CRASHES_BESIDE_ALL, CRASHES_IN_GROUP) if order.task.idempotent else (0,)
+        job = running.job
+        # Tasks that must not run twice have few runs, and are not to lose them by a neighbour that strikes again.
+        most = (CRASHES_BESIDE_ALL, CRASHES_IN_GROUP) if job.task.idempotent else (0,)
         crashes = 0
         for most_crashes in (*most, None):
             if most_crashes is not None and crashes > most_crashes:
                 continue
             alone, grouped = most_crashes is None, most_crashes == CRASHES_IN_GROUP
+            running.check()
+            if alone or grouped or not self._exclusive.enter_at_once():
+                try:
+                    async with running.waiting():
+                        await self._exclusive.enter(alone=alone, grouped=grouped)
+                except StillBusy as error:
+                    log.info("task_left_to_others", task_id=job.assignment.task_id, reason=str(error))
+                    engine.hand_back(job.delivery, self._terms.parked_s * random.uniform(1, 2))  # noqa: S311 - jitter
+                    return None
             try:
-                async with self._entered(attending, alone=alone, grouped=grouped):
-                    found = await self._begin(order, line, alone=alone, most_crashes=most_crashes or 0)
-                    if isinstance(found, Run):
-                        return await self._performer.perform(attending, line)
-            except StillBusy as error:
-                log.info("task_left_to_others", task_id=order.assignment.task_id, reason=str(error))
-                line.hand_back(order.delivery, self._terms.parked_s * random.uniform(1, 2))  # noqa: S311 - jitter
-                return None
+                found = await self._begin(job, engine, alone=alone, most_crashes=most_crashes or 0)
+                if isinstance(found, Run):
+                    return await self._run(running, engine)
+            finally:
+                self._exclusive.leave(alone=alone, grouped=grouped)
             if found is None:
                 return None
-            if found.crashes_alone >= CRASHES_ALONE or not (order.task.idempotent or found.runs < order.runs_allowed):
-                await self._give_up(order, found, line)
+            if found.crashes_alone >= CRASHES_ALONE or not (job.task.idempotent or found.runs < job.runs_allowed):
+                await self._give_up(job, found, engine)
                 return None
             crashes = found.crashes
-            log.warning("task_suspected", task_id=order.assignment.task_id, crashes=crashes)
-        line.hand_back(order.delivery, self._terms.parked_s)
+            log.warning("task_suspected", task_id=job.assignment.task_id, crashes=crashes)
+        engine.hand_back(job.delivery, self._terms.parked_s)
         return None
 
-    @asynccontextmanager
-    async def _entered(self, attending: Attending, *, alone: bool, grouped: bool) -> AsyncIterator[None]:
-        async with attending.waiting():
-            await self._solitude.enter(alone=alone, grouped=grouped)
-        try:
-            yield
-        finally:
-            self._solitude.leave(alone=alone, grouped=grouped)
-
     async def _begin(
-        self, order: Order, line: PullEngine, *, alone: bool = False, most_crashes: int = 0
+        self, job: Job, engine: PullEngine, *, alone: bool = False, most_crashes: int = 0
     ) -> Run | Suspect | None:
-        """Ask the ledger: a generation that has its report gets it again, and what runs elsewhere is left there.
+        """Ask the ledger for a run; a generation with a report gets it again, one at work elsewhere is left there.
 
         A suspect has crashed more than *most_crashes* times and does not run *alone*. None when it is dealt with.
 
         Raises:
-            TaskCancelled: somebody wishes the task, or the one it is a part of, cancelled.
+            TaskCancelled: the task, or the one it is a part of, is to be cancelled.
             TaskExpired: its time is over before it could begin.
         """
-        assignment = order.assignment
-        if self._performer.left_s(order) == 0:
+        assignment = job.assignment
+        if job.left_s(self._now()) == 0:
             raise TaskExpired("the deadline passed before the task could begin; allow more time or start more workers")
         try:
-            found = await self._ask(order, alone=alone, most_crashes=most_crashes)
+            found = await self._ask_ledger(job, alone=alone, most_crashes=most_crashes)
         except MemoryUnavailable as error:
-            if order.task.idempotent:
-                # Nobody counts the runs now: deliveries do, of which some may have been handed back unstarted.
-                order.attempt = min(order.attempt, order.runs_allowed)
-                return Run(order.attempt)
+            if job.task.idempotent:
+                # Without the ledger the deliveries count the runs, of which some may have been handed back unstarted.
+                job.attempt = min(job.attempt, job.runs_allowed)
+                return Run(job.attempt)
             log.warning("parked_without_ledger", task_id=assignment.task_id, error=str(error))
-            # It may have been told that the run begins, which it does not.
-            self._releases.keep(order.ended(excused=True))
-            line.hand_back(order.delivery, self._terms.parked_s)
+            # The ledger may have noted that the run begins, which it does not.
+            self._stores.ended.keep(job.ended(excused=True))
+            engine.hand_back(job.delivery, self._terms.parked_s)
             return None
         if isinstance(found, Run):
-            order.attempt, order.crashes, order.excused = found.number, found.crashes, found.excused
-            if order.tries <= order.runs_allowed:
+            job.attempt, job.crashes, job.excused = found.number, found.crashes, found.excused
+            if job.tries <= job.runs_allowed:
                 return found
-            await self._give_up(order, Suspect(found.crashes, 0, found.number - 1), line)
+            await self._give_up(job, Suspect(found.crashes, 0, found.number - 1), engine)
         elif isinstance(found, Suspect):
             return found
-        elif isinstance(found, Wish):
+        elif isinstance(found, CancelRequest):
             raise TaskCancelled(found.reason)
         elif isinstance(found, Held):
-            line.hand_back(order.delivery, min(self._terms.parked_s, found.wait_ms / 1000))
+            engine.hand_back(job.delivery, min(self._terms.parked_s, found.wait_ms / 1000))
         elif isinstance(found, NotDue):
-            line.hand_back(order.delivery, found.wait_ms / 1000)
+            engine.hand_back(job.delivery, found.wait_ms / 1000)
         else:
-            self._conclusion.publish(assignment, order.generation, found, order.delivery, line)
+            self._publisher.send(assignment, job.generation, found, job.delivery, engine)
         return None
 
-    async def _ask(self, order: Order, *, alone: bool, most_crashes: int) -> Beginning:
-        assignment, ledger = order.assignment, self._stores.ledger
+    async def _ask_ledger(self, job: Job, *, alone: bool, most_crashes: int) -> Beginning:
+        assignment, ledger = job.assignment, self._stores.ledger
         if assignment.parent_id and (wish := await ledger.wish(assignment.parent_id)) is not None:
-            return Wish(f"its parent was cancelled: {wish.reason}")
-        now_ms = int(self._now().timestamp() * 1000)
+            return CancelRequest(f"its parent was cancelled: {wish.reason}")
         found = await ledger.begin(
             assignment.task_id,
-            order.generation,
+            job.generation,
             self._worker_id,
-            now_ms,
+            int(self._now().timestamp() * 1000),
             self._lease_ms,
-            before=order.first_attempt - 1,
+            before=job.first_attempt - 1,
             alone=alone,
             most_crashes=most_crashes,
-            token=order.delivery.reply,
+            token=job.delivery.reply,
         )
         if isinstance(found, Run | Suspect) and found.is_news:
-            self._meter.count_crashed_run()
+            self._metrics.count_crashed_run()
         return found
 
-    async def _give_up(self, order: Order, suspect: Suspect, line: PullEngine) -> None:
-        """Set a task aside whose runs end without a word."""
-        order.attempt = suspect.runs
-        verdict = verdict_on(order, "failed", self._worker_id)
+    async def _run(self, running: RunningJob, engine: PullEngine) -> bytes | None:
+        """Run the task, remember its result, put it into its phase's session and report; return it, None without one.
+
+        Raises:
+            RunReplaced: another worker has taken the task: its result here is of no use.
+            TaskCancelled: the task was cancelled before it could begin.
+        """
+        job = running.job
+        running.begin()
+        context = self._make_context(job)
+        try:
+            with tracing.span(f"run {job.task.name}"):
+                run = asyncio.create_task(self._call(job, context))
+                result = await running.run(run, context, job.left_s(self._now()))
+        except RunReplaced:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
+            await self._fail(job, error, engine, context=context, run_ms=elapsed_ms(context.started))
+            return None
+        run_ms = elapsed_ms(context.started)
+        if job.memory_key is not None and job.memory in ("miss", "refreshed"):
+            await self._stores.remember(job, job.memory_key, result, run_ms, self._now())
+        if job.assignment.writes:
+            try:
+                await self._stores.put_into_session(job.assignment, result, run_ms)
+            except Exception as error:  # noqa: BLE001 - as above: the result is of no use without its session
+                await self._fail(job, error, engine, context=context, run_ms=run_ms)
+                # It still answers those who wait for the same question.
+                return result
+        outcome = outcome_of(job, "completed", self._worker_id, result_json=result, run_ms=run_ms)
+        outcome.usage = context.usage
+        await self._publisher.publish([outcome], engine)
+        return result
+
+    async def _call(self, job: Job, context: Context) -> bytes:
+        """Call the task; an end of the whole process (sys.exit, a panic in an extension) becomes its failure alone."""
+        bind_task(job.assignment.agent_id, job.assignment.task_id)
+        failure: BaseException | None = None
+        try:
+            for hook in self._hooks.before_run:
+                await hook(job, context)
+            return await job.task.run(job.parameters, context)
+        except (Exception, asyncio.CancelledError) as error:
+            failure = error
+            raise
+        except BaseException as error:
+            failure = error
+            msg = f"{job.task.name} raised {type(error).__name__}({error}), which is no Exception; return or raise one"
+            raise TaskloreError(msg) from error
+        finally:
+            if self._hooks.after_run:
+                await notify_async(self._hooks.after_run, job, context, failure)
+
+    async def _fail(
+        self,
+        job: Job,
+        error: Exception,
+        engine: PullEngine,
+        *,
+        context: Context | None = None,
+        run_ms: int | None = None,
+    ) -> None:
+        """Let the task run again, or report the failure that *error* makes it; without a *context* it did not run."""
+        assignment, now = job.assignment, self._now()
+        decision = decide_retry(
+            error,
+            task=job.task,
+            attempt=job.tries,
+            max_attempts=job.runs_allowed,
+            retry=self._retry.of(job.task),
+            now=now,
+            left_s=job.left_s(now),
+            excused=job.excused,
+        )
+        if decision.pause_s is not None:
+            log.info(
+                "task_retried",
+                agent=assignment.agent_id,
+                task_id=assignment.task_id,
+                attempt=job.attempt,
+                error=type(error).__name__,
+                pause_s=round(decision.pause_s, 3),
+            )
+            notify(self._hooks.before_retry, job, decision, error)
+            is_ours = isinstance(error, MemoryUnavailable)
+            await self._retries.retry(job, decision.pause_s, engine, excused=is_ours, waits_for=decision.waits_for)
+            return
+        outcome = outcome_of(job, decision.status, self._worker_id, run_ms=run_ms)
+        outcome.error, outcome.dead_reason = error, decision.dead_reason
+        outcome.usage = context.usage if context is not None else None
+        if not await self._publisher.publish([outcome], engine):
+            await self._stores.release(job.ended())
+
+    async def _give_up(self, job: Job, suspect: Suspect, engine: PullEngine) -> None:
+        """Set a task aside whose runs end without a report."""
+        job.attempt = suspect.runs
+        outcome = outcome_of(job, "failed", self._worker_id)
         if suspect.crashes:
-            verdict.error = WorkerLost(
+            outcome.error = WorkerLost(
                 f"{suspect.crashes} runs of this task ended without a word, {suspect.crashes_alone} of them with "
                 "nothing beside it; it probably kills the process that runs it: mend it, then redrive it"
             )
-            verdict.dead_reason = "crashes"
+            outcome.dead_reason = "crashes"
         else:
-            verdict.error = WorkerLost(f"{suspect.runs} runs of this task ended without a report; redrive it")
-            verdict.dead_reason = "attempts"
-        if not await self._conclusion.conclude([verdict], line):
-            await self._performer.release(order)
+            outcome.error = WorkerLost(f"{suspect.runs} runs of this task ended without a report; redrive it")
+            outcome.dead_reason = "attempts"
+        if not await self._publisher.publish([outcome], engine):
+            await self._stores.release(job.ended())

@@ -1,10 +1,12 @@
-"""An order: one delivery that has been read, with everything its run and its report need."""
+"""A job: one delivery that has been read, with everything its run and its report need."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
+from types import NoneType
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, BeforeValidator, PlainValidator, ValidationError, WrapValidator
 from pydantic_core import from_json
 
 from contracts import subjects
@@ -12,21 +14,29 @@ from contracts.errors import InvalidInput, TaskExpired
 from contracts.faults import fault_of
 from contracts.identifiers import checked_name, user_token
 from contracts.messages import MemoryOutcome, TaskAssignment
+from contracts.parameters.annotations import leaf_types
 from contracts.parameters.model import Parameters
 from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
 from memory.ledger.runs import Ended
 from memory.long_term.entries import Remembered
+from quantities.amounts import Amount
 from runtime.messaging.pull import Delivery
 from workers.agent import Agent
 from workers.task import Task
 
+#: Bytes of a body up to which the key of its question is kept, and how many keys are kept: 64 KiB of the shortest.
+_SHORT_BODY, _MOST_QUESTIONS = 2_000, 1_000
+#: Types whose values mean the same whenever they are read; a moment such as "tomorrow" does not.
+_TIMELESS = {Amount, Decimal, int, float, str, bool, NoneType}
+_VALIDATORS = (AfterValidator, BeforeValidator, PlainValidator, WrapValidator)
+
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """An answer to a neighbouring question: the *key* of its entry, and by field how far away that question is, told.
+    """An answer to a neighbouring question: the *key* of its entry, and its distance by field, as text.
 
-    *farthest* is the largest of these as a number; *computed_for* are the parameters of that question, as JSON holds
+    *farthest* is the largest distance as a number; *computed_for* are the parameters of that question, as JSON holds
     them.
     """
 
@@ -38,35 +48,33 @@ class Neighbour:
 
 
 @dataclass(slots=True, eq=False)
-class Order:
+class Job:
     """An assignment that a worker holds. `question` is its key for people, `memory_key` where its answer is remembered.
 
-    `outcome` is what the memory has to do with it so far: `miss` and `refreshed` will be remembered once computed.
-    `user` is the token of who asked, so that forgetting a user finds what its tasks stored; None when unsaid.
-    `crashes` of the runs before ended without a word, `excused` of them are not held against it. `deadline` is the
-    assignment's, else the task's own counted from its creation, in UTC; None for no limit. `remembered` is an answer
-    that was recalled, but has to go into the session of the order's phase before anybody is told of it.
-    `neighbourhood` is where its question stands among those that may be near to it, None when none may; `near` is what
-    was found there, once its own question is known not to be remembered.
+    `memory` is the part of the long-term memory so far: the result of `miss` and `refreshed` will be remembered.
+    `user` is the token of the user who asked, so that forgetting them finds what their tasks stored; None when unknown.
+    `crashes` counts earlier runs that ended without a report, `excused` those of them that are not held against the
+    task. `deadline` is the assignment's, else the task's own counted from its creation, in UTC; None for no limit.
+    `recalled` is a remembered answer. `neighbourhood` is where its question stands among those that may be near to it,
+    None when none may; `near` is the neighbour that was found there once its own question was not remembered.
     """
 
     delivery: Delivery
     assignment: TaskAssignment
     task: Task
-    parameters: Parameters
     generation: int
     attempt: int
-    first_attempt: int
     queued_ms: int
     question: str
     memory_key: str | None
-    outcome: MemoryOutcome
+    memory: MemoryOutcome
     user: str | None
     deadline: datetime | None
+    parsed: Parameters | None = None
+    neighbourhood: Neighbourhood | None = None
     crashes: int = 0
     excused: int = 0
-    remembered: Remembered | None = None
-    neighbourhood: Neighbourhood | None = None
+    recalled: Remembered | None = None
     near: Neighbour | None = None
 
     def ended(self, *, excused: bool = False, uncounted: bool = False) -> Ended:
@@ -74,7 +82,19 @@ class Order:
         return Ended(self.assignment.task_id, self.generation, self.delivery.reply, excused, uncounted)
 
     @property
-    def served_key(self) -> str | None:
+    def parameters(self) -> Parameters:
+        """The parameters; read when they are first needed where the question's key was known."""
+        if self.parsed is None:
+            self.parsed = self.task.parameters.read(self.assignment.task.parameters)
+        return self.parsed
+
+    @property
+    def first_attempt(self) -> int:
+        """The number of its first run, by its header: 1 unless it was scheduled again."""
+        return self.delivery.number(subjects.ATTEMPT_HEADER)
+
+    @property
+    def entry_key(self) -> str | None:
         """The key of the entry that answers it: its own, or that of a neighbour."""
         return self.memory_key if self.near is None else self.near.key
 
@@ -87,14 +107,18 @@ class Order:
     def tries(self) -> int:
         """Runs that count against `runs_allowed`.
 
-        An outage of ours, or a worker that was told to leave, is no fault of the task. A crash may be the doing of a
+        An outage of our servers, or a worker that leaves, is no fault of the task. A crash may be caused by a
         neighbour, and is not held against a task that may run twice.
         """
         return self.attempt - self.excused - (self.crashes if self.task.idempotent else 0)
 
+    def left_s(self, now: datetime) -> float | None:
+        """Return seconds from *now* until the deadline, or None without one."""
+        return None if self.deadline is None else max(0.0, (self.deadline - now).total_seconds())
+
 
 @dataclass(slots=True, eq=False)
-class Unfit:
+class UnfitJob:
     """A delivery that no run can mend: `assignment` is None when not even its sender is known."""
 
     delivery: Delivery
@@ -102,61 +126,116 @@ class Unfit:
     generation: int
     attempt: int
     problem: Exception
-    expired: bool = False
+    is_expired: bool = False
 
 
-def read_order(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -> Order | Unfit:
-    """Return *delivery* as an order for *agent*, or why it cannot be one; *remembers* is the agent's memory switch."""
-    try:
-        return _read(delivery, agent, now, remembers=remembers)
-    except Exception as error:  # noqa: BLE001 - a validator of the user's may raise anything: this one is unfit, no other
-        generation, attempt = _counted(delivery)
-        return Unfit(delivery, _salvage(delivery.body), generation, attempt, error)
+class JobReader:
+    """Reads deliveries of *agent* as jobs; *remembers* is the agent's memory switch.
 
+    The same JSON of parameters is the same question, unless its class has validators or defaults that depend on
+    something else: the keys of questions that come again are kept, and their parameters read for a run alone.
+    """
 
-def _read(delivery: Delivery, agent: Agent, now: datetime, *, remembers: bool) -> Order | Unfit:
-    generation, attempt = _counted(delivery)
-    try:
-        assignment = _read_assignment(delivery.body)
-    except InvalidInput as error:
-        return Unfit(delivery, _salvage(delivery.body), generation, attempt, error)
-    try:
-        task = _task_of(agent, assignment)
-        deadline = _deadline_of(task, assignment)
+    def __init__(self, agent: Agent, *, remembers: bool = True) -> None:
+        self._agent = agent
+        self._remembers = remembers
+        self._versions = {task.name: agent.memory_version(task) for task in agent.tasks.values()}
+        self._timeless = {
+            task.name for task in agent.tasks.values() if task.remember != "never" and is_timeless(task.parameters)
+        }
+        self._questions: dict[tuple[str, str], str] = {}
+
+    def read(self, delivery: Delivery, now: datetime) -> Job | UnfitJob:
+        """Return *delivery* as a job, or why it cannot be one."""
+        generation, attempt = 1, delivery.deliveries
+        if delivery.headers:
+            generation = delivery.generation
+            attempt = delivery.number(subjects.ATTEMPT_HEADER) + delivery.deliveries - 1
+        assignment = None
+        try:
+            assignment = _read_assignment(delivery.body)
+            return self._job(delivery, assignment, generation, attempt, now)
+        except Exception as error:  # noqa: BLE001 - a validator of the user's may raise anything: only this one is unfit
+            is_expired = isinstance(error, TaskExpired)
+            return UnfitJob(
+                delivery, assignment or _salvage(delivery.body), generation, attempt, error, is_expired=is_expired
+            )
+
+    def _job(self, delivery: Delivery, assignment: TaskAssignment, generation: int, attempt: int, now: datetime) -> Job:
+        agent, call = self._agent, assignment.task
+        if assignment.agent_id != agent.agent_id:
+            msg = f"agent_id is {assignment.agent_id!r}, but the subject is of {agent.agent_id!r}; correct one of them"
+            raise InvalidInput(msg)
+        task = agent.tasks.get(call.name)
+        if task is None:
+            msg = f"{agent.agent_id} has no task {call.name!r}; it has {', '.join(sorted(agent.tasks))}"
+            raise InvalidInput(msg)
+        created_at = _aware(assignment.created_at)
+        deadline = _deadline_of(task, assignment, created_at)
         if deadline is not None and deadline <= now:
-            late = TaskExpired(f"the deadline {deadline.isoformat()} had passed before a worker was free")
-            return Unfit(delivery, assignment, generation, attempt, late, expired=True)
+            raise TaskExpired(f"the deadline {deadline.isoformat()} had passed before a worker was free")
         if assignment.writes:
             _demand_session(assignment)
-        parameters = task.parameters.read(assignment.task.parameters)
+        user = user_token(assignment.user_id) if assignment.user_id else None
+        memory: MemoryOutcome = "off"
+        if task.remember != "never" and self._remembers:
+            # An unknown word of a newer supervisor must not serve an answer that it may not want.
+            memory = {"use": "miss", "refresh": "refreshed"}.get(assignment.memory, "bypassed")  # type: ignore[assignment]
+        question, parameters = self._question(task, call.parameters, len(delivery.body))
         owner = task.owner_of(assignment)
-    except InvalidInput as error:
-        return Unfit(delivery, assignment, generation, attempt, error)
-    asker = user_token(assignment.user_id) if assignment.user_id else None
-    outcome = _outcome(task, assignment, remembers=remembers)
-    # Of the class: a parameter may be called `key`.
-    question = Parameters.key(parameters, task.name)
-    memory_key = None
-    if outcome in ("miss", "refreshed"):
-        memory_key = keys.ltm(
-            agent.agent_id, agent.memory_version(task), question, asker if owner is not None else None
+        memory_key = neighbourhood = None
+        if memory in ("miss", "refreshed"):
+            version = self._versions[task.name]
+            memory_key = keys.ltm(agent.agent_id, version, question, user if owner is not None else None)
+            if parameters is not None:
+                neighbourhood = Parameters.neighbourhood(parameters, task.name)
+        return Job(
+            delivery,
+            assignment,
+            task,
+            generation,
+            attempt,
+            max(0, int((now - created_at).total_seconds() * 1000)),
+            question,
+            memory_key,
+            memory,
+            user,
+            deadline,
+            parameters,
+            neighbourhood,
         )
-    queued_ms = max(0, int((now - _aware(assignment.created_at)).total_seconds() * 1000))
-    return Order(
-        delivery,
-        assignment,
-        task,
-        parameters,
-        generation,
-        attempt,
-        delivery.number(subjects.ATTEMPT_HEADER),
-        queued_ms,
-        question,
-        memory_key,
-        outcome,
-        asker,
-        deadline,
-        neighbourhood=Parameters.neighbourhood(parameters, task.name) if memory_key is not None else None,
+
+    def _question(self, task: Task, raw: dict[str, Any], size: int) -> tuple[str, Parameters | None]:
+        """Return the question that *raw* asks; with its parameters, unless the question was known."""
+        is_kept = size <= _SHORT_BODY and task.name in self._timeless
+        # As Python spells it, so that 1, 1.0, True and "1" differ.
+        spelling = (task.name, repr(raw)) if is_kept else None
+        if spelling is not None and (known := self._questions.get(spelling)) is not None:
+            return known, None
+        parameters = task.parameters.read(raw)
+        # Of the class: a parameter may be called `key`.
+        question = Parameters.key(parameters, task.name)
+        if spelling is not None:
+            if len(self._questions) >= _MOST_QUESTIONS:
+                self._questions.clear()
+            self._questions[spelling] = question
+        return question, parameters
+
+
+def is_timeless(kind: type[Parameters]) -> bool:
+    """Return whether reading the same JSON as *kind* always asks the same question, which has no neighbours."""
+    own, base = kind.__pydantic_decorators__, Parameters.__pydantic_decorators__
+    has_validators = own.field_validators or own.root_validators or own.validators
+    return (
+        not has_validators
+        and own.model_validators.keys() == base.model_validators.keys()
+        and not kind._tolerances  # noqa: SLF001 - asked once an agent
+        and all(
+            field.default_factory is None
+            and leaf_types(field.annotation) <= _TIMELESS
+            and not any(isinstance(one, _VALIDATORS) for one in field.metadata)
+            for field in kind.model_fields.values()
+        )
     )
 
 
@@ -167,11 +246,8 @@ def _read_assignment(body: bytes) -> TaskAssignment:
     try:
         return TaskAssignment.model_validate_json(body)
     except ValidationError as error:
-        found = "; ".join(
-            fault_of(problem)
-            for problem in error.errors(include_url=False, include_input=False, include_context=False)[:5]
-        )
-        msg = f"this is no task assignment: {found}"
+        problems = error.errors(include_url=False, include_input=False, include_context=False)[:5]
+        msg = f"this is no task assignment: {'; '.join(map(fault_of, problems))}"
         raise InvalidInput(msg) from error
 
 
@@ -194,50 +270,25 @@ def _salvage(body: bytes) -> TaskAssignment | None:
         return None
 
 
-def _task_of(agent: Agent, assignment: TaskAssignment) -> Task:
-    if assignment.agent_id != agent.agent_id:
-        msg = f"agent_id is {assignment.agent_id!r}, but the subject is of {agent.agent_id!r}; correct one of them"
-        raise InvalidInput(msg)
-    task = agent.tasks.get(assignment.task.name)
-    if task is None:
-        msg = f"{agent.agent_id} has no task {assignment.task.name!r}; it has {', '.join(sorted(agent.tasks))}"
-        raise InvalidInput(msg)
-    return task
-
-
-def _deadline_of(task: Task, assignment: TaskAssignment) -> datetime | None:
+def _deadline_of(task: Task, assignment: TaskAssignment, created_at: datetime) -> datetime | None:
     if assignment.deadline is not None:
         return _aware(assignment.deadline)
     if task.deadline is None:
         return None
     try:
-        return _aware(assignment.created_at) + task.deadline
+        return created_at + task.deadline
     except OverflowError as error:
         msg = f"created_at {assignment.created_at.isoformat()} leaves no room for a deadline; correct it"
         raise InvalidInput(msg) from error
 
 
 def _demand_session(assignment: TaskAssignment) -> None:
-    """Refuse outputs that have no place to go to: better before a run than after it."""
+    """Refuse outputs without a session before the run rather than after it."""
     if not (assignment.session_id and assignment.phase):
         msg = "writes names what goes into a session, but session_id or phase is missing; send both, or no writes"
         raise InvalidInput(msg)
     checked_name(assignment.session_id, "session_id")
     checked_name(assignment.phase, "phase")
-
-
-def _outcome(task: Task, assignment: TaskAssignment, *, remembers: bool) -> MemoryOutcome:
-    if task.remember == "never" or not remembers:
-        return "off"
-    if assignment.memory == "use":
-        return "miss"
-    # A word from a newer supervisor must not serve an answer that it may not want.
-    return "refreshed" if assignment.memory == "refresh" else "bypassed"
-
-
-def _counted(delivery: Delivery) -> tuple[int, int]:
-    """Return generation and attempt of *delivery*, as headers and JetStream count them."""
-    return delivery.generation, delivery.number(subjects.ATTEMPT_HEADER) + delivery.deliveries - 1
 
 
 def _aware(moment: datetime) -> datetime:

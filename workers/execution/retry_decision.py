@@ -1,4 +1,4 @@
-"""What becomes of a run that raised: another run, and when, or the end, and as what."""
+"""The retry decision: whether a run that raised is followed by another run, and when, or which status ends it."""
 
 import math
 import random
@@ -58,7 +58,7 @@ def longest_wait_s(keep: timedelta) -> float:
 class RetryPolicy:
     """When a task that raised runs again: full jitter up to `base_s * 2 ** attempt`, at most `cap_s`, in seconds.
 
-    No wait is longer than `longest_s`, whoever asks for it: see `longest_wait_s`.
+    No wait is longer than `longest_s`, also when the error asks for it: see `longest_wait_s`.
     """
 
     base_s: float = 1.0
@@ -66,7 +66,7 @@ class RetryPolicy:
     longest_s: float = longest_wait_s(timedelta(days=7))
 
     def of(self, task: "Task") -> "RetryPolicy":
-        """Return the policy of *task*: its own words where it says any, these elsewhere."""
+        """Return the policy of *task*: its own pauses where it declares any, these elsewhere."""
         if task.retry_base is None and task.retry_cap is None:
             return self
         base_s = self.base_s if task.retry_base is None else task.retry_base.total_seconds()
@@ -80,7 +80,7 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class RetryDecision:
     """Either `pause_s` until the next run, or the terminal `status`; a `dead_reason` keeps the delivery in DEAD.
 
     A run that has to wait for a model whose provider is away, `waits_for`, is taken back from the attempts.
@@ -101,7 +101,7 @@ def is_programming_error(error: BaseException, task: "Task | None") -> bool:
     return isinstance(error, PROGRAMMING_ERRORS) and is_raised_by(error, task.handler.function)
 
 
-def judge(
+def decide_retry(
     error: BaseException,
     *,
     task: "Task | None" = None,
@@ -111,46 +111,46 @@ def judge(
     now: datetime,
     left_s: float | None = None,
     excused: int = 0,
-) -> Judgement:
-    """Return what follows from *error* in run number *attempt* of at most *max_attempts*.
+) -> RetryDecision:
+    """Return the decision on *error* in run number *attempt* of at most *max_attempts*.
 
     *task* is None when a listener ran. *now* is the time in UTC. *left_s* is how many seconds are left until the
     deadline, None without one: a run that would begin after it is none. *excused* is how many runs ended for want of
     our own servers, no fault of the task.
     """
     if isinstance(error, TaskExpired | TaskCancelled | PhaseReplaced):
-        # Whoever replaced the phase has asked for another run of it: nobody needs this one kept.
-        return Judgement("expired" if isinstance(error, TaskExpired) else "cancelled")
+        # A replaced phase has another run of its own: this one need not be kept.
+        return RetryDecision("expired" if isinstance(error, TaskExpired) else "cancelled")
     if isinstance(error, UnknownSession | EntryTooLarge):
-        # Not what was asked for is at fault, but what there was to write to, or to write.
-        return Judgement(dead_reason="gave_up")
+        # Not the request is at fault, but the session or the size of an entry.
+        return RetryDecision(dead_reason="gave_up")
     if isinstance(error, InvalidInput):
-        return Judgement("rejected")
+        return RetryDecision("rejected")
     is_final = isinstance(error, GiveUp) or getattr(error, "retryable", True) is False
     if is_final or is_programming_error(error, task):
-        return Judgement(dead_reason="gave_up" if is_final else "code_error")
+        return RetryDecision(dead_reason="gave_up" if is_final else "code_error")
     if isinstance(error, LlmError) and error.away_s is not None:
         # It waits for its provider as long as its deadline allows, and expires then.
         wait_s = error.away_s if left_s is None else min(error.away_s, left_s)
-        return Judgement(pause_s=wait_s, waits_for=error.model)
+        return RetryDecision(pause_s=wait_s, waits_for=error.model)
     if isinstance(error, MemoryUnavailable) and excused < MOST_EXCUSED:
         # No task dies of an outage of ours, however long it is, and none spins through it.
         longest_s = min(OUTAGE_PAUSE_S, 2.0 ** min(attempt + excused, 20))
         wanted_s = max(1.0, random.uniform(0.5, 1.0) * longest_s)  # noqa: S311 - jitter
     elif attempt >= max_attempts:
-        return Judgement(dead_reason="attempts")
+        return RetryDecision(dead_reason="attempts")
     else:
-        asked_s = _asked_s(error, now)
+        asked_s = retry_after_s(error, now)
         wanted_s = retry.pause_s(attempt) if asked_s is None else asked_s
     if left_s is not None and wanted_s >= left_s:
-        return Judgement(dead_reason="deadline")
+        return RetryDecision(dead_reason="deadline")
     if wanted_s > retry.longest_s:
         log.info("wait_shortened", asked_s=wanted_s, pause_s=retry.longest_s)
-    return Judgement(pause_s=min(wanted_s, retry.longest_s))
+    return RetryDecision(pause_s=min(wanted_s, retry.longest_s))
 
 
-def _asked_s(error: BaseException, now: datetime) -> float | None:
-    """Return the seconds of patience that *error* asks for, by itself or as a provider's `retry_after_s`, or None."""
+def retry_after_s(error: BaseException, now: datetime) -> float | None:
+    """Return the pause in seconds that *error* asks for, by itself or as a provider's `retry_after_s`, or None."""
     if isinstance(error, RetryLater) and error.at is not None:
         return max(0.0, (error.at - now).total_seconds())
     for name in ("after_s", "retry_after_s"):

@@ -1,4 +1,4 @@
-"""What this worker attends to: from its first look at an order to its last word, and how that is cut short."""
+"""The jobs that this worker works on, from recall to report, and how each is cut short."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,32 +6,33 @@ from contextlib import asynccontextmanager
 
 from contracts.errors import RunReplaced, TaskCancelled, TaskExpired, TaskloreError
 from workers.context.context import Context
-from workers.execution.job import Order
+from workers.execution.job import Job
 from workers.execution.stores import Name
 
 
 class Leaving(TaskloreError):
-    """The worker leaves and the order has not begun to run: somebody else is to have it at once."""
+    """The worker leaves and the job has not begun to run: another worker is to have it at once."""
 
 
-class Attending:
-    """One order that is attended to. What waits is ended by `cancel` and `leave`, what runs by `cancel` and `replace`.
+class RunningJob:
+    """One job at work. `cancel` and `leave` end its waiting, `cancel` and `replace` its run.
 
-    Whoever waits or runs is told by an exception: TaskCancelled, Leaving or RunReplaced.
+    The coroutine that waits or runs gets an exception: TaskCancelled, Leaving or RunReplaced.
     """
 
-    def __init__(self, order: Order) -> None:
-        self.order = order
-        self.name: Name = order.assignment.task_id, order.generation
-        self.done = asyncio.Event()
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.name: Name = job.assignment.task_id, job.generation
         self.has_begun = False
+        #: Made by a copy that waits for this one.
+        self.done: asyncio.Event | None = None
         self._end: TaskloreError | None = None
         self._scope: asyncio.Timeout | None = None
         self._run: asyncio.Task[bytes] | None = None
         self._context: Context | None = None
 
     def cancel(self, reason: str) -> None:
-        """End it because somebody wishes so."""
+        """End it on request."""
         self._cut_short(TaskCancelled(reason or "cancelled on request"))
 
     def replace(self) -> None:
@@ -48,21 +49,30 @@ class Attending:
         """Note that the ledger has let the task begin: from here on the worker stays until it has ended.
 
         Raises:
-            TaskloreError: somebody wishes it to end.
+            TaskloreError: it is to end.
         """
         self.has_begun = True
         if isinstance(self._end, Leaving):
             self._end = None
-        self._demand_wanted()
+        self.check()
+
+    def check(self) -> None:
+        """Do nothing, unless it is to end.
+
+        Raises:
+            TaskloreError: why it is to end.
+        """
+        if self._end is not None:
+            raise self._end
 
     @asynccontextmanager
     async def waiting(self) -> AsyncIterator[None]:
         """Wait for something in the block, before the task runs.
 
         Raises:
-            TaskloreError: why it is not to be waited for any more.
+            TaskloreError: why it must not wait any longer.
         """
-        self._demand_wanted()
+        self.check()
         try:
             async with asyncio.timeout(None) as self._scope:
                 yield
@@ -83,29 +93,26 @@ class Attending:
         """
         self._run, self._context = run, context
         try:
+            if left_s is None:
+                return await run
             async with asyncio.timeout(left_s):
                 return await run
         except TimeoutError as error:
             if run.cancelled():
-                raise TaskExpired(f"the deadline passed while {self.order.task.name} ran; allow more time") from error
+                raise TaskExpired(f"the deadline passed while {self.job.task.name} ran; allow more time") from error
             raise
         except asyncio.CancelledError:
-            if not _being_cancelled():
-                raise self._why_cancelled() from None
+            task = asyncio.current_task()
+            if task is None or not task.cancelling():
+                # Only the run was cancelled.
+                msg = (
+                    f"{self.job.task.name} let a CancelledError escape that nobody asked for; catch it where it cancels"
+                )
+                raise self._end or TaskloreError(msg) from None
             run.cancel()
             raise
         finally:
             self._run = None
-
-    def _demand_wanted(self) -> None:
-        if self._end is not None:
-            raise self._end
-
-    def _why_cancelled(self) -> TaskloreError:
-        if self._end is not None:
-            return self._end
-        msg = f"{self.order.task.name} let a CancelledError escape that nobody asked for; catch it where it cancels"
-        return TaskloreError(msg)
 
     def _cut_short(self, end: TaskloreError) -> None:
         if self._end is not None:
@@ -119,69 +126,65 @@ class Attending:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
 
-class Attendance:
-    """Everything that is attended to here; a copy of a task waits for the one before it, and finds its report."""
+class RunningJobs:
+    """All jobs at work here; a copy of a task waits for the one before it, and finds its report."""
 
     def __init__(self) -> None:
-        self._all: dict[Name, Attending] = {}
-        self._behind: set[Attending] = set()
+        self._all: dict[Name, RunningJob] = {}
+        self._behind: set[RunningJob] = set()
         self._is_leaving = False
 
-    @asynccontextmanager
-    async def turn(self, attending: Attending) -> AsyncIterator[None]:
-        """Run the block for *attending* once no copy of its task is attended to here.
+    async def enter(self, running: RunningJob) -> None:
+        """Return once no copy of *running* is at work here; call `exit` afterwards, also after an error.
 
         Raises:
-            TaskloreError: why it is not to be waited for any more.
+            TaskloreError: why it must not wait any longer.
         """
         if self._is_leaving:
             # The signal came while its batch was still being recalled.
-            attending.leave()
+            running.leave()
+        if self._all.setdefault(running.name, running) is running:
+            return
+        self._behind.add(running)
         try:
-            if self._all.setdefault(attending.name, attending) is not attending:
-                self._behind.add(attending)
-                try:
-                    async with attending.waiting():
-                        while (ahead := self._all.setdefault(attending.name, attending)) is not attending:
-                            await ahead.done.wait()
-                finally:
-                    self._behind.discard(attending)
-            yield
+            async with running.waiting():
+                while (ahead := self._all.setdefault(running.name, running)) is not running:
+                    ahead.done = ahead.done or asyncio.Event()
+                    await ahead.done.wait()
         finally:
-            if self._all.get(attending.name) is attending:
-                del self._all[attending.name]
-            attending.done.set()
+            self._behind.discard(running)
+
+    def exit(self, running: RunningJob) -> None:
+        """Let the next copy of *running* in."""
+        if self._all.get(running.name) is running:
+            del self._all[running.name]
+        if running.done is not None:
+            running.done.set()
 
     def running(self) -> list[Name]:
-        """Return what has begun to run here; may be called from another thread."""
-        return [attending.name for attending in list(self._all.values()) if attending.has_begun]
+        """Return the tasks that have begun to run here; may be called from another thread."""
+        return [running.name for running in list(self._all.values()) if running.has_begun]
 
     def cancel(self, task_id: str, reason: str) -> tuple[bool, set[str]]:
         """Cancel *task_id* and its children; return whether it was here, and the task ids of the children that were."""
-        found, children = False, set[str]()
-        for attending in [*self._all.values(), *self._behind]:
-            if attending.name[0] == task_id:
-                found = True
-                attending.cancel(reason)
-            elif attending.order.assignment.parent_id == task_id:
-                children.add(attending.name[0])
-                attending.cancel(f"its parent was cancelled: {reason}" if reason else "its parent was cancelled")
-        return found, children
+        is_here, children = False, set[str]()
+        for running in [*self._all.values(), *self._behind]:
+            if running.name[0] == task_id:
+                is_here = True
+                running.cancel(reason)
+            elif running.job.assignment.parent_id == task_id:
+                children.add(running.name[0])
+                running.cancel(f"its parent was cancelled: {reason}" if reason else "its parent was cancelled")
+        return is_here, children
 
     def replace(self, names: list[Name]) -> None:
         """End the runs of *names*, which other workers have taken meanwhile."""
         for name in names:
-            if (attending := self._all.get(name)) is not None:
-                attending.replace()
+            if (running := self._all.get(name)) is not None:
+                running.replace()
 
     def leave(self) -> None:
         """Hand back everything that has not begun to run, and all that still comes."""
         self._is_leaving = True
-        for attending in [*self._all.values(), *self._behind]:
-            attending.leave()
-
-
-def _being_cancelled() -> bool:
-    """Return whether the cancellation is of the attending task itself and not only of the run."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+        for running in [*self._all.values(), *self._behind]:
+            running.leave()

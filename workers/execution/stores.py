@@ -1,28 +1,40 @@
-"""What a worker remembers with, as it needs it: long-term memory, ledger and sessions, as protocols that they fit."""
+"""The stores of one worker: long-term memory, ledger, sessions, and ended runs that the ledger does not know yet."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
+import structlog
+
+from contracts.errors import MemoryUnavailable
 from contracts.parameters.neighbours import Neighbourhood
+from memory.ledger.runs import Ended
 from memory.long_term.entries import Near, Remembered, Standing
 from memory.long_term.single_flight import SingleFlight
-from workers.context.session import SessionStore
+from workers.context.phase_outputs import entries_of
 
 if TYPE_CHECKING:
+    from contracts.messages import TaskAssignment
     from memory.ledger.ledger import Ledger
+    from memory.sessions.session import SessionCache
+    from workers.execution.job import Job
+
+log = structlog.get_logger(__name__)
 
 #: A generation of a task: its id and number.
 Name = tuple[str, int]
 
+#: Ended runs kept for a ledger that is away; one that is dropped makes its task run alone.
+_MOST_KEPT = 10_000
+
 
 class LongTerm(Protocol):
-    """What is recalled from and remembered into: `memory.long_term.store.LongTermMemory` fits."""
+    """The long-term memory that a worker needs: `memory.long_term.store.LongTermMemory` fits."""
 
     async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
-        """Return what is remembered for each key, in one round trip."""
+        """Return the answer remembered for each key, in one round trip."""
 
     async def remember(
         self,
@@ -42,23 +54,87 @@ class LongTerm(Protocol):
         """Return the nearest remembered neighbour of each question, None without one."""
 
 
+class EndedRuns:
+    """Ends of runs that the ledger could not be told: it is told later, or the runs would pass for crashes.
+
+    Kept in the event loop, and told from the thread of leases too.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Ended] = {}
+
+    def keep(self, run: Ended) -> None:
+        """Keep *run* for `flush`."""
+        self._kept[run.token] = run
+        if len(self._kept) > _MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+
+    async def flush(self, ledger: "Ledger") -> None:
+        """Write the runs that are kept into *ledger*.
+
+        Raises:
+            MemoryUnavailable: it is still away; everything is kept.
+        """
+        kept = list(self._kept.items())
+        if not kept:
+            return
+        await ledger.release([run for _, run in kept])
+        for token, _ in kept:
+            self._kept.pop(token, None)
+        log.info("runs_released_late", runs=len(kept))
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The stores of one worker.
 
     `hits` counts the entries that were served, until the host flushes them, and `own_hits` those that were served to
-    somebody, by their token and the entry.
+    a known user, by their token and the entry.
     """
 
     long_term: LongTerm
     ledger: "Ledger"
     flights: SingleFlight[bytes]
-    sessions: SessionStore
-    hits: Counter[str]
+    sessions: "SessionCache"
+    hits: Counter[str] = field(default_factory=Counter)
     own_hits: Counter[tuple[str, str]] = field(default_factory=Counter)
+    ended: EndedRuns = field(default_factory=EndedRuns)
 
     def count_hit(self, key: str, user: str | None) -> None:
-        """Count that the entry *key* was served, to *user* (a token) when it is known to whom."""
+        """Count that the entry *key* was served, to *user* (a token) when it is known."""
         self.hits[key] += 1
         if user is not None:
             self.own_hits[user, key] += 1
+
+    async def remember(self, job: "Job", key: str, result: bytes, run_ms: int, now: datetime) -> None:
+        """Remember *result*, computed in *run_ms*, at *key*; a memory that is away is noted on *job*."""
+        try:
+            await self.long_term.remember(
+                key,
+                result,
+                computed_ms=run_ms,
+                ttl=job.task.remember_for,
+                now_ms=int(now.timestamp() * 1000),
+                user_token=job.user,
+                parameters_json=job.parameters.model_dump_json().encode(),
+                near=job.neighbourhood,
+            )
+        except MemoryUnavailable as error:
+            job.memory = "unavailable"
+            log.info("not_remembered", agent=job.assignment.agent_id, error=str(error))
+        except Exception:
+            # A serializer of the user's may raise anything: the result is there, and is reported all the same.
+            job.memory = "unavailable"
+            log.exception("not_remembered", agent=job.assignment.agent_id)
+
+    async def put_into_session(self, assignment: "TaskAssignment", result: bytes, computed_ms: int) -> None:
+        """Store the entries of *result* that the phase of *assignment* writes."""
+        entries = entries_of(assignment, result, computed_ms)
+        await self.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
+
+    async def release(self, run: Ended) -> None:
+        """Note in the ledger that *run* has ended without a report; later when it is away."""
+        try:
+            await self.ledger.release([run])
+        except MemoryUnavailable:
+            self.ended.keep(run)

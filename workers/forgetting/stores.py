@@ -17,7 +17,7 @@ from memory.documents.storage.store import DocumentStore
 from memory.episodes.store import Episodes
 from memory.ledger.ledger import Ledger
 from memory.ledger.user_tasks import UserTasks
-from memory.long_term.owners import Askers
+from memory.long_term.owners import EntryOwners
 from memory.projects.project import ProjectMemory
 from memory.queues.queue import PersonalQueue
 from memory.sessions.run_outcomes import RunOutcomes
@@ -60,10 +60,10 @@ def all_stores(
     """Return every store of a deployment, in order; *evidence* is this machine's folder of failed runs."""
     sessions = SessionCache(redis, deadline_s=deadline_s)
     conversations = Conversations(redis, deadline_s=deadline_s)
-    askers, projects = Askers(redis, deadline_s=deadline_s), ProjectMemory(redis, deadline_s=deadline_s)
+    owners, projects = EntryOwners(redis, deadline_s=deadline_s), ProjectMemory(redis, deadline_s=deadline_s)
 
     async def release(user_id: str) -> int:
-        return (await askers.release(user_token(user_id))).removed
+        return (await owners.release(user_token(user_id))).removed
 
     tasks = TaskEraser(link, Ledger(redis, deadline_s=deadline_s), UserTasks(redis), outbox)
     return (
@@ -78,7 +78,7 @@ def all_stores(
         _messages(link, conversations),
         _conversations(conversations),
         # Shared results that another user asked for as well stay.
-        _store("answers", release, lambda user_id: askers.listed(user_token(user_id))),
+        _store("answers", release, lambda user_id: owners.listed(user_token(user_id))),
         evidence_files(evidence),
         _store("texts in projects", projects.redact, projects.count_by),
     )

@@ -16,7 +16,7 @@ from contracts.errors import (
     TaskloreError,
 )
 from memory.queues.claims import Row
-from workers.execution.retry_decision import RetryPolicy, judge
+from workers.execution.retry_decision import RetryPolicy, decide_retry
 from workers.listening.declaration import Listener
 
 T = TypeVar("T")
@@ -74,8 +74,8 @@ def fate_of(
             return Fate("needs_model", reason)
         asked_s = getattr(error, "retry_after_s", None) or 0.0
         return Fate("outage", reason, min(OUTAGE_CAP_S, max(asked_s, retry.pause_s(rests + 1))))
-    judgement = judge(error, attempt=attempt, max_attempts=allowed, retry=retry, now=now)
-    return Fate("failed", reason) if judgement.pause_s is None else Fate("retry", reason, judgement.pause_s)
+    decision = decide_retry(error, attempt=attempt, max_attempts=allowed, retry=retry, now=now)
+    return Fate("failed", reason) if decision.pause_s is None else Fate("retry", reason, decision.pause_s)
 
 
 def demand_harmless(row: Row, allowed: int) -> None:

@@ -14,7 +14,7 @@ import structlog
 from memory.queues.claims import Claim
 from memory.queues.queue import PersonalQueue
 from runtime.lease_loop import LeaseLoop, jitter
-from workers.execution.exclusive_runs import Solitude, StillBusy
+from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ class Outflow(LeaseLoop[str, Claim]):
         work: Works on them.
         pace: How much at once.
         holder: Names this process in leases.
-        solitude: Decides which runs of this process may overlap.
+        exclusive: Decides which runs of this process may overlap.
         now_ms: The clock, in milliseconds since 1970.
     """
 
@@ -68,7 +68,7 @@ class Outflow(LeaseLoop[str, Claim]):
         pace: Pace,
         *,
         holder: str,
-        solitude: Solitude,
+        exclusive: ExclusiveRuns,
         now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         super().__init__("listener", at_once=pace.users, lease_s=pace.lease_s)
@@ -76,7 +76,7 @@ class Outflow(LeaseLoop[str, Claim]):
         self._rows = work
         self._items = pace.items
         self._holder = holder
-        self._solitude = solitude
+        self._exclusive = exclusive
         self._now_ms = now_ms
         self._entering: set[str] = set()
         self._suspects: set[str] = set()
@@ -92,7 +92,7 @@ class Outflow(LeaseLoop[str, Claim]):
         is_alone = key in self._suspects
         self._entering.add(key)
         try:
-            await self._solitude.enter(alone=is_alone)
+            await self._exclusive.enter(alone=is_alone)
         except StillBusy as error:
             log.info("listener_waits_to_be_alone", error=str(error))
             return jitter(_BUSY_S)
@@ -103,7 +103,7 @@ class Outflow(LeaseLoop[str, Claim]):
         finally:
             if is_alone:
                 self._suspects.discard(key)
-            self._solitude.leave(alone=is_alone)
+            self._exclusive.leave(alone=is_alone)
 
     async def due(self, limit: int) -> Sequence[str]:
         """Return users whose rows are due."""

@@ -27,7 +27,7 @@ from runtime.metrics import Metrics
 from runtime.settings import Settings
 from workers.agent import Agent
 from workers.context.context import Services
-from workers.execution.exclusive_runs import Solitude
+from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.execution.retry_decision import RetryPolicy
 from workers.listening.backlog import Backlog
 from workers.listening.bench import ListenBench
@@ -58,7 +58,7 @@ class Ground:
     settings: Settings
     worker_id: str
     heal: Callable[[Source], Awaitable[str]]
-    solitude: Solitude
+    exclusive: ExclusiveRuns
 
 
 def demand_one_listener(agents: Sequence[Agent]) -> None:
@@ -97,7 +97,7 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
     queue = PersonalQueue(ground.redis, listener.queue, keep=timedelta(days=days))
     pace = Pace(listener.items or 1, listener.users or 1, settings.listen_lease_s)
     work = _work_of(agent, listener, queue, ground)
-    outflow = Outflow(queue, work, pace, holder=ground.worker_id, solitude=ground.solitude)
+    outflow = Outflow(queue, work, pace, holder=ground.worker_id, exclusive=ground.exclusive)
     backlog = Backlog(queue, outflow.look_soon)
     ground.metrics.watch_waiting(listener.queue, backlog.pending, backlog.oldest_s)
     vectors = ground.episodes.vectors if listener.queue == "turns" else None

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from contracts.conversations import Digest, Taken, Utterance
 from contracts.errors import LlmError, MemoryUnavailable
-from memory.rendering.narration import said, speech
+from memory.rendering.narration import say_message, speech
 from memory.rendering.quoting import MAX_SHOWN, plain
 from workers.agent_files import AgentFiles, load_agent_files
 from workers.context.context import Context
@@ -114,4 +114,4 @@ def question(before: str | None, messages: Sequence[Utterance]) -> str:
 
 def _line(one: Utterance) -> str:
     # No name has a colon and a blank in it.
-    return f"- {'own: ' if one.own else ''}{said(one.speaker, one.message)}"
+    return f"- {'own: ' if one.own else ''}{say_message(one.speaker, one.message)}"

@@ -29,13 +29,14 @@ from runtime.messaging.pull import Delivery
 from workers.agent import Agent
 from workers.context.context import Context
 from workers.context.phase_outputs import entries_of
-from workers.execution.job import Order, Unfit, read_order
-from workers.execution.outcome import Verdict, elapsed_ms, verdict_on
-from workers.execution.retry_decision import RetryPolicy, judge
+from workers.execution.job import Job, JobReader, UnfitJob
+from workers.execution.outcome import Outcome, elapsed_ms, outcome_of
+from workers.execution.retry_decision import RetryPolicy, decide_retry
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.rulings import closings_of
 from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
+from workers.middleware import Hooks, notify, notify_async
 from workers.testing.answers import KitAnswers
 from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
 from workers.testing.history import KitHistory
@@ -113,19 +114,20 @@ class AgentKit:
             story.put_into(self.services.stories)
         self._history = history
         self._conversation_id = turns[-1].conversation_id if turns else _CONVERSATION if history is not None else None
-        self._remembers = remembers
+        self._reader = JobReader(agent, remembers=remembers)
+        self._hooks = Hooks(agent.middleware)
         self._answers = KitAnswers()
         self._effects: set[tuple[str, str]] = set()
         self._runs = 0
 
     @property
     def progress(self) -> list[Progress]:
-        """What the tasks told while they ran, in order."""
+        """What the tasks told while they ran, in job."""
         return self.services.progress
 
     @property
     def asked(self) -> list[Asked]:
-        """What the model was asked, in order."""
+        """What the model was asked, in job."""
         return self.services.llm.asked
 
     async def entries(self) -> "dict[str, JsonValue]":
@@ -150,22 +152,19 @@ class AgentKit:
         A task that raises is run again at once, as often as it and *max_attempts* allow; `raised` keeps every
         exception with its traceback. An AssertionError is the test's own and is not caught.
         """
-        order = self._read(task_name, parameters, user_id, memory, max_attempts)
-        if isinstance(order, Unfit):
-            self.raised.append(order.problem)
-            assignment = order.assignment
-            assert assignment is not None, order.problem  # noqa: S101 - the kit wrote it itself
-            return _report(Verdict(order.delivery, assignment, 1, 1, "rejected", "kit", "off", error=order.problem))
+        job = self._read(task_name, parameters, user_id, memory, max_attempts)
+        if isinstance(job, UnfitJob):
+            self.raised.append(job.problem)
+            assignment = job.assignment
+            assert assignment is not None, job.problem  # noqa: S101 - the kit wrote it itself
+            return self._report(Outcome(job.delivery, assignment, 1, 1, "rejected", "kit", "off", error=job.problem))
         await self._session.open()
-        await self._open_history()
-        if (answer := self._answers.find(order)) is not None:
-            return await self._serve(order, answer)
-        return await self._compute(order)
-
-    async def _open_history(self) -> None:
         history, self._history = self._history, None
         if history is not None:
             await history.put_into(self.services.inbox, self._conversation_id or _CONVERSATION)
+        if (answer := self._answers.find(job)) is not None:
+            return await self._serve(job, answer)
+        return await self._compute(job)
 
     def _read(
         self,
@@ -174,7 +173,7 @@ class AgentKit:
         user_id: str | None,
         memory: MemoryMode,
         max_attempts: int,
-    ) -> Order | Unfit:
+    ) -> Job | UnfitJob:
         self._runs += 1
         raw = parameters.model_dump(mode="json") if isinstance(parameters, Parameters) else dict(parameters)
         assignment = TaskAssignment.model_validate(
@@ -194,84 +193,101 @@ class AgentKit:
         )
         subject = subjects.task(self.agent.agent_id, task_name)
         delivery = Delivery(subject, assignment.model_dump_json().encode(), None, "", 1, self._runs, time.monotonic())
-        return read_order(delivery, self.agent, self.services.now(), remembers=self._remembers)
+        return self._reader.read(delivery, self.services.now())
 
     @property
     def effects(self) -> set[tuple[str, str]]:
         """Which effects were made: pairs of task id and the name given to `context.once`."""
         return self._effects
 
-    def _context(self, order: Order) -> Context:
+    def _context(self, job: Job) -> Context:
         async def claim(name: str) -> bool:
-            effect = order.assignment.task_id, name
+            effect = job.assignment.task_id, name
             is_first = effect not in self._effects
             self._effects.add(effect)
             return is_first
 
         return Context(
-            order.task,
-            order.assignment,
+            job.task,
+            job.assignment,
             self.services,
             settings=self.agent.settings,
-            attempt=order.attempt,
+            attempt=job.attempt,
             claim=claim,
         )
 
-    async def _serve(self, order: Order, answer: Remembered) -> CompletionReport:
-        order.outcome = "hit" if order.near is None else "near"
+    async def _serve(self, job: Job, answer: Remembered) -> CompletionReport:
+        job.memory = "hit" if job.near is None else "near"
         try:
-            await self._put_into_session(order, answer.result_json, answer.computed_ms)
+            await self._put_into_session(job, answer.result_json, answer.computed_ms)
         except Exception as error:  # noqa: BLE001 - as below
-            return self._failure(order, error) or await self._compute(order)
-        verdict = verdict_on(order, "completed", "kit", result_json=answer.result_json)
-        verdict.age_ms = self._now_ms() - answer.created_at_ms
-        return _report(verdict)
+            return self._failure(job, error) or await self._compute(job)
+        outcome = outcome_of(job, "completed", "kit", result_json=answer.result_json)
+        outcome.age_ms = self._now_ms() - answer.created_at_ms
+        return self._report(outcome)
 
     def _now_ms(self) -> int:
         return int(self.services.now().timestamp() * 1000)
 
-    async def _compute(self, order: Order) -> CompletionReport:
+    async def _compute(self, job: Job) -> CompletionReport:
         while True:
-            context = self._context(order)
+            context = self._context(job)
             try:
-                result = await order.task.run(order.parameters, context)
+                result = await self._call(job, context)
                 run_ms = elapsed_ms(context.started)
-                self._answers.keep(order, Remembered(self._now_ms(), run_ms, result))
-                await self._put_into_session(order, result, run_ms)
+                self._answers.keep(job, Remembered(self._now_ms(), run_ms, result))
+                await self._put_into_session(job, result, run_ms)
             except (AssertionError, asyncio.CancelledError):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report
-                failure = self._failure(order, error, context)
+                failure = self._failure(job, error, context)
                 if failure is not None:
                     return failure
-                order.attempt += 1
+                job.attempt += 1
                 continue
-            verdict = verdict_on(order, "completed", "kit", result_json=result, run_ms=run_ms)
-            verdict.usage = context.usage
-            return _report(verdict)
+            outcome = outcome_of(job, "completed", "kit", result_json=result, run_ms=run_ms)
+            outcome.usage = context.usage
+            return self._report(outcome)
 
-    async def _put_into_session(self, order: Order, result: bytes, computed_ms: int) -> None:
-        assignment = order.assignment
+    async def _call(self, job: Job, context: Context) -> bytes:
+        failure: BaseException | None = None
+        try:
+            for hook in self._hooks.before_run:
+                await hook(job, context)
+            return await job.task.run(job.parameters, context)
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            await notify_async(self._hooks.after_run, job, context, failure)
+
+    async def _put_into_session(self, job: Job, result: bytes, computed_ms: int) -> None:
+        assignment = job.assignment
         if assignment.writes:
             entries = entries_of(assignment, result, computed_ms)
             await self.services.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
 
-    def _failure(self, order: Order, error: Exception, context: Context | None = None) -> CompletionReport | None:
+    def _failure(self, job: Job, error: Exception, context: Context | None = None) -> CompletionReport | None:
         """Keep *error* and return the report it leads to, None when the task runs again."""
         self.raised.append(error)
-        judgement = judge(
+        decision = decide_retry(
             error,
-            task=order.task,
-            attempt=order.attempt,
-            max_attempts=order.runs_allowed,
-            retry=RetryPolicy().of(order.task),
+            task=job.task,
+            attempt=job.attempt,
+            max_attempts=job.runs_allowed,
+            retry=RetryPolicy().of(job.task),
             now=self.services.now(),
         )
-        if judgement.pause_s is not None:
+        if decision.pause_s is not None:
+            notify(self._hooks.before_retry, job, decision, error)
             return None
-        verdict = verdict_on(order, judgement.status, "kit")
-        verdict.error, verdict.usage = error, context.usage if context is not None else None
-        return _report(verdict)
+        outcome = outcome_of(job, decision.status, "kit")
+        outcome.error, outcome.usage = error, context.usage if context is not None else None
+        return self._report(outcome)
+
+    def _report(self, outcome: Outcome) -> CompletionReport:
+        notify(self._hooks.on_reports, (outcome,))
+        return CompletionReport.model_validate_json(outcome.body("none"))
 
 
 async def run_task(
@@ -356,8 +372,12 @@ async def listen(
         return Heard(tuple(fact for one in learned for fact in one.facts), asked=services.llm.asked)
     draft = Draft(await services.documents.of(user_id).snapshot(), LIMITS, now)
     context = ListenContext(user_id, services, draft=draft, settings=agent.settings)
-    pending = [_pending(number, fact) for number, fact in enumerate(said, start=1)]
-    batch, listener = FactBatch(user_id, tuple(pending)), _listener(agent, "facts")
+    facts = [
+        fact if isinstance(fact, Fact) else Fact(fact_id=f"fact-{number}", text=fact, evidence=fact)
+        for number, fact in enumerate(said, start=1)
+    ]
+    pending = tuple(PendingFact(fact, f"turn-{number}") for number, fact in enumerate(facts, start=1))
+    batch, listener = FactBatch(user_id, pending), _listener(agent, "facts")
     rulings = await listener.rule(batch, context)
     closings_of(listener.label, batch, rulings, draft.applied)
     bodies = {name: document.body for name, document in draft.documents.items()}
@@ -369,15 +389,6 @@ def _listener(agent: Agent, queue: str) -> Listener:
         msg = f"{agent.agent_id} does not listen to {queue!r}; decorate a function with @agent.listen({queue!r})"
         raise ConfigurationError(msg)
     return agent.listeners[queue]
-
-
-def _pending(number: int, said: Fact | str) -> PendingFact:
-    fact = said if isinstance(said, Fact) else Fact(fact_id=f"fact-{number}", text=said, evidence=said)
-    return PendingFact(fact, f"turn-{number}")
-
-
-def _report(verdict: Verdict) -> CompletionReport:
-    return CompletionReport.model_validate_json(verdict.body("none"))
 
 
 def _turn(number: int, said: ChatTurn | str, now: datetime, user_id: str | None = None) -> ChatTurn:

@@ -16,10 +16,11 @@ _START = "start `tasklore worker workers.agents.story`"
 
 
 @lru_cache(maxsize=256)
-def declare(roster: tuple[Seat, ...], late_s: float) -> tuple[Pipeline, Graph]:
-    """Return the pipeline of *roster* and its graph; sections of the background are awaited *late_s* past a deadline.
+def declare(roster: tuple[Seat, ...], late_s: float) -> tuple[dict[str, Phase], Graph]:
+    """Return the phases of *roster* by section, and the graph of their pipeline.
 
-    The next response waits for immediate sections, so that these are cancelled at their deadline.
+    Sections of the background are awaited *late_s* past their deadline. The next response waits for immediate ones,
+    which are therefore cancelled at theirs.
     """
     phases = []
     for seat in roster:
@@ -40,7 +41,7 @@ def declare(roster: tuple[Seat, ...], late_s: float) -> tuple[Pipeline, Graph]:
             )
         )
     pipeline = Pipeline(name="analysis", phases=tuple(phases))
-    return pipeline, Graph.of(pipeline)
+    return {phase.name: phase for phase in pipeline.phases}, Graph.of(pipeline)
 
 
 def demand_agents(catalogue: Catalogue, roster: Sequence[Seat], story_id: str) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import cached_property
 from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,6 +15,7 @@ from contracts.analysis.stories import AnalysisGroup, StoryResponse, StorySettin
 from contracts.messages import TaskAssignment, TaskCall
 from contracts.pipelines import Phase
 from supervisor.pipelines.analysis.declaration import declare
+from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.planning import next_steps
 
 #: `late`: its deadline is over and it is still awaited; `missed`: it is not any more.
@@ -152,8 +154,7 @@ class AnalysisRecord(_Record):
         statuses = {seat.section: _STATUS[seat.state] for seat in self.seats}
         if now_ms >= self.patience_ends_ms:
             statuses = {name: "late" if status == "running" else status for name, status in statuses.items()}
-        _, graph = declare(self._roster, self.late_s)
-        return next_steps(graph, statuses).ready
+        return next_steps(self._declared[1], statuses).ready
 
     def next_look_ms(self) -> int | None:
         """Return when the next section is late, or patience ends, in ms since 1970; None when time changes nothing."""
@@ -169,8 +170,7 @@ class AnalysisRecord(_Record):
 
     def phase(self, seat: SectionRecord) -> Phase:
         """Return the phase that *seat* is, as it was declared."""
-        pipeline, _ = declare(self._roster, self.late_s)
-        return next(phase for phase in pipeline.phases if phase.name == seat.section)
+        return self._declared[0][seat.section]
 
     def task_id(self, seat: SectionRecord) -> str:
         """Return the id of the task that asks for *seat*: the same for every supervisor."""
@@ -211,10 +211,15 @@ class AnalysisRecord(_Record):
         """Return this as it is stored."""
         return self.model_dump_json().encode()
 
-    @property
-    def _roster(self) -> tuple[Seat, ...]:
-        return tuple(
-            Seat(seat.section, seat.group, seat.agent_id, seat.task, seat.after, seat.deadline_s) for seat in self.seats
+    @cached_property
+    def _declared(self) -> tuple[dict[str, Phase], Graph]:
+        """The phases by section, and their graph; copies share both."""
+        return declare(
+            tuple(
+                Seat(seat.section, seat.group, seat.agent_id, seat.task, seat.after, seat.deadline_s)
+                for seat in self.seats
+            ),
+            self.late_s,
         )
 
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, InputType, Pipeline
-from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Problem, known_ones
+from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Problem, suggest
 from supervisor.pipelines.declaration.references import kind_of
 
 #: The kinds of values as `kind_of` names them.
@@ -22,13 +22,13 @@ def problems_in_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> l
     return list(islice(_problems(pipeline, inputs), MOST_PROBLEMS))
 
 
-def prepared_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def fill_defaults(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return *inputs* with the declared default of every one that is not given."""
     defaults = {name: declared.default for name, declared in pipeline.inputs.items() if not declared.required}
     return {**defaults, **inputs}
 
 
-def typed_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, JsonValue]:
+def parse_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, JsonValue]:
     """Return *given*, texts as a command line has them, as values of the declared types.
 
     A list and an object are written as JSON, a flag as true or false. Of an input whose type is open, JSON is read as
@@ -41,7 +41,7 @@ def typed_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, Json
     for name, text in given.items():
         if name not in pipeline.inputs:
             raise InvalidInput(_describe_unknown(pipeline, name))
-        typed[name] = _typed(name, pipeline.inputs[name].type, text)
+        typed[name] = _parse(name, pipeline.inputs[name].type, text)
     return typed
 
 
@@ -66,10 +66,10 @@ def _problems(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[P
 
 
 def _describe_unknown(pipeline: Pipeline, name: str) -> str:
-    return f"there is no input {name!r}{known_ones(name, pipeline.inputs, 'declared are')}"
+    return f"there is no input {name!r}{suggest(name, pipeline.inputs, 'declared are')}"
 
 
-def _typed(name: str, kind: InputType, text: str) -> JsonValue:
+def _parse(name: str, kind: InputType, text: str) -> JsonValue:
     if kind == "text":
         return text
     if kind == "flag":

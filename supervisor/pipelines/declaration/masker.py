@@ -1,10 +1,8 @@
-"""Secrets, taken out of what is kept as evidence: by the inputs that are declared secret, by names, and by their look.
+"""Masking of secrets in evidence: values of secret inputs, values by names, and texts that look like keys.
 
-It masks rather too much: what is masked has only to be given anew, or computed again.
-
-What is masked may be hostile. So nothing here recurses, what is nested too deeply is masked as a whole, and the time of
-every pattern grows with the text alone: where one may go on for long it never gives back what it took, and no match can
-begin inside what another attempt has passed already.
+It masks rather too much: a masked value has only to be given anew, or computed again. Values may be hostile. So nothing
+here recurses, what is nested too deeply is masked as a whole, and the time of every pattern grows with the text alone:
+no pattern gives back a long match, and no match begins inside one that was tried already.
 """
 
 import json
@@ -150,7 +148,7 @@ def _without(looks: re.Pattern[str], text: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether what is called *name* is taken for a secret: "api_key", "dbPassword", "Authorization"."""
+    """Return whether *name* is that of a secret: "api_key", "dbPassword", "Authorization"."""
     words = [word.lower() for word in _WORD.findall(name[-_LONGEST_NAME:])]
     if not words:
         return False
@@ -171,10 +169,10 @@ def _texts(value: JsonValue) -> Iterator[str]:
         elif isinstance(part, list | dict):
             todo += part.values() if isinstance(part, dict) else part
         elif isinstance(part, int | float) and not isinstance(part, bool):
-            yield _spelled(part)
+            yield _spell(part)
 
 
-def _spelled(number: float) -> str:
+def _spell(number: float) -> str:
     """Return *number* as a text; 5 and 5.0, which JSON does not tell apart, are spelled alike."""
     if isinstance(number, float) and number.is_integer():
         number = int(number)

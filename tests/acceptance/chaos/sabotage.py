@@ -8,7 +8,7 @@ from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Run
 from supervisor.reports.comparison import ComparisonDesk
 from workers.context.context import Context
-from workers.execution.report_publisher import Conclusion
+from workers.execution.report_publisher import ReportPublisher
 
 
 def commit(deed: str) -> None:
@@ -49,14 +49,14 @@ def _fence_nobody() -> None:
 
 def _acknowledge_too_early() -> None:
     """Settle a delivery and report a second later: whoever dies in between has lost the task."""
-    publish = Conclusion.publish
+    send = ReportPublisher.send
 
-    def hasty(self: Conclusion, *args: Any) -> None:
+    def hasty(self: ReportPublisher, *args: Any) -> None:
         delivery, line = args[-2:]
         line.settle(delivery)
-        asyncio.get_running_loop().call_later(1.0, publish, self, *args)
+        asyncio.get_running_loop().call_later(1.0, send, self, *args)
 
-    Conclusion.publish = hasty  # type: ignore[method-assign, assignment]
+    ReportPublisher.send = hasty  # type: ignore[method-assign, assignment]
 
 
 def _never_compare() -> None:

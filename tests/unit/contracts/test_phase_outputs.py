@@ -17,7 +17,7 @@ from contracts.errors import (
 )
 from contracts.messages import CompletionReport, TaskAssignment
 from memory.sessions.entries import EntryInfo
-from tests.unit.workers.office import NOW, Office, a_task, raising
+from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
 from workers import Context
 from workers.context.phase_outputs import entries_of
 
@@ -25,23 +25,23 @@ PHASE: dict[str, Any] = {"session_id": "s1", "phase": "say", "writes": ["results
 
 
 @pytest.fixture
-async def office() -> Office:
-    """Open an office and a session."""
-    office = Office()
-    await office.sessions.create("s1")
-    return office
+async def worker() -> FakeWorker:
+    """Open an worker and a session."""
+    worker = FakeWorker()
+    await worker.sessions.create("s1")
+    return worker
 
 
-async def entry(office: Office, key: str = "say:results", session_id: str = "s1") -> EntryInfo:
+async def entry(worker: FakeWorker, key: str = "say:results", session_id: str = "s1") -> EntryInfo:
     """Return what is known of an entry that is there."""
-    [found] = [entry for entry in await office.sessions.entries(session_id) if entry.key == key]
+    [found] = [entry for entry in await worker.sessions.entries(session_id) if entry.key == key]
     return found
 
 
-async def values(office: Office, session_id: str = "s1") -> dict[str, Any]:
+async def values(worker: FakeWorker, session_id: str = "s1") -> dict[str, Any]:
     """Return what lies in a session."""
-    keys = sorted(entry.key for entry in await office.sessions.entries(session_id))
-    found = await office.sessions.peek(session_id, keys)
+    keys = sorted(entry.key for entry in await worker.sessions.entries(session_id))
+    found = await worker.sessions.peek(session_id, keys)
     return {key: one.value for key, one in zip(keys, found, strict=True) if one is not None}
 
 
@@ -83,166 +83,168 @@ def test_a_property_that_is_not_there_is_named_with_those_that_are(result: bytes
     assert there in str(caught.value)
 
 
-async def test_the_session_has_a_result_before_anybody_is_told(office: Office) -> None:
+async def test_the_session_has_a_result_before_anybody_is_told(worker: FakeWorker) -> None:
     """Memory, session, ledger, report: whoever reads the report finds the entry."""
     delivery = a_task(**PHASE)
-    await office.work(delivery)
-    assert office.order == ["memory", "session", "ledger", "reports"]
-    assert await values(office) == {"say:results": {"word": "hello"}}
-    assert (await entry(office)).computation_ms == office.report().run_ms
-    assert (await entry(office)).agent == "DeskAgent"
-    assert office.line.settled == [delivery]
+    await worker.work(delivery)
+    assert worker.order == ["memory", "session", "ledger", "reports"]
+    assert await values(worker) == {"say:results": {"word": "hello"}}
+    assert (await entry(worker)).computation_ms == worker.report().run_ms
+    assert (await entry(worker)).agent == "DeskAgent"
+    assert worker.engine.settled == [delivery]
 
 
-async def test_a_remembered_result_is_put_into_the_session_before_it_is_reported(office: Office) -> None:
+async def test_a_remembered_result_is_put_into_the_session_before_it_is_reported(worker: FakeWorker) -> None:
     """Served in a batch beside others that have no session, with the time that computing it once took."""
-    key = await _remember(office, 1234)
-    office.order.clear()
-    await office.work(a_task(task_id="t2", **PHASE), a_task(task_id="t3"), a_task(task_id="t4", **PHASE))
-    assert Counter(office.order) == {"session": 2, "ledger": 3, "reports": 3}
-    assert office.order.index("session") < len(office.order) - 1 - office.order[::-1].index("ledger")
-    assert office.runs == ["hello"]
-    assert (await entry(office)).computation_ms == 1234
-    reports = office.post.reports()[1:]
+    key = await _remember(worker, 1234)
+    worker.order.clear()
+    await worker.work(a_task(task_id="t2", **PHASE), a_task(task_id="t3"), a_task(task_id="t4", **PHASE))
+    assert Counter(worker.order) == {"session": 2, "ledger": 3, "reports": 3}
+    assert worker.order.index("session") < len(worker.order) - 1 - worker.order[::-1].index("ledger")
+    assert worker.runs == ["hello"]
+    assert (await entry(worker)).computation_ms == 1234
+    reports = worker.outbox.reports()[1:]
     assert {(report.status, report.memory.outcome, report.run_ms) for report in reports} == {("completed", "hit", 0)}
-    assert office.hits == {key: 3}
-    assert office.counts.seen["saved"] == 3
+    assert worker.hits == {key: 3}
+    assert worker.counts.seen["saved"] == 3
 
 
-async def _remember(office: Office, computed_ms: int) -> str:
+async def _remember(worker: FakeWorker, computed_ms: int) -> str:
     """Have the answer remembered as one that took *computed_ms*; return its key."""
-    await office.work(a_task(task_id="t1"))
-    [key] = office.memory._values
-    await office.memory.remember(
+    await worker.work(a_task(task_id="t1"))
+    [key] = worker.memory._values
+    await worker.memory.remember(
         key, b'{"word":"hello"}', computed_ms=computed_ms, ttl=None, now_ms=int(NOW.timestamp() * 1000) - 5
     )
     return key
 
 
-async def test_who_joins_a_computation_has_its_result_in_the_own_session(office: Office) -> None:
+async def test_who_joins_a_computation_has_its_result_in_the_own_session(worker: FakeWorker) -> None:
     """Each session gets it, with what the one computation took."""
-    await office.sessions.create("s2")
+    await worker.sessions.create("s2")
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def wait(_word: str, _context: Context) -> None:
         begun.set()
         await may_end.wait()
 
-    office.does = wait
-    work = asyncio.create_task(office.work(a_task(**PHASE), a_task(task_id="t2", **PHASE | {"session_id": "s2"})))
+    worker.does = wait
+    work = asyncio.create_task(worker.work(a_task(**PHASE), a_task(task_id="t2", **PHASE | {"session_id": "s2"})))
     await begun.wait()
     may_end.set()
     await work
-    assert office.runs == ["hello"]
-    computed, joined = office.post.reports()
+    assert worker.runs == ["hello"]
+    computed, joined = worker.outbox.reports()
     assert (computed.memory.outcome, joined.memory.outcome) == ("miss", "joined")
-    assert await values(office, "s1") == await values(office, "s2") == {"say:results": {"word": "hello"}}
-    assert (await entry(office, session_id="s2")).computation_ms == computed.run_ms
-    assert office.order == ["memory", "session", "ledger", "reports", "session", "ledger", "reports"]
+    assert await values(worker, "s1") == await values(worker, "s2") == {"say:results": {"word": "hello"}}
+    assert (await entry(worker, session_id="s2")).computation_ms == computed.run_ms
+    assert worker.order == ["memory", "session", "ledger", "reports", "session", "ledger", "reports"]
 
 
 @pytest.mark.parametrize("memory", ["bypass", "refresh"])
-async def test_a_result_that_is_not_to_be_recalled_is_put_there_too(office: Office, memory: str) -> None:
+async def test_a_result_that_is_not_to_be_recalled_is_put_there_too(worker: FakeWorker, memory: str) -> None:
     """Computed anew."""
-    await office.work(a_task(task_id="t0"))
-    await office.work(a_task(memory=memory, **PHASE))
-    assert office.runs == ["hello", "hello"]
-    assert await values(office) == {"say:results": {"word": "hello"}}
+    await worker.work(a_task(task_id="t0"))
+    await worker.work(a_task(memory=memory, **PHASE))
+    assert worker.runs == ["hello", "hello"]
+    assert await values(worker) == {"say:results": {"word": "hello"}}
 
 
 @pytest.mark.parametrize("writes", [None, []])
-async def test_a_phase_that_writes_nothing_leaves_nothing(office: Office, writes: list[str] | None) -> None:
+async def test_a_phase_that_writes_nothing_leaves_nothing(worker: FakeWorker, writes: list[str] | None) -> None:
     """Computed or remembered."""
-    await office.work(a_task(**PHASE | {"writes": writes}))
-    await office.work(a_task(task_id="t2", **PHASE | {"writes": writes}))
-    assert await values(office) == {}
-    assert [report.memory.outcome for report in office.post.reports()] == ["miss", "hit"]
+    await worker.work(a_task(**PHASE | {"writes": writes}))
+    await worker.work(a_task(task_id="t2", **PHASE | {"writes": writes}))
+    assert await values(worker) == {}
+    assert [report.memory.outcome for report in worker.outbox.reports()] == ["miss", "hit"]
 
 
 @pytest.mark.parametrize("task", ["speak", "mutter"])
-async def test_a_redelivery_whose_report_is_out_leaves_the_session_alone(office: Office, task: str) -> None:
+async def test_a_redelivery_whose_report_is_out_leaves_the_session_alone(worker: FakeWorker, task: str) -> None:
     """Others have read the entry since: their uses still count."""
-    await office.work(a_task(task=task, **PHASE))
-    await office.sessions.get("s1", "say:results", reader="t9")
-    await office.work(a_task(task=task, deliveries=2, **PHASE))
-    first, second = (body for _, body, _ in office.post.stored)
+    await worker.work(a_task(task=task, **PHASE))
+    await worker.sessions.get("s1", "say:results", reader="t9")
+    await worker.work(a_task(task=task, deliveries=2, **PHASE))
+    first, second = (body for _, body, _ in worker.outbox.stored)
     assert first == second
-    assert (await entry(office)).hits == 1
-    assert office.order.count("session") == 1
+    assert (await entry(worker)).hits == 1
+    assert worker.order.count("session") == 1
 
 
-async def test_a_redelivered_hit_whose_report_is_out_leaves_the_session_alone(office: Office) -> None:
+async def test_a_redelivered_hit_whose_report_is_out_leaves_the_session_alone(worker: FakeWorker) -> None:
     """Also when what it was served is remembered still."""
-    await office.work(a_task(task_id="t0"))
-    await office.work(a_task(**PHASE))
-    await office.sessions.get("s1", "say:results", reader="t9")
-    await office.work(a_task(deliveries=2, **PHASE))
-    assert (await entry(office)).hits == 1
-    assert len(office.line.settled) == 3
+    await worker.work(a_task(task_id="t0"))
+    await worker.work(a_task(**PHASE))
+    await worker.sessions.get("s1", "say:results", reader="t9")
+    await worker.work(a_task(deliveries=2, **PHASE))
+    assert (await entry(worker)).hits == 1
+    assert len(worker.engine.settled) == 3
 
 
 @pytest.mark.parametrize("remembered", [False, True])
-async def test_a_phase_that_was_replaced_is_cancelled_and_not_buried(office: Office, remembered: bool) -> None:
+async def test_a_phase_that_was_replaced_is_cancelled_and_not_buried(worker: FakeWorker, remembered: bool) -> None:
     """Whoever began it anew needs nothing of this run."""
     if remembered:
-        await office.work(a_task(task_id="t0"))
-    office.sessions.error = PhaseReplaced("phase 'say' is task 't2' now")
-    await office.work(a_task(**PHASE))
-    report = office.post.reports()[-1]
+        await worker.work(a_task(task_id="t0"))
+    worker.sessions.error = PhaseReplaced("phase 'say' is task 't2' now")
+    await worker.work(a_task(**PHASE))
+    report = worker.outbox.reports()[-1]
     assert report.error is not None
     assert (report.task_id, report.status, report.error.type) == ("t1", "cancelled", "PhaseReplaced")
-    assert "dead" not in office.order
+    assert "dead" not in worker.order
 
 
 @pytest.mark.parametrize("error", [UnknownSession("no session 's1'; start it again"), EntryTooLarge("say:results")])
 @pytest.mark.parametrize("remembered", [False, True])
 async def test_what_the_session_refuses_fails_once_and_is_kept_in_dead(
-    office: Office, error: Exception, remembered: bool
+    worker: FakeWorker, error: Exception, remembered: bool
 ) -> None:
     """No other run would fare better."""
     if remembered:
-        await office.work(a_task(task_id="t0"))
-    office.sessions.error = error
-    await office.work(a_task(**PHASE))
-    report = office.post.reports()[-1]
+        await worker.work(a_task(task_id="t0"))
+    worker.sessions.error = error
+    await worker.work(a_task(**PHASE))
+    report = worker.outbox.reports()[-1]
     assert report.error is not None
     assert (report.task_id, report.status, report.attempt) == ("t1", "failed", 1)
     assert (report.error.type, report.error.message) == (type(error).__name__, str(error))
-    assert office.order[-3:] == ["dead", "ledger", "reports"]
-    assert office.counts.seen["dead:gave_up"] == 1
+    assert worker.order[-3:] == ["dead", "ledger", "reports"]
+    assert worker.counts.seen["dead:gave_up"] == 1
 
 
 @pytest.mark.parametrize("remembered", [False, True])
-async def test_a_session_that_is_away_has_the_task_run_again_at_no_cost_to_it(office: Office, remembered: bool) -> None:
+async def test_a_session_that_is_away_has_the_task_run_again_at_no_cost_to_it(
+    worker: FakeWorker, remembered: bool
+) -> None:
     """Though it may run but once."""
     if remembered:
-        await office.work(a_task(task_id="t0"))
-    office.sessions.error = MemoryUnavailable("away")
+        await worker.work(a_task(task_id="t0"))
+    worker.sessions.error = MemoryUnavailable("away")
     for number in (1, 2, 3):
-        await office.work(a_task(deliveries=number, max_attempts=1, **PHASE))
-    told = [report.task_id for report in office.post.reports()]
-    assert (told, len(office.line.handed_back)) == (["t0"] * remembered, 3)
-    office.sessions.error = None
-    await office.work(a_task(deliveries=4, max_attempts=1, **PHASE))
-    assert office.post.reports()[-1].status == "completed"
-    assert await values(office) == {"say:results": {"word": "hello"}}
+        await worker.work(a_task(deliveries=number, max_attempts=1, **PHASE))
+    told = [report.task_id for report in worker.outbox.reports()]
+    assert (told, len(worker.engine.handed_back)) == (["t0"] * remembered, 3)
+    worker.sessions.error = None
+    await worker.work(a_task(deliveries=4, max_attempts=1, **PHASE))
+    assert worker.outbox.reports()[-1].status == "completed"
+    assert await values(worker) == {"say:results": {"word": "hello"}}
     # What was computed is remembered meanwhile.
-    assert office.runs == ["hello"]
+    assert worker.runs == ["hello"]
 
 
-async def test_a_result_without_what_is_to_be_written_fails_and_writes_nothing(office: Office) -> None:
+async def test_a_result_without_what_is_to_be_written_fails_and_writes_nothing(worker: FakeWorker) -> None:
     """Not even the part that it has."""
-    await office.work(a_task(**PHASE | {"writes": ["word", "map"]}))
-    report = office.report()
+    await worker.work(a_task(**PHASE | {"writes": ["word", "map"]}))
+    report = worker.report()
     assert report.error is not None
     assert (report.status, report.error.type, report.result) == ("failed", "GiveUp", None)
     assert "writes 'map', but the result of 'speak' has word" in report.error.message
-    assert await values(office) == {}
+    assert await values(worker) == {}
 
 
 @pytest.mark.parametrize("is_remembered", [True, False])
 async def test_who_joins_does_not_fail_with_the_one_that_computed(
-    office: Office, monkeypatch: pytest.MonkeyPatch, is_remembered: bool
+    worker: FakeWorker, monkeypatch: pytest.MonkeyPatch, is_remembered: bool
 ) -> None:
     """What is missing for one phase may be all that another one wants."""
 
@@ -250,12 +252,12 @@ async def test_who_joins_does_not_fail_with_the_one_that_computed(
         raise MemoryUnavailable("away")
 
     if not is_remembered:
-        monkeypatch.setattr(office.memory, "remember", away)
+        monkeypatch.setattr(worker.memory, "remember", away)
     one, other = a_task(**PHASE | {"writes": ["map"]}), a_task(task_id="t2", **PHASE | {"writes": ["word"]})
-    await office.work(one, other)
-    statuses = {report.task_id: report.status for report in office.post.reports()}
+    await worker.work(one, other)
+    statuses = {report.task_id: report.status for report in worker.outbox.reports()}
     assert statuses == {"t1": "failed", "t2": "completed"}
-    assert (await values(office), office.runs) == ({"say:word": "hello"}, ["hello"])
+    assert (await values(worker), worker.runs) == ({"say:word": "hello"}, ["hello"])
 
 
 @pytest.mark.parametrize(
@@ -269,13 +271,13 @@ async def test_who_joins_does_not_fail_with_the_one_that_computed(
     ],
 )
 async def test_outputs_without_a_place_are_rejected_before_anything_runs(
-    office: Office, fields: dict[str, Any], word: str
+    worker: FakeWorker, fields: dict[str, Any], word: str
 ) -> None:
     """With the field and the cure."""
-    await office.work(a_task(**PHASE | fields))
-    report = office.report()
+    await worker.work(a_task(**PHASE | fields))
+    report = worker.report()
     assert report.error is not None
-    assert (report.status, office.runs) == ("rejected", [])
+    assert (report.status, worker.runs) == ("rejected", [])
     assert word in report.error.message
 
 
@@ -285,49 +287,49 @@ def test_a_result_that_no_report_can_carry_is_not_written() -> None:
         entries_of(an_assignment("results"), b'"' + b"x" * subjects.MAX_BODY + b'"', 1)
 
 
-async def test_a_failed_run_leaves_nothing(office: Office) -> None:
+async def test_a_failed_run_leaves_nothing(worker: FakeWorker) -> None:
     """Only what is completed goes into the session."""
-    office.does = raising(GiveUp("no"))
-    await office.work(a_task(**PHASE))
-    assert (office.report().status, await values(office)) == ("failed", {})
+    worker.does = raising(GiveUp("no"))
+    await worker.work(a_task(**PHASE))
+    assert (worker.report().status, await values(worker)) == ("failed", {})
 
 
-async def test_what_a_run_returns_took_as_long_as_the_run_whatever_it_wrote_itself(office: Office) -> None:
+async def test_what_a_run_returns_took_as_long_as_the_run_whatever_it_wrote_itself(worker: FakeWorker) -> None:
     """A value that it wrote without a word on it was measured by nobody."""
 
     async def write(_word: str, context: Context) -> None:
         await asyncio.sleep(0.002)
         await context.session.set("say:part", 1)
 
-    office.does = write
-    await office.work(a_task(task="mutter", **PHASE | {"writes": ["word", "results"]}))
-    run_ms = office.report().run_ms
-    took = {one.key: one.computation_ms for one in await office.sessions.entries("s1")}
+    worker.does = write
+    await worker.work(a_task(task="mutter", **PHASE | {"writes": ["word", "results"]}))
+    run_ms = worker.report().run_ms
+    took = {one.key: one.computation_ms for one in await worker.sessions.entries("s1")}
     assert took == {"say:part": 0, "say:word": run_ms, "say:results": run_ms}
     assert run_ms >= 2
 
 
-async def test_a_task_cancelled_before_its_answer_is_handed_on_writes_nothing(office: Office) -> None:
+async def test_a_task_cancelled_before_its_answer_is_handed_on_writes_nothing(worker: FakeWorker) -> None:
     """The ledger is asked before the session is touched."""
-    await office.work(a_task(task_id="t0"))
-    await office.ledger.cancel("t1", None, "changed my mind")
-    await office.work(a_task(**PHASE))
-    report: CompletionReport = office.post.reports()[-1]
-    assert (report.task_id, report.status, await values(office)) == ("t1", "cancelled", {})
+    await worker.work(a_task(task_id="t0"))
+    await worker.ledger.cancel("t1", None, "changed my mind")
+    await worker.work(a_task(**PHASE))
+    report: CompletionReport = worker.outbox.reports()[-1]
+    assert (report.task_id, report.status, await values(worker)) == ("t1", "cancelled", {})
 
 
-async def test_an_answer_is_handed_on_though_runs_of_its_task_crashed(office: Office) -> None:
+async def test_an_answer_is_handed_on_though_runs_of_its_task_crashed(worker: FakeWorker) -> None:
     """Nothing runs: it need not run alone."""
-    await office.work(a_task(task_id="t0"))
-    await office.ledger.begin("t1", 1, "dead", 0, 0, token="earlier")
-    await office.work(a_task(deliveries=2, **PHASE))
-    assert (office.post.reports()[-1].status, office.counts.seen["crashed"]) == ("completed", 1)
-    assert await values(office) == {"say:results": {"word": "hello"}}
+    await worker.work(a_task(task_id="t0"))
+    await worker.ledger.begin("t1", 1, "dead", 0, 0, token="earlier")
+    await worker.work(a_task(deliveries=2, **PHASE))
+    assert (worker.outbox.reports()[-1].status, worker.counts.seen["crashed"]) == ("completed", 1)
+    assert await values(worker) == {"say:results": {"word": "hello"}}
 
 
-async def test_an_answer_is_handed_on_while_the_ledger_is_away(office: Office) -> None:
+async def test_an_answer_is_handed_on_while_the_ledger_is_away(worker: FakeWorker) -> None:
     """Unfenced, as a run would be."""
-    await office.work(a_task(task_id="t0"))
-    office.ledger.begins_away = office.ledger.finishes_away = True
-    await office.work(a_task(**PHASE))
-    assert (office.post.reports()[-1].fence, await values(office)) == ("none", {"say:results": {"word": "hello"}})
+    await worker.work(a_task(task_id="t0"))
+    worker.ledger.begins_away = worker.ledger.finishes_away = True
+    await worker.work(a_task(**PHASE))
+    assert (worker.outbox.reports()[-1].fence, await values(worker)) == ("none", {"say:results": {"word": "hello"}})

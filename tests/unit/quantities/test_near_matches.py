@@ -15,9 +15,9 @@ from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
 from runtime.messaging.pull import Delivery
 from supervisor.replies.descriptions import describe_result
 from tests.fakes.stores import FakeLongTermMemory
-from tests.unit.workers.office import NOW, Office, a_task
+from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task
 from workers import Context
-from workers.execution.near_matches import parameters_of
+from workers.execution.recall import parameters_at
 
 
 class Plan(Parameters):
@@ -253,7 +253,7 @@ def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
     other = Plan.read({"limit": "50k", "town": "x" * 200, "months": [1, 2]})
     near = near_to(asked)
     assert near.question_at(near_to(other).place) == Parameters.key(other, "plan")
-    assert parameters_of(asked, near, near_to(other).place) == other.model_dump(mode="json")
+    assert parameters_at(asked, near, near_to(other).place) == other.model_dump(mode="json")
     [here], [there] = near.windows, near_to(other).windows
     assert here.low < there.score < here.high
 
@@ -312,13 +312,13 @@ def test_each_kind_of_value_is_near_in_its_own_terms(name: str, asked: str, othe
     if near and far and expected:
         assert near.question_at(far.place) == Parameters.key(there, "plan")
         assert near.distances(far.place)[name][1] == expected
-        assert Wide.read(parameters_of(here, near, far.place)) == there
+        assert Wide.read(parameters_at(here, near, far.place)) == there
 
 
 def test_what_is_told_of_a_quantity_is_tidy() -> None:
     """There and back between units leaves no trifle in it."""
     here, there = Wide.read({"speed": "50 km/h"}), Wide.read({"speed": "51 km/h"})
-    assert parameters_of(here, near_to(here), near_to(there).place)["speed"] == "51 km/h"
+    assert parameters_at(here, near_to(here), near_to(there).place)["speed"] == "51 km/h"
 
 
 @pytest.mark.parametrize("place", ["63903945600.5", "999999999999999", "63903945601", "-1", "0"])
@@ -331,17 +331,15 @@ def test_a_place_that_no_day_can_have_is_passed_over(place: str) -> None:
 # -- what a desk serves ------------------------------------------------------------------------------------------------
 
 
-def an_office(runs: list[Decimal], memory: Any = None) -> Office:
-    """Return an office whose agent plans, and notes for which limits it did."""
-    office = Office(memory=memory)
+def a_worker(runs: list[Decimal], memory: Any = None) -> FakeWorker:
+    """Return a worker whose agent plans, and notes for which limits it did."""
 
     async def plan(call: Plan, context: Context) -> str:
         """Plan."""
         runs.append(call.limit.value)
         return f"a plan for {call.limit}"
 
-    office.agent.task(name="plan", remember="shared")(plan)
-    return office
+    return FakeWorker(memory=memory, declare=lambda agent: agent.task(name="plan", remember="shared")(plan))
 
 
 def a_plan(task_id: str, limit: str, memory: str = "use", **parameters: Any) -> Delivery:
@@ -360,10 +358,10 @@ def a_plan(task_id: str, limit: str, memory: str = "use", **parameters: Any) -> 
 async def test_a_neighbours_answer_is_served_and_labelled() -> None:
     """With the distance and with what it was computed for; its entry has the hit, and no entry is new."""
     runs: list[Decimal] = []
-    office = an_office(runs)
-    await office.work(a_plan("t1", "50,000"))
-    await office.work(a_plan("t2", "50,200"))
-    first, second = office.post.reports()
+    worker = a_worker(runs)
+    await worker.work(a_plan("t1", "50,000"))
+    await worker.work(a_plan("t2", "50,200"))
+    first, second = worker.outbox.reports()
     assert (first.memory.outcome, second.memory.outcome, runs) == ("miss", "near", [50_000])
     assert (second.result, second.run_ms) == ("a plan for 50000 USD", 0)
     assert second.memory.key == "plan:50200USD:Kiel:no_months"
@@ -371,21 +369,21 @@ async def test_a_neighbours_answer_is_served_and_labelled() -> None:
     assert second.memory.distance == 200.0
     assert second.memory.computed_for == Plan.read({"limit": 50_000}).model_dump(mode="json")
     assert second.memory.age_ms == 0
-    version = office.agent.memory_version(office.agent.tasks["plan"])
+    version = worker.agent.memory_version(worker.agent.tasks["plan"])
     entry = keys.ltm("DeskAgent", version, "plan:50000USD:Kiel:no_months")
-    assert dict(office.hits) == {entry: 1}
-    assert [one.key async for one in office.memory.entries()] == [entry]
-    assert office.counts.seen["near"] == 1
+    assert dict(worker.hits) == {entry: 1}
+    assert [one.key async for one in worker.memory.entries()] == [entry]
+    assert worker.counts.seen["near"] == 1
 
 
 async def test_an_exact_answer_wins_and_a_far_question_is_computed() -> None:
     """Once computed it is its own answer, whatever lies nearby."""
     runs: list[Decimal] = []
-    office = an_office(runs)
-    await office.work(a_plan("t1", "50,000"), a_plan("t2", "50,600"), a_plan("t3", "50,100", town="Ulm"))
+    worker = a_worker(runs)
+    await worker.work(a_plan("t1", "50,000"), a_plan("t2", "50,600"), a_plan("t3", "50,100", town="Ulm"))
     assert sorted(runs) == [50_000, 50_100, 50_600]
-    await office.work(a_plan("t4", "50,600"), a_plan("t5", "50,290"), a_plan("t6", "50,310"), a_plan("t7", "50,300"))
-    told = {report.task_id: report for report in office.post.reports()}
+    await worker.work(a_plan("t4", "50,600"), a_plan("t5", "50,290"), a_plan("t6", "50,310"), a_plan("t7", "50,300"))
+    told = {report.task_id: report for report in worker.outbox.reports()}
     assert [told[name].memory.outcome for name in ("t4", "t5", "t6", "t7")] == ["hit", "near", "near", "near"]
     assert [told[name].result for name in ("t5", "t6", "t7")] == [f"a plan for {n} USD" for n in (50000, 50600, 50000)]
 
@@ -393,10 +391,10 @@ async def test_an_exact_answer_wins_and_a_far_question_is_computed() -> None:
 async def test_neighbours_that_are_asked_at_once_are_both_computed() -> None:
     """Nobody waits for an answer that is not quite theirs: each gets its own, and the next one the nearest."""
     runs: list[Decimal] = []
-    office = an_office(runs)
-    await office.work(a_plan("t1", "50,000"), a_plan("t2", "50,200"))
-    await office.work(a_plan("t3", "50,150"))
-    told = {report.task_id: report for report in office.post.reports()}
+    worker = a_worker(runs)
+    await worker.work(a_plan("t1", "50,000"), a_plan("t2", "50,200"))
+    await worker.work(a_plan("t3", "50,150"))
+    told = {report.task_id: report for report in worker.outbox.reports()}
     assert sorted(runs) == [50_000, 50_200]
     assert [told[name].memory.outcome for name in ("t1", "t2", "t3")] == ["miss", "miss", "near"]
     assert told["t3"].result == "a plan for 50200 USD"
@@ -406,20 +404,20 @@ async def test_neighbours_that_are_asked_at_once_are_both_computed() -> None:
 async def test_who_wants_it_computed_gets_it_computed(mode: str, outcome: str) -> None:
     """A neighbour is no way round what the assignment says."""
     runs: list[Decimal] = []
-    office = an_office(runs)
-    await office.work(a_plan("t1", "50,000"))
-    await office.work(a_plan("t2", "50,200", mode))
+    worker = a_worker(runs)
+    await worker.work(a_plan("t1", "50,000"))
+    await worker.work(a_plan("t2", "50,200", mode))
     assert runs == [50_000, 50_200]
-    assert office.post.reports()[1].memory.outcome == outcome
+    assert worker.outbox.reports()[1].memory.outcome == outcome
 
 
 async def test_a_forgotten_neighbour_is_not_served() -> None:
     """It is computed."""
     runs: list[Decimal] = []
-    office = an_office(runs)
-    await office.work(a_plan("t1", "50,000"))
-    await office.memory.forget(agent_id="DeskAgent")
-    await office.work(a_plan("t2", "50,200"))
+    worker = a_worker(runs)
+    await worker.work(a_plan("t1", "50,000"))
+    await worker.memory.forget(agent_id="DeskAgent")
+    await worker.work(a_plan("t2", "50,200"))
     assert runs == [50_000, 50_200]
 
 
@@ -432,11 +430,11 @@ async def test_a_task_without_a_tolerance_never_looks_for_neighbours() -> None:
             asked.append(len(questions))
             return await super().nearest(questions)
 
-    office = Office(memory=Watched())
-    await office.work(a_task())
-    await office.work(a_task("other", task_id="t2"))
+    worker = FakeWorker(memory=Watched())
+    await worker.work(a_task())
+    await worker.work(a_task("other", task_id="t2"))
     assert asked == []
-    assert all(b'"near"' not in value.raw for value in office.memory._values.values())
+    assert all(b'"near"' not in value.raw for value in worker.memory._values.values())
 
 
 # -- what a person hears -----------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Logs: JSON lines where nobody watches, text on a terminal, and one form for ours and the libraries'."""
 
+import asyncio
 import io
 import json
 import logging
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from runtime.logs import Format, Level, about_task, configure
+from runtime.logs import Format, Level, bind_task, configure
 
 
 class Terminal(io.StringIO):
@@ -121,11 +122,15 @@ def test_a_traceback_holds_no_local_variables(form: Format) -> None:
 
 
 def test_every_event_of_a_task_says_which_one_it_was() -> None:
-    """Until the block ends."""
+    """What runs outside of its asyncio task does not."""
     out = io.StringIO()
     configure(stream=out)
-    with about_task("BudgetTrackerAgent", "t-1"):
+
+    async def run() -> None:
+        bind_task("BudgetTrackerAgent", "t-1")
         structlog.get_logger().info("started")
+
+    asyncio.run(run())
     structlog.get_logger().info("idle")
     started, idle = lines(out)
     assert (started["agent"], started["task_id"]) == ("BudgetTrackerAgent", "t-1")

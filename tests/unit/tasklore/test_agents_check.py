@@ -8,8 +8,8 @@ import pytest
 import structlog
 
 from contracts.errors import ConfigurationError
-from tasklore.agents.check import check_aloud, warn_of_unread
-from tasklore.agents.trial import try_aloud
+from tasklore.agents.check import check_examples, warn_of_unread
+from tasklore.agents.trial import try_lines
 from workers.loading import load_agents
 
 CARDS = '''
@@ -68,7 +68,7 @@ def test_an_example_is_right_asked_about_or_taken_by_another(
     example: str, outcome: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Only what does not reach its task ends with 1."""
-    assert check_aloud([cards(tmp_path, example)], as_json=True) == code
+    assert check_examples([cards(tmp_path, example)], as_json=True) == code
 
     told = json.loads(capsys.readouterr().out)
     [checked] = [one for one in told["examples"] if one["agent_id"] == "LenderAgent"]
@@ -79,7 +79,7 @@ def test_an_example_is_right_asked_about_or_taken_by_another(
 def test_a_table_tells_what_each_example_came_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the task that took it, and the cure."""
     assert (
-        check_aloud(
+        check_examples(
             [cards(tmp_path, "rent a bicycle for 2 days", "SpareAgent, sell a saddle for 2 days")], as_json=False
         )
         == 1
@@ -92,7 +92,7 @@ def test_a_table_tells_what_each_example_came_to(tmp_path: Path, capsys: pytest.
 
 def test_a_task_without_examples_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With what to write; that is no fault."""
-    assert check_aloud([cards(tmp_path)], as_json=False) == 0
+    assert check_examples([cards(tmp_path)], as_json=False) == 0
     assert "LenderAgent.rent_bicycle has no examples; give it" in capsys.readouterr().err
 
 
@@ -101,15 +101,15 @@ def test_agents_that_take_no_words_are_no_error(tmp_path: Path, capsys: pytest.C
     path = tmp_path / "phases.py"
     path.write_text(CARDS.replace("{examples}", "").replace(".task(", ".task(in_words=False, ").replace(
         "in_words=False, in_words=False", "in_words=False"), "utf-8")  # fmt: skip
-    assert check_aloud([str(path)], as_json=False) == 0
-    assert try_aloud([str(path)]) == 0
+    assert check_examples([str(path)], as_json=False) == 0
+    assert try_lines([str(path)]) == 0
     assert capsys.readouterr().err.count("no task of these agents may be asked for in words") == 2
 
 
 def test_a_wrong_reference_is_refused_as_everywhere() -> None:
     """With its cure, which names the path."""
     with pytest.raises(ConfigurationError, match="no file"):
-        check_aloud(["./nowhere.py"], as_json=False)
+        check_examples(["./nowhere.py"], as_json=False)
 
 
 def test_a_worker_warns_of_examples_that_are_not_read(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_lines_are_shown_with_the_words_behind_each_value(
 ) -> None:
     """A value, its place, a question, and the answer to it, as one conversation."""
     monkeypatch.setattr("sys.stdin", io.StringIO("rent a bicycle for 3 days\n\nrent a bicycle\n5\n"))
-    assert try_aloud([cards(tmp_path, "rent a bicycle for 2 days")]) == 0
+    assert try_lines([cards(tmp_path, "rent a bicycle for 2 days")]) == 0
 
     printed = capsys.readouterr().out
     assert "LenderAgent.rent_bicycle\n" in printed

@@ -12,8 +12,8 @@ from memory.documents.paths import ABSENT, Found, parse
 from memory.queues.claims import KnownRow
 from tasklore.exits import FAILED, OK
 from tasklore.memory.app import app
-from tasklore.memory.lines import body_lines, change_lines, one_line, shortened
-from tasklore.memory.stores import meant_resource
+from tasklore.memory.lines import body_lines, change_lines, one_line, shorten
+from tasklore.memory.stores import find_resource
 from tasklore.memory.tell import Outcome, make_turn, print_outcome
 
 KINDS = Kinds.load()
@@ -23,20 +23,20 @@ FOOD = "resource_user_food_prefs"
 @pytest.mark.parametrize("word", [FOOD, f"{FOOD}.json", "food", "FOOD"])
 def test_a_document_is_meant_by_its_id_its_file_its_tag_or_a_word_of_its_name(word: str) -> None:
     """In either case."""
-    assert meant_resource(word, KINDS) == FOOD
+    assert find_resource(word, KINDS) == FOOD
 
 
 def test_a_document_of_no_kind_is_meant_when_it_is_stored() -> None:
     """By its whole id and by a word of it."""
     for word in ("resource_user_books", "books"):
-        assert meant_resource(word, KINDS, ["resource_user_books"]) == "resource_user_books"
+        assert find_resource(word, KINDS, ["resource_user_books"]) == "resource_user_books"
 
 
 @pytest.mark.parametrize(("word", "said"), [("foo", "none"), ("user", "several"), ("", "none"), ("books", "none")])
 def test_a_word_that_means_no_one_document_is_refused_with_those_there_are(word: str, said: str) -> None:
     """A part of a word is none: a mistyped document is not another one."""
     with pytest.raises(InvalidInput, match=rf"--resource .*{said}.*{FOOD}"):
-        meant_resource(word, KINDS)
+        find_resource(word, KINDS)
 
 
 def _fact(state: str) -> KnownRow:
@@ -151,8 +151,8 @@ def test_metadata_is_in_no_line() -> None:
 
 def test_ids_are_shortened_to_ends_that_tell_them_apart() -> None:
     """Eight characters, and more where two end alike."""
-    assert shortened(["01a2-aaaabbbb-0", "x"]) == {"01a2-aaaabbbb-0": "aabbbb-0", "x": "x"}
-    assert set(shortened(["1-23456789", "2-23456789"]).values()) == {"1-23456789", "2-23456789"}
+    assert shorten(["01a2-aaaabbbb-0", "x"]) == {"01a2-aaaabbbb-0": "aabbbb-0", "x": "x"}
+    assert set(shorten(["1-23456789", "2-23456789"]).values()) == {"1-23456789", "2-23456789"}
 
 
 def test_a_line_is_cut_to_its_width() -> None:

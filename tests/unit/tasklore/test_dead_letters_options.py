@@ -7,7 +7,7 @@ import pytest
 from contracts.errors import InvalidInput
 from supervisor.dead_letters.letters import Selection
 from tasklore.__main__ import main
-from tasklore.dlq.stores import Wish, parse_since
+from tasklore.dlq.selection import Filter, parse_since
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -39,9 +39,9 @@ def test_anything_else_is_refused_with_both_spellings(text: str) -> None:
 
 def test_sequences_filters_and_all_are_three_ways_of_choosing() -> None:
     """One of them has to be taken."""
-    assert Wish((7, 8)).choice() == (7, 8)
-    assert Wish(agent="A", reason="gave_up").choice() == Selection("A", None, "gave_up")
-    assert Wish(everything=True).choice() == Selection()
+    assert Filter((7, 8)).choice() == (7, 8)
+    assert Filter(agent="A", reason="gave_up").choice() == Selection("A", None, "gave_up")
+    assert Filter(everything=True).choice() == Selection()
 
 
 @pytest.mark.parametrize(

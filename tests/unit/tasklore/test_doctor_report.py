@@ -5,7 +5,8 @@ import json
 import pytest
 
 from tasklore.doctor.report import Report
-from tasklore.doctor.rules import Finding, count, join_names, ok, unreachable
+from tasklore.doctor.rules import Finding, ok, unreachable
+from tasklore.render.words import count_of, join_names
 
 FINE = ok("nats.version", "nats-server 2.15.1")
 NOTED = Finding("nats.idle", "note", "without a worker: A")
@@ -97,5 +98,5 @@ def test_programs_get_every_finding_and_the_counts() -> None:
 
 def test_numbers_and_lists_read_as_a_person_would_say_them() -> None:
     """One of a thing has no s; long lists are cut short and counted."""
-    assert [count(number, "task") for number in (0, 1, 1234)] == ["0 tasks", "1 task", "1,234 tasks"]
+    assert [count_of(number, "task") for number in (0, 1, 1234)] == ["0 tasks", "1 task", "1,234 tasks"]
     assert join_names(["a", "b", "c"], at_most=2) == "a, b and 1 more"

@@ -323,7 +323,7 @@ def test_parameters_name_the_field_that_is_wrong() -> None:
 
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
-    """`from workers import *` gives seventeen names."""
+    """`from workers import *` gives eighteen names."""
     import workers
 
     assert set(workers.__all__) == {
@@ -335,6 +335,7 @@ def test_the_public_api_is_exactly_what_is_documented() -> None:
         "Field",
         "GiveUp",
         "ListenContext",
+        "Middleware",
         "Moment",
         "Parameters",
         "PendingFact",

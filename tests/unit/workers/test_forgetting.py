@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
@@ -11,12 +12,14 @@ import pytest
 from contracts import subjects
 from contracts.errors import Unreachable
 from contracts.identifiers import user_token
+from contracts.messages import TaskAssignment, TaskCall
 from runtime.messaging.direct import Stored
 from runtime.messaging.pull import Delivery, PullEngine
-from tests.unit.workers.office import Line
-from workers.execution.acknowledger import Settling
+from tests.unit.workers.execution.fake_worker import FakeEngine
+from workers.execution.acknowledger import Acknowledger, Erasing
 from workers.forgetting.erasure import PASSES, UserStore, forget_user
 from workers.forgetting.tasks import is_letter_of, names_user
+from workers.middleware import Hooks
 
 NAMES = ("ann", 'a"n\\n', "Änne 😀", "a.*")
 
@@ -145,23 +148,30 @@ def a_delivery(sequence: int) -> Delivery:
 
 
 @pytest.mark.parametrize("is_away", [False, True])
-async def test_a_task_that_names_a_user_is_erased_before_it_is_settled(is_away: bool) -> None:
-    """It is settled all the same when that is not possible; one of nobody's is settled at once."""
-    line, rubber = Line(), Rubber(is_away=is_away)
-    settling, engine = Settling(rubber), cast("PullEngine", cast("Any", line))
+async def test_a_task_that_names_a_user_is_erased_before_it_is_acknowledged(is_away: bool) -> None:
+    """It is acknowledged all the same when that is not possible; one without a user needs no erasing."""
+    fake, rubber = FakeEngine(), Rubber(is_away=is_away)
+    acknowledger, engine = Acknowledger(Hooks([Erasing(cast("Any", rubber))])), cast("PullEngine", cast("Any", fake))
     anns, nobodys = a_delivery(7), a_delivery(8)
-    settling.settle(anns, "ann", engine)
-    settling.settle(nobodys, None, engine)
+    acknowledger.acknowledge(anns, an_assignment("ann"), engine)
+    acknowledger.acknowledge(nobodys, an_assignment(None), engine)
     await asyncio.sleep(0)
-    assert line.settled == [nobodys]
+    assert fake.settled == [nobodys]
     rubber.may_go_on.set()
-    while anns not in line.settled:  # noqa: ASYNC110 - only the loop has to turn
+    while anns not in fake.settled:  # noqa: ASYNC110 - only the loop has to turn
         await asyncio.sleep(0)
     assert rubber.erased == ([] if is_away else [("TASKS", 7)])
 
 
-async def test_without_an_eraser_every_task_is_settled_at_once() -> None:
-    """That is how it is unless somebody wants it otherwise."""
-    line = Line()
-    Settling().settle(a_delivery(7), "ann", cast("PullEngine", cast("Any", line)))
-    assert [delivery.sequence for delivery in line.settled] == [7]
+async def test_without_an_eraser_every_task_is_acknowledged_at_once() -> None:
+    """That is the default."""
+    fake = FakeEngine()
+    Acknowledger().acknowledge(a_delivery(7), an_assignment("ann"), cast("PullEngine", cast("Any", fake)))
+    assert [delivery.sequence for delivery in fake.settled] == [7]
+
+
+def an_assignment(user_id: str | None) -> TaskAssignment:
+    """Return an assignment of *user_id*."""
+    call = TaskCall(name="x")
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return TaskAssignment(task_id="t", agent_id="A", supervisor_id="S", task=call, created_at=at, user_id=user_id)

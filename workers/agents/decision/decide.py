@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from contracts.conversations import Taken, Utterance
 from contracts.errors import InvalidParameters
 from contracts.observations import Action, AgentTarget, Observation, Position
-from memory.rendering.narration import Narrator, TellSense, listed
+from memory.rendering.narration import Narrator, TellSense, list_words
 from workers import Agent, Context
 from workers.agents.decision.moment import Moment
 from workers.agents.decision.policy import LOOKED_AT, Choice, Policy, by_rules
@@ -104,8 +104,10 @@ def _demand_skills(moment: Moment, skills: Sequence[Skill]) -> None:
     known = [skill.action for skill in skills]
     unknown = [action for action in moment.allowed if action not in known]
     if unknown:
-        names = listed([repr(action) for action in unknown])
-        raise InvalidParameters([f"allowed holds {names}; known are {listed(known)}: use these, or add a Skill for it"])
+        names = list_words([repr(action) for action in unknown])
+        raise InvalidParameters(
+            [f"allowed holds {names}; known are {list_words(known)}: use these, or add a Skill for it"]
+        )
 
 
 def _arriving(moment: Moment, task_id: str) -> tuple[Utterance, ...]:

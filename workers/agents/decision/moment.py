@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from contracts.conversations import MessageId, Speech
 from contracts.observations import FARTHEST, Position, SensoryData, Word, WorldPart, WorldTime
-from memory.rendering.narration import listed, place
+from memory.rendering.narration import list_words, place
 from memory.rendering.quoting import plain
 from workers import Field, Parameters
 
@@ -171,7 +171,7 @@ class Moment(Parameters):
     def _others(self) -> str:
         others = self.others
         more = [f"{len(others) - _MOST_NAMES} more"] if len(others) > _MOST_NAMES else []
-        return listed([*map(repr, others[:_MOST_NAMES]), *more]) or "none"
+        return list_words([*map(repr, others[:_MOST_NAMES]), *more]) or "none"
 
 
 def _error(problem: str) -> PydanticCustomError:

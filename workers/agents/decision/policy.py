@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from contracts.conversations import Taken, Utterance
 from contracts.observations import FARTHEST, Action, AgentTarget, Observation, Position
-from memory.rendering.narration import Narrator, distance, listed, place
+from memory.rendering.narration import Narrator, distance, list_words, place
 from workers.agents.decision.moment import Moment
 from workers.agents.decision.skills import nearest_objects, towards
 
@@ -160,7 +160,7 @@ def _is_question(one: Utterance) -> bool:
 def _sight(moment: Moment) -> str:
     """Return the objects in sight as part of a sentence."""
     objects = Narrator().telling(_TOLD).objects(moment.sensory_data)
-    return listed(objects) or "no objects"
+    return list_words(objects) or "no objects"
 
 
 _RULES: Sequence[tuple[str, _Rule]] = (

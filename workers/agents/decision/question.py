@@ -12,7 +12,7 @@ import structlog
 
 from contracts.conversations import Taken
 from contracts.errors import LlmError
-from memory.rendering.narration import Narrator, listed, short
+from memory.rendering.narration import Narrator, list_words, short
 from memory.rendering.situation import BUDGET_TOKENS, situation
 from memory.rendering.tokens import counter
 from workers import Context
@@ -134,7 +134,7 @@ def _names(moment: Moment, taken: Taken) -> str:
             break
         named.append(name)
     more = [f"{len(ranked) - len(named)} more"] if len(named) < len(ranked) else []
-    return listed([*named, *more]) or "nobody"
+    return list_words([*named, *more]) or "nobody"
 
 
 @cache

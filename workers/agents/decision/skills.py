@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from contracts.observations import Action, AgentTarget, Position, SeenObject
-from memory.rendering.narration import TellAction, distance, listed, place, short
+from memory.rendering.narration import TellAction, distance, list_words, place, short
 from workers.agents.decision.answer import Wish
 from workers.agents.decision.moment import Moment
 
@@ -135,7 +135,7 @@ def permit(wish: Wish, moment: Moment, skills: Sequence[Skill]) -> Action | Refu
     """Return the action of *wish* in the world, or why it is not possible."""
     skill = next((one for one in skills if one.action == wish.action), None)
     if skill is None or wish.action not in moment.allowed:
-        return Refusal(f"{wish.action[:64]!r} is not allowed; allowed are {listed(moment.allowed)}")
+        return Refusal(f"{wish.action[:64]!r} is not allowed; allowed are {list_words(moment.allowed)}")
     return skill.checked(wish, moment)
 
 

@@ -16,7 +16,7 @@ from contracts.errors import InvalidPath, LlmNotConfigured
 from contracts.messages import Fact
 from memory.documents.entries import Entry
 from memory.documents.paths import Path, parse
-from memory.rendering.quoting import plain, quoted
+from memory.rendering.quoting import plain, quote
 from memory.rendering.tokens import estimate
 from workers.agent_files import load_agent_files
 from workers.answers import Answer
@@ -118,7 +118,7 @@ async def find(context: ListenContext, facts: Sequence[Fact], entries: Sequence[
 def question_of(facts: Sequence[Fact], page: Page) -> str:
     """Return the question: the facts, numbered and quoted, and a page of the documents."""
     lines = "\n".join(
-        f"{number}: {quoted(fact.text, _FACT)} ({fact.relation})" for number, fact in enumerate(facts, start=1)
+        f"{number}: {quote(fact.text, _FACT)} ({fact.relation})" for number, fact in enumerate(facts, start=1)
     )
     return f"facts\n{lines}\nlines\n{page.text}"
 

@@ -12,7 +12,7 @@ from memory.documents.entries import live_entries
 from memory.episodes.ranking import rank
 from memory.grounding import locate, numbers_in
 from memory.recall import Memory, Recalled
-from memory.rendering.quoting import quoted
+from memory.rendering.quoting import quote
 from workers import Context, Field, Parameters
 from workers.agent_files import load_agent_files
 from workers.answers import Answer
@@ -131,7 +131,7 @@ async def _ask_model(question: str, found: Recalled, context: Context) -> FromMe
         return FromMemory(answer=NOTHING_SAID)
     files = load_agent_files(FOLDER, context.agent_files)
     today = context.now().date()
-    shown = f"{notes}\n\ntoday: {today:%A} {today}\nquestion: {quoted(question, 2_000)}"
+    shown = f"{notes}\n\ntoday: {today:%A} {today}\nquestion: {quote(question, 2_000)}"
     fault = ""
     for _ in range(2):
         try:

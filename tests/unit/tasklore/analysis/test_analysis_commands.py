@@ -11,10 +11,10 @@ import pytest
 from contracts.analysis.document import read_document
 from contracts.analysis.stories import Entity
 from contracts.errors import InvalidInput, UnknownPath, Unreachable
-from memory.rendering.prompt_context import condensed
+from memory.rendering.prompt_context import condense
+from tasklore.analysis.documents import document_of, is_file
 from tasklore.analysis.paths import value_at
-from tasklore.analysis.sources import document_of, is_file
-from tasklore.analysis.views import check_aloud, print_context, print_document, print_value
+from tasklore.analysis.views import print_check, print_context, print_document, print_value
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "example.json"
@@ -138,7 +138,7 @@ def test_the_context_is_printed_and_a_pipe_is_read(
 ) -> None:
     """What fits is printed whole; with no room there is a word about it, and nothing for the prompt."""
     print_context(str(EXAMPLE), 500, as_json=False)
-    assert capsys.readouterr().out == condensed(read_document(BODY)) + "\n"
+    assert capsys.readouterr().out == condense(read_document(BODY)) + "\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes())))
     print_context("-", 100, as_json=True)
     printed = json.loads(capsys.readouterr().out)
@@ -188,13 +188,13 @@ def test_a_word_with_a_slash_or_a_dot_is_a_file_and_so_is_one_that_is_there(
 
 def test_checking_tells_places_and_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The example is sound but for a sum, of which it is no error to be wrong."""
-    assert check_aloud(str(EXAMPLE), as_json=False) == 0
+    assert print_check(str(EXAMPLE), as_json=False) == 0
     printed = capsys.readouterr()
     assert "version 1.0; nothing is wrong" in printed.out
     assert "stats.total_reduction.after is 1515, and its parts sum to 1485" in printed.err
     wrong = BODY | {"meta": BODY["meta"] | {"agents_ok": 3}}
     (tmp_path / "wrong.json").write_text(json.dumps(wrong), "utf-8")
-    assert check_aloud(str(tmp_path / "wrong.json"), as_json=False) == 2
+    assert print_check(str(tmp_path / "wrong.json"), as_json=False) == 2
     assert "meta: agents_ok, agents_fail and agents_skip sum to 3" in capsys.readouterr().err
-    assert check_aloud(str(tmp_path / "wrong.json"), as_json=True) == 2
+    assert print_check(str(tmp_path / "wrong.json"), as_json=True) == 2
     assert json.loads(capsys.readouterr().out)["problems"][0]["place"] == "meta"

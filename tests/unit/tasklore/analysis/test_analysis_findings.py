@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from contracts.analysis.document import read_document
 from contracts.analysis.pieces import UNJUDGED
 from contracts.analysis.roster import ROSTER
-from tasklore.analysis.findings import DONE, WAITING, finding_of, findings
+from tasklore.analysis.findings import DONE, WAITING, section_steps, step_of
 
 HERE = Path(__file__).parent
 EXAMPLE = read_document((HERE / "example.json").read_bytes())
@@ -18,7 +18,7 @@ PAGE = HERE.parents[3] / "docs" / "analysis.md"
 
 def test_each_section_of_the_example_is_told_in_a_few_words() -> None:
     """What is in it, not how much of it is there."""
-    said = {one.section: one.told for one in findings(EXAMPLE)}
+    said = {one.name: one.text for one in section_steps(EXAMPLE)}
 
     assert said == {
         "resp_analyzer": "dialogue, tension 6/10; Marcus Thompson, Lily Chen; Last 4/5 dialogue-heavy; "
@@ -72,7 +72,7 @@ def test_a_section_that_is_empty_failed_or_not_ours_is_told_too(
     section: str, body: dict[str, JsonValue], said: str
 ) -> None:
     """In one line without what would steer a terminal."""
-    assert finding_of(section, body).told == said
+    assert step_of(section, body).text == said
 
 
 def test_what_is_waited_for_is_listed_in_the_order_of_the_seats() -> None:
@@ -80,16 +80,16 @@ def test_what_is_waited_for_is_listed_in_the_order_of_the_seats() -> None:
     document = read_document(
         EXAMPLE.body() | {"background": {"weather": {"by": "m-1", "dur": 7}}, "immediate": {}, "stats": {}}
     )
-    found = findings(document, ["knowledge", "fact_extract"])
+    found = section_steps(document, ["knowledge", "fact_extract"])
 
-    assert [(one.section, one.status, one.by, one.took_ms) for one in found] == [
+    assert [(one.name, one.status, one.by, one.took_ms) for one in found] == [
         ("knowledge", WAITING, "", None),
         ("fact_extract", WAITING, "", None),
         ("weather", DONE, "m-1", 7),
     ]
-    assert [one.is_there for one in found] == [False, False, True]
-    assert found[0].told == "at work"
-    assert [one.section for one in findings(None, ["knowledge"])] == ["knowledge"]
+    assert [one.is_found for one in found] == [False, False, True]
+    assert found[0].text == "at work"
+    assert [one.name for one in section_steps(None, ["knowledge"])] == ["knowledge"]
 
 
 def test_the_page_lists_the_agents_as_they_are() -> None:

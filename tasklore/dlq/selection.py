@@ -1,0 +1,90 @@
+"""Opening the dead letters of this system, and the letters that options of the command line mean."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from contracts.errors import InvalidInput
+from contracts.identifiers import checked_name
+from memory.breaker import Breaker
+from memory.ledger.ledger import Ledger
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.servers import valkey
+from runtime.settings import Settings
+from supervisor.dead_letters.letters import Selection
+from supervisor.dead_letters.queue import Choice, DeadLetters, open_dead_letters
+from tasklore.places import current_endpoints, demand_listener
+from tasklore.render.durations import parse_span
+
+
+class Filter(NamedTuple):
+    """The letters that options mean; None is no condition."""
+
+    sequences: tuple[int, ...] = ()
+    agent: str | None = None
+    task: str | None = None
+    reason: str | None = None
+    since: str | None = None
+    everything: bool = False
+
+    @property
+    def has_condition(self) -> bool:
+        """Whether there is any condition."""
+        return any(word is not None for word in (self.agent, self.task, self.reason, self.since))
+
+    def selection(self) -> Selection:
+        """Return the conditions alone; raises InvalidInput for an agent that is no name or a time that is none."""
+        agent = None if self.agent is None else checked_name(self.agent, "--agent")
+        since = None if self.since is None else parse_since(self.since, datetime.now(UTC))
+        return Selection(agent, self.task, self.reason, since)
+
+    def choice(self) -> Choice:
+        """Return the sequences or conditions, where some have to be given.
+
+        Raises:
+            InvalidInput: none are given, or two kinds that contradict.
+        """
+        given = [bool(self.sequences), self.has_condition, self.everything]
+        if not any(given):
+            raise InvalidInput("say which: SEQUENCE, --agent, --task, --reason, --since, or --all")
+        if given.count(True) > 1:
+            raise InvalidInput("give sequences, or options that filter, or --all; one of the three")
+        return self.sequences or self.selection()
+
+
+def parse_since(text: str, now: datetime) -> datetime:
+    """Return the moment *text*: so long before *now* (2h, 7d), or a time in RFC 3339, UTC without a zone.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        pass
+    else:
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return now - parse_span(text, "--since")
+    except OverflowError:
+        return datetime.fromtimestamp(0, UTC)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}, or a time such as 2026-11-21T10:00:00Z") from error
+
+
+@contextlib.asynccontextmanager
+async def dead_letters() -> AsyncIterator[DeadLetters]:
+    """Open the dead letters of the system that runs here; the ledger is asked only for what they do not hold."""
+    endpoints = current_endpoints()
+    await demand_listener(endpoints.nats)
+    keep = timedelta(days=Settings.load().ledger_keep_days)
+    async with (
+        connected(endpoints.nats, "tasklore-dlq") as client,
+        valkey.connect(endpoints.redis_url, name="tasklore-dlq") as redis,
+        open_outbox(link := Link(client)) as outbox,
+        open_dead_letters(link, outbox, Ledger(redis, keep=keep, breaker=Breaker())) as letters,
+    ):
+        yield letters

@@ -1,0 +1,19 @@
+"""Asking a person at a terminal before something is done for good."""
+
+import sys
+
+from tasklore.exits import Refused
+
+
+def confirm(question: str, *, unasked: str, declined: str) -> None:
+    """Return when the person at the terminal says yes to *question*.
+
+    Raises:
+        Refused: nobody can be asked, with the message *unasked*; or the answer was no, with *declined*.
+    """
+    import typer
+
+    if not sys.stdin.isatty():
+        raise Refused(unasked)
+    if not typer.confirm(question, err=True):
+        raise Refused(declined)

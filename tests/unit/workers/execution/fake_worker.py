@@ -1,0 +1,372 @@
+"""A desk with fakes all around it: an engine, an outbox, a ledger and a memory that can be away."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from contracts.errors import MemoryUnavailable, NotAccepted
+from contracts.messages import CompletionReport
+from memory.ledger.runs import Beginning, CancelRequest, Ended
+from runtime.messaging.outbox import Settled
+from runtime.messaging.pull import Delivery
+from tests.fakes.ledger import FakeLedger
+from tests.fakes.stores import FakeLongTermMemory
+from workers import Agent, Context, Parameters
+from workers.execution.acknowledger import Acknowledger
+from workers.execution.consumer import Consumer
+from workers.execution.exclusive_runs import ExclusiveRuns
+from workers.execution.executor import Executor, Terms
+from workers.execution.job import Job
+from workers.execution.recall import NearMatches
+from workers.execution.report_publisher import Metering, ReportPublisher
+from workers.execution.retries import Retries
+from workers.execution.retry_decision import RetryPolicy
+from workers.execution.stores import Stores
+from workers.middleware import Hooks, Middleware
+from workers.testing import KitServices, ScriptedLlm
+from workers.testing.sessions import FakeSessions, FakeSingleFlight
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Call(Parameters):
+    """What the task is told."""
+
+    word: str
+
+
+class Said(BaseModel):
+    """What the task says."""
+
+    word: str
+
+
+class FakeEngine:
+    """An engine that notes the last word on each delivery."""
+
+    def __init__(self) -> None:
+        self.settled: list[Delivery] = []
+        self.forgotten: list[Delivery] = []
+        self.handed_back: list[tuple[Delivery, float]] = []
+
+    def settle(self, delivery: Delivery) -> None:
+        """Note that it is dealt with."""
+        self.settled.append(delivery)
+
+    def forget(self, delivery: Delivery) -> None:
+        """Note that nothing is said on it."""
+        self.forgotten.append(delivery)
+
+    def hand_back(self, delivery: Delivery, delay_s: float = 0.0) -> None:
+        """Note that it is given back."""
+        self.handed_back.append((delivery, delay_s))
+
+
+class FakeOutbox:
+    """An outbox that stores at once, or refuses."""
+
+    def __init__(self, order: list[str]) -> None:
+        self.stored: list[tuple[str, bytes, str]] = []
+        self.headers: list[dict[str, str]] = []
+        self.refuses: set[str] = set()
+        self._order = order
+
+    def send(self, subject: str, body: bytes, message_id: str, settled: Settled, **_options: Any) -> None:
+        """Store a letter, and tell."""
+        kind = subject.partition(".")[0]
+        if kind in self.refuses:
+            settled(NotAccepted(f"{subject}: not stored"))
+            return
+        self._order.append(kind)
+        self.stored.append((subject, body, message_id))
+        settled(None)
+
+    async def put(self, subject: str, body: bytes, message_id: str, *, headers: Any = None, **_options: Any) -> None:
+        """Store a letter, or raise."""
+        if subject.partition(".")[0] in self.refuses:
+            raise NotAccepted(f"{subject}: not stored")
+        self._order.append(subject.partition(".")[0])
+        self.stored.append((subject, body, message_id))
+        self.headers.append(dict(headers or {}))
+
+    def reports(self) -> list[CompletionReport]:
+        """Return every stored report."""
+        return [
+            CompletionReport.model_validate_json(body)
+            for subject, body, _ in self.stored
+            if subject.startswith("reports.") and not subject.startswith("reports.~")
+        ]
+
+
+class Counts:
+    """A meter that counts by what happened."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[str] = Counter()
+
+    def count_tasks(self, agent: str, task: str, outcome: str, number: int) -> None:
+        """Count terminal reports."""
+        self.seen[f"{task}:{outcome}"] += number
+
+    def observe_task(self, agent: str, task: str, *, queued_s: float, run_s: float | None) -> None:
+        """Count measured runs."""
+        self.seen["ran"] += run_s is not None
+
+    def count_lookup(self, agent: str, outcome: str, number: int = 1) -> None:
+        """Count what the memory had to do with them."""
+        self.seen[outcome] += number
+
+    def count_saved(self, seconds: float) -> None:
+        """Count that something was saved."""
+        self.seen["saved"] += 1
+
+    def count_stale_report(self) -> None:
+        """Count a loser."""
+        self.seen["stale"] += 1
+
+    def count_dead_letter(self, reason: str) -> None:
+        """Count a burial."""
+        self.seen[f"dead:{reason}"] += 1
+
+    def count_crashed_run(self) -> None:
+        """Count a crash."""
+        self.seen["crashed"] += 1
+
+    def count_replaced_run(self) -> None:
+        """Count a run that came to nothing."""
+        self.seen["replaced"] += 1
+
+    def count_retry(self, how: str) -> None:
+        """Count a run to come."""
+        self.seen[f"retry:{how}"] += 1
+
+    def count_waiting(self, model: str, task_id: str, pause_s: float) -> None:
+        """Count a task that waits for a model."""
+        self.seen[f"waiting:{model}"] += 1
+
+    def time_lookup(self) -> AbstractContextManager[object]:
+        """Measure nothing."""
+        return nullcontext()
+
+
+class AwayLedger(FakeLedger):
+    """A ledger that can be away, for beginnings or for ends, and notes when it took a report."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self.begins_away = self.finishes_away = self.parks_away = False
+        self._order = order
+
+    async def begin(
+        self,
+        task_id: str,
+        generation: int,
+        worker_id: str,
+        now_ms: int,
+        lease_ms: int,
+        *,
+        before: int = 0,
+        alone: bool = False,
+        most_crashes: int = 0,
+        token: str = "",
+    ) -> Beginning:
+        """Answer, unless away."""
+        if self.begins_away:
+            raise MemoryUnavailable("away")
+        return await super().begin(
+            task_id,
+            generation,
+            worker_id,
+            now_ms,
+            lease_ms,
+            before=before,
+            alone=alone,
+            most_crashes=most_crashes,
+            token=token,
+        )
+
+    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
+        """Note it, unless away."""
+        if self.parks_away:
+            raise MemoryUnavailable("away")
+        await super().park(run, wait_ms, assignment)
+
+    async def finish_many(self, reports: Any) -> list[bytes | CancelRequest | None]:
+        """Answer, unless away."""
+        if self.finishes_away:
+            raise MemoryUnavailable("away")
+        self._order.append("ledger")
+        return await super().finish_many(reports)
+
+
+class AwayMemory(FakeLongTermMemory):
+    """A memory that can be away, and counts how often it was asked."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self.is_away = False
+        self.asked: list[int] = []
+        self.answers_when = asyncio.Event()
+        self.answers_when.set()
+        self._order = order
+
+    async def recall_many(self, entry_keys: Any) -> Any:
+        """Answer, unless away."""
+        self.asked.append(len(entry_keys))
+        await self.answers_when.wait()
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        return await super().recall_many(entry_keys)
+
+    async def remember(self, *arguments: Any, **options: Any) -> None:
+        """Store, unless away."""
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        await super().remember(*arguments, **options)
+        self._order.append("memory")
+
+
+class AwaySessions(FakeSessions):
+    """Sessions that can be away, or answer with an error, and note when they take something."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self.error: Exception | None = None
+        self._order = order
+
+    async def set_many(self, *arguments: Any, **options: Any) -> None:
+        """Store, unless there is something wrong."""
+        if self.error is not None:
+            raise self.error
+        await super().set_many(*arguments, **options)
+        self._order.append("session")
+
+
+class FakeWorker:
+    """A desk with everything around it; `does` is what its tasks do.
+
+    *ledger*, *memory* and *sessions* are real stores for those that do without stand-ins.
+    """
+
+    def __init__(
+        self,
+        does: Callable[[str, Context], Any] | None = None,
+        *,
+        worker_id: str = "w1",
+        ledger: Any = None,
+        memory: Any = None,
+        sessions: Any = None,
+        middleware: Sequence[Middleware] = (),
+        declare: Callable[[Agent], object] = lambda _agent: None,
+    ) -> None:
+        self.runs: list[str] = []
+        self.order: list[str] = []
+        self.engine, self.outbox, self.counts = FakeEngine(), FakeOutbox(self.order), Counts()
+        self.hits = Counter[str]()
+        self.ledger: AwayLedger = ledger or AwayLedger(self.order)
+        self.memory: AwayMemory = memory or AwayMemory(self.order)
+        self.sessions: AwaySessions = sessions or AwaySessions(self.order)
+        self.does = does or (lambda word, _context: None)
+        self.agent = self._make_agent()
+        declare(self.agent)
+        services = KitServices(ScriptedLlm(), NOW)
+        services.sessions = self.sessions
+        self.services = services
+
+        def make_context(job: Job) -> Context:
+            return Context(job.task, job.assignment, services, attempt=job.attempt)
+
+        counts: Any = self.counts
+        post: Any = self.outbox
+        self.stores = Stores(self.memory, self.ledger, FakeSingleFlight[bytes](), self.sessions, self.hits)  # type: ignore[arg-type]
+        hooks = Hooks([NearMatches(self.memory), Metering(self.agent.agent_id, self.agent.tasks, counts), *middleware])
+        acknowledger = Acknowledger(hooks)
+        publisher = ReportPublisher(
+            self.agent.agent_id,
+            self.ledger,
+            post,
+            counts,
+            acknowledger=acknowledger,
+            hooks=hooks,
+            ledger_pause_s=0.01,
+        )
+        executor = Executor(
+            worker_id,
+            self.stores,
+            publisher,
+            Retries(self.stores, post, counts, acknowledger, now=lambda: NOW),
+            RetryPolicy(1.0, 8.0),
+            make_context,
+            counts,
+            exclusive=ExclusiveRuns(),
+            hooks=hooks,
+            terms=Terms(),
+            now=lambda: NOW,
+        )
+        self.consumer = Consumer(
+            self.agent,
+            worker_id,
+            stores=self.stores,
+            executor=executor,
+            publisher=publisher,
+            metrics=counts,
+            hooks=hooks,
+            now=lambda: NOW,
+        )
+
+    def _make_agent(self) -> Agent:
+        agent = Agent("DeskAgent")
+
+        async def speak(call: Call, context: Context) -> Said:
+            """Say the word."""
+            self.runs.append(call.word)
+            done = self.does(call.word, context)
+            if asyncio.iscoroutine(done):
+                await done
+            return Said(word=call.word)
+
+        agent.task(name="speak", remember="shared")(speak)
+        agent.task(name="mutter", remember=False)(speak)
+        agent.task(name="swear", remember=False, idempotent=False)(speak)
+        return agent
+
+    async def work(self, *deliveries: Delivery) -> None:
+        """Let the desk work on a batch."""
+        async with asyncio.timeout(60):
+            await self.consumer.work(list(deliveries), self.engine)  # type: ignore[arg-type]  # a fake
+
+    def report(self) -> CompletionReport:
+        """Return the only report."""
+        [report] = self.outbox.reports()
+        return report
+
+
+def a_task(
+    word: str = "hello", task: str = "speak", *, task_id: str = "t1", deliveries: int = 1, **fields: Any
+) -> Delivery:
+    """Return a delivery of an assignment."""
+    headers = fields.pop("headers", None)
+    whole = {
+        "task_id": task_id,
+        "agent_id": "DeskAgent",
+        "supervisor_id": "S",
+        "task": {"name": task, "parameters": {"word": word}},
+        "created_at": "2026-01-01T12:00:00Z",
+    }
+    body = json.dumps(whole | fields).encode()
+    return Delivery(f"tasks.DeskAgent.{task}", body, headers, f"$JS.ACK.{task_id}.{deliveries}", deliveries, 7, 0.0)
+
+
+def raising(error: BaseException) -> Callable[[str, Context], None]:
+    """Return what a task does to fail with *error*."""
+
+    def does(_word: str, _context: Context) -> None:
+        raise error
+
+    return does

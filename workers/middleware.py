@@ -1,0 +1,107 @@
+"""Middleware: hooks on the way of every task of an agent, for what is not the task's own business.
+
+```python
+class Audit(Middleware):
+    def on_reports(self, outcomes):
+        for outcome in outcomes:
+            log.info("audit", task=outcome.assignment.task.name, status=outcome.status)
+
+
+agent = Agent("TripAgent", middleware=[Audit()])
+```
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+if TYPE_CHECKING:
+    from contracts.messages import TaskAssignment
+    from runtime.messaging.delivery import Delivery
+    from workers.context.context import Context
+    from workers.execution.job import Job
+    from workers.execution.outcome import Outcome
+    from workers.execution.retry_decision import RetryDecision
+
+log = structlog.get_logger(__name__)
+
+
+class Middleware:
+    """Hooks around the tasks of one agent; each does nothing until it is overridden, and then costs its call.
+
+    Hooks run in the worker's event loop, in the order in which middleware is given, and must not block it. An exception
+    out of `before_run` is the run's, as if the task had raised it (`GiveUp` refuses the task); any other is logged and
+    changes nothing. Near matches, tracing, metrics and erasing are middleware too: see `workers.execution`.
+    """
+
+    def on_deliveries(self, deliveries: "Sequence[Delivery]") -> None:
+        """Note that *deliveries* arrived together; none of them has been read."""
+
+    def after_read(self, job: "Job") -> None:
+        """Note that a delivery was read as *job*."""
+
+    async def after_recall(self, jobs: "Sequence[Job]", began_ns: int) -> None:
+        """Look at *jobs* that were looked up together since *began_ns*: `recalled` is the remembered answer or None.
+
+        A hook may set `recalled` where it is None, which serves that answer.
+        """
+
+    async def before_run(self, job: "Job", context: "Context") -> None:
+        """Act before the function of the task is called; not for answers that are served."""
+
+    async def after_run(self, job: "Job", context: "Context", error: Exception | None) -> None:
+        """Act after the function has returned, or raised *error*."""
+
+    def before_retry(self, job: "Job", decision: "RetryDecision", error: Exception) -> None:
+        """Note that *job* raised *error* and runs again after `decision.pause_s` seconds."""
+
+    def on_reports(self, outcomes: "Sequence[Outcome]") -> None:
+        """Note *outcomes* whose reports the ledger took, before they are published.
+
+        Each generation of a task is seen once, but for a worker that dies at this moment or a ledger that is away.
+        """
+
+    async def before_acknowledge(self, delivery: "Delivery", assignment: "TaskAssignment") -> None:
+        """Act when the report is stored and *delivery* is about to be acknowledged; it keeps its slot meanwhile."""
+
+
+class Hooks:
+    """The hooks that some middleware overrides, by name and in order: those that none overrides cost nothing."""
+
+    def __init__(self, middleware: Iterable[Middleware] = ()) -> None:
+        given = tuple(middleware)
+
+        def overridden(name: str) -> tuple[Any, ...]:
+            hook = getattr(Middleware, name)
+            return tuple(getattr(one, name) for one in given if getattr(type(one), name) is not hook)
+
+        self.on_deliveries = overridden("on_deliveries")
+        self.after_read = overridden("after_read")
+        self.after_recall = overridden("after_recall")
+        self.before_run = overridden("before_run")
+        self.after_run = overridden("after_run")
+        self.before_retry = overridden("before_retry")
+        self.on_reports = overridden("on_reports")
+        self.before_acknowledge = overridden("before_acknowledge")
+
+
+def notify(hooks: tuple[Any, ...], *arguments: Any) -> None:
+    """Call each of *hooks*; one that raises is logged and keeps nothing else from its way."""
+    for hook in hooks:
+        try:
+            hook(*arguments)
+        except Exception:
+            log.exception("middleware_failed", hook=hook.__qualname__)
+
+
+async def notify_async(hooks: tuple[Any, ...], *arguments: Any) -> None:
+    """Await each of *hooks*; one that raises is logged, a cancellation goes on."""
+    for hook in hooks:
+        try:
+            await hook(*arguments)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("middleware_failed", hook=hook.__qualname__)
