@@ -139,7 +139,6 @@ class Inbox:
         was made after, it is refused when words were removed since: they may be in it.
 
         Raises:
-            MemoryUnavailable: Redis did not answer in time.
             InvalidInput: *text* is empty or too long.
         """
         check_summary(text)
@@ -154,7 +153,6 @@ class Inbox:
         none.
 
         Raises:
-            MemoryUnavailable: Redis did not answer in time.
             InvalidInput: *count* or *before* is out of its range.
         """
         place, count = check_page(before, count)
@@ -162,11 +160,7 @@ class Inbox:
         return Page(tuple(_readable(bodies)), first or None, gone)
 
     async def recent_observations(self, owner: str, count: int) -> tuple[Observation, ...]:
-        """Return the last *count* observations, oldest first.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return the last *count* observations, oldest first."""
         return await self._observations.recent(owner, count)
 
     def _noting(self, owner: str, user_id: str | None) -> list[Command]:

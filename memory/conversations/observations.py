@@ -46,11 +46,7 @@ class Observations:
         return bool((await self._batch.run([self.to_note(owner, task_id, observation)]))[0])
 
     async def recent(self, owner: str, count: int) -> tuple[Observation, ...]:
-        """Return the last *count*, oldest first; none of an unknown owner.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return the last *count*, oldest first; none of an unknown owner."""
         return read_observations((await self._batch.run([self.to_recall(owner, count)]))[0])[1]
 
     def to_note(self, owner: str, task_id: str, observation: Observation) -> Command:

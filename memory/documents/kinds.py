@@ -131,8 +131,9 @@ class Kinds:
         by_id = {kind.resource_id: kind for kind in kinds}
         general = [kind.resource_id for kind in by_id.values() if kind.catch_all]
         if len(general) != 1:
-            msg = f"exactly one kind must say `catch_all = true`, and {general or 'none'} do; mend their TOML files"
-            raise ConfigurationError(msg)
+            raise ConfigurationError(
+                f"exactly one kind must say `catch_all = true`, and {general or 'none'} do; mend their TOML files"
+            )
         return cls(by_id, general[0])
 
     @property
@@ -178,8 +179,9 @@ def _read_folder(folder: File) -> dict[str, Kind]:
         files = sorted(file for file in folder.iterdir() if file.suffix == ".toml")
         texts = [(file, file.read_text("utf-8")) for file in files]
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"the kinds of documents in {str(folder)!r} cannot be read ({error}); name a folder of UTF-8 TOML files"
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(
+            f"the kinds of documents in {str(folder)!r} cannot be read ({error}); name a folder of UTF-8 TOML files"
+        ) from error
     by_id: dict[str, Kind] = {}
     for file, text in texts:
         try:
@@ -254,15 +256,17 @@ def _check(kind: Kind, place: Place, where: str) -> None:
     try:
         value = lookup(kind.template, place.path)
     except UnknownPath as error:
-        msg = f"{where}.path: {str(place.path)!r} is not in the template; add `{place.path.last} = []` there"
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(
+            f"{where}.path: {str(place.path)!r} is not in the template; add `{place.path.last} = []` there"
+        ) from error
     if not isinstance(value, list):
         raise ConfigurationError(f"{where}.path: {str(place.path)!r} must be a list in the template")
     if place.path.steps[0] == METADATA:
         raise ConfigurationError(f"{where}.path: {METADATA} is no place for items; choose another name")
     if place.opposite is not None and place.opposite not in {other.relation for other in kind.places}:
-        msg = f"{where}.opposite: {kind.resource_id!r} has no place of {place.opposite!r}; add one or leave it out"
-        raise ConfigurationError(msg)
+        raise ConfigurationError(
+            f"{where}.opposite: {kind.resource_id!r} has no place of {place.opposite!r}; add one or leave it out"
+        )
 
 
 def _complete(body: Body, template: Body) -> Body:

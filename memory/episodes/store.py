@@ -24,6 +24,7 @@ from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Command, CommandBatch
 from memory.episodes.words import words_of
+from memory.key_parts import token_of
 from memory.scripts import load
 
 if TYPE_CHECKING:
@@ -383,10 +384,4 @@ def _scope_of(token: str) -> tuple[str, ...]:
 
 
 def _token_of(owner: str) -> str:
-    if not owner:
-        raise InvalidInput("episodes need an owner: a user id, or agent/, run/ or org/ and a name")
-    try:
-        return user_token(owner)
-    except UnicodeEncodeError as error:
-        msg = f"owner {owner!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
+    return token_of(owner, "episodes need an owner: a user id, or agent/, run/ or org/ and a name")

@@ -18,18 +18,10 @@ class StreamEpochs:
         self._batch = CommandBatch(client, deadline_s)
 
     async def known(self, stream: str) -> str | None:
-        """Return the known epoch of *stream*, as NATS spells it; None when none is known.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return the known epoch of *stream*, as NATS spells it; None when none is known."""
         found = (await self._batch.run([("GET", keys.stream(stream))]))[0]
         return None if found is None else found.decode(errors="replace")
 
     async def note(self, stream: str, created: str) -> None:
-        """Note that the epoch *created* of *stream* has every open task.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Note that the epoch *created* of *stream* has every open task."""
         await self._batch.run([("SET", keys.stream(stream), created)])

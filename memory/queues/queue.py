@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
-from contracts.identifiers import user_of, user_token
+from contracts.identifiers import user_of
 from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Command, CommandBatch
+from memory.key_parts import token_of
 from memory.queues import scripts as queue_scripts
 from memory.queues.claims import OUTCOMES, Claim, Closing, Counts, KnownRow, QueueName, Row, closing_arguments
 from memory.queues.scripts import PARKED
@@ -106,8 +107,7 @@ class PersonalQueue:
             InvalidInput: *owner* is empty or no text, or *limit* is not 1 to 1,000.
         """
         if not 1 <= limit <= MOST_ROWS:
-            msg = f"a claim is of 1 to {MOST_ROWS} rows, not {limit}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"a claim is of 1 to {MOST_ROWS} rows, not {limit}")
         token, terms = _token_of(owner), (self._new_token(), limit, lease_ms, now_ms)
         seen, found = await self._batch.run(
             [
@@ -267,22 +267,16 @@ class PersonalQueue:
 
 
 def _token_of(owner: str) -> str:
-    """Return the token of *owner*; rows without an owner would be shared by all whose id got lost."""
-    if not owner:
-        raise InvalidInput("rows need an owner: send the user id, or the conversation id of somebody anonymous")
-    try:
-        return user_token(owner)
-    except UnicodeEncodeError as error:
-        msg = f"owner {owner!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
+    return token_of(owner, "rows need an owner: send the user id, or the conversation id of somebody anonymous")
 
 
 def _check_id(row_id: str) -> bytes:
     try:
         spelled = row_id.encode()
     except UnicodeEncodeError as error:
-        msg = f"row id {row_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"row id {row_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+        ) from error
     if not spelled:
         raise InvalidInput("a row needs an id, by which it is known when it comes again")
     return spelled

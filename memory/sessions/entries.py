@@ -153,8 +153,9 @@ def check_key(key: str, phase: str | None = None) -> EntryKey:
     parts = read_key(key)
     if phase is not None and phase != parts.phase:
         cure = str(parts._replace(phase=phase)) if phase else "a phase"
-        msg = f"session key {key!r} belongs to phase {parts.phase!r}, not to {phase!r}; write it as {cure!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"session key {key!r} belongs to phase {parts.phase!r}, not to {phase!r}; write it as {cure!r}"
+        )
     return parts
 
 
@@ -166,8 +167,7 @@ def milliseconds(ttl: timedelta, what: str) -> int:
     """
     ms = ttl // timedelta(milliseconds=1)
     if not 0 < ms <= _MAX_MS:
-        msg = f"{what} must be a span of time of at least 1 ms and at most {_MAX_MS} ms, not {ttl}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} must be a span of time of at least 1 ms and at most {_MAX_MS} ms, not {ttl}")
     return ms
 
 
@@ -187,8 +187,7 @@ def root_words(
         InvalidInput: the domain is empty or no text, or the time to live cannot be counted.
     """
     if not domain.strip() or not domain.isprintable():
-        msg = f"domain {domain!r} must be a printable name, such as 'data' or 'webdev'"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"domain {domain!r} must be a printable name, such as 'data' or 'webdev'")
     words: list[str | bytes | int] = ["version", VERSION, "session_id", session_id, "domain", domain]
     words += ["ttl_ms", milliseconds(ttl, "the time to live of a session"), "state", state]
     if dependencies:
@@ -208,24 +207,23 @@ def encode(key: str, value: JsonValue, limit: int) -> bytes:
         EntryTooLarge: its JSON has more than *limit* bytes.
     """
     if _is_deep(value):
-        msg = (
+        raise InvalidInput(
             f"the value of session key {key!r} is nested deeper than {MAX_LEVELS} levels; "
             "make it flatter, such as a list of nodes that name each other, or store it as text"
         )
-        raise InvalidInput(msg)
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         body = _as_bytes(text, value)
     except (TypeError, ValueError, RecursionError) as error:
-        msg = f"the value of session key {key!r} is no JSON: {error}; use null, true, numbers, text, lists and objects"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"the value of session key {key!r} is no JSON: {error}; use null, true, numbers, text, lists and objects"
+        ) from error
     if len(body) > limit:
-        msg = (
+        raise EntryTooLarge(
             f"the value of session key {key!r} has {len(body)} bytes of JSON, a session takes at most {limit}; "
             "store it elsewhere and keep a reference, or split it by identifiers, "
             f"such as {str(check_key(key)._replace(identifier='part-1'))!r}"
         )
-        raise EntryTooLarge(msg)
     return body
 
 

@@ -7,10 +7,9 @@ there may be a name in the list without a session, but no session without its na
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import user_token
 from memory import keys
 from memory.command_batch import Command, CommandBatch
+from memory.key_parts import token_of
 from memory.sessions import scripts as session_scripts
 
 
@@ -49,24 +48,12 @@ class SessionList:
 
     async def of_user(self, user_id: str) -> list[str]:
         """Return the ids of the sessions that were started for a user, sorted; some may be gone."""
-        reply = (await self._batch.run([("SMEMBERS", keys.user_sessions(token_of(user_id)))]))[0]
+        reply = (await self._batch.run([("SMEMBERS", keys.user_sessions(_token_of(user_id)))]))[0]
         return sorted(name.decode() for name in reply)
 
 
-def token_of(user_id: str) -> str:
-    """Return the token of *user_id*.
-
-    Raises:
-        InvalidInput: it is empty or no text.
-    """
-    try:
-        token = user_token(user_id)
-    except UnicodeEncodeError as error:
-        msg = f"user id {user_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
-    if not token:
-        raise InvalidInput("a user id is empty; leave it out, or send the user's id")
-    return token
+def _token_of(user_id: str) -> str:
+    return token_of(user_id, "a user id is empty; leave it out, or send the user's id")
 
 
 def noting_user(user_id: str, session_id: str) -> list[Command]:
@@ -74,7 +61,7 @@ def noting_user(user_id: str, session_id: str) -> list[Command]:
 
     A note must not be over before its session is, which may live as long as it is updated.
     """
-    key = keys.user_sessions(token_of(user_id))
+    key = keys.user_sessions(_token_of(user_id))
     return [("SADD", key, session_id), ("PERSIST", key)]
 
 
@@ -82,7 +69,7 @@ def forgetting(session_id: str, user_id: str, supervisor_id: str) -> list[Comman
     """Return the commands that take a session that is gone out of every list; "" for none."""
     commands: list[Command] = [("ZREM", keys.sessions(), session_id)]
     if user_id:
-        commands.append(("SREM", keys.user_sessions(token_of(user_id)), session_id))
+        commands.append(("SREM", keys.user_sessions(_token_of(user_id)), session_id))
     if supervisor_id:
         commands.append(("ZREM", keys.running(supervisor_id), session_id))
     return commands

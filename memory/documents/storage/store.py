@@ -12,7 +12,7 @@ from memory.documents.expiry import find_expired
 from memory.documents.files import seed_files
 from memory.documents.guard import check_document
 from memory.documents.items import METADATA
-from memory.documents.plans import Document, Origin, Plan, PlanKind, Snapshot, milliseconds, resource_of
+from memory.documents.plans import Document, Origin, Plan, PlanKind, Snapshot, resource_of
 from memory.documents.stamps import with_stamp_of
 from memory.documents.storage.commits import Committed, Stale
 from memory.documents.storage.history import PlanRecord, json_bytes
@@ -20,6 +20,7 @@ from memory.documents.storage.reader import Look, token_of
 from memory.documents.storage.repository import Forgotten
 from memory.documents.storage.writer import DocumentWriter
 from memory.documents.undo import entry_of, take_back_changes
+from memory.times import milliseconds
 
 __all__ = ["Committed", "DocumentStore", "Forgotten", "Stale"]
 
