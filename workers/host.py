@@ -31,8 +31,8 @@ from runtime.models.llm import Llm
 from workers.agent import Agent
 from workers.execution.consumer import Consumer
 from workers.execution.stores import EndedRuns, Name
-from workers.forgetting.erasure import ForgetsUser
-from workers.forgetting.words import words_in_store
+from workers.forgetting.erasure import UserStore
+from workers.forgetting.stores import stores_in_redis
 from workers.listening.bench import ListenBench
 
 log = structlog.get_logger(__name__)
@@ -69,9 +69,9 @@ class Lent:
         return self.documents
 
     @property
-    def words(self) -> Sequence[ForgetsUser]:
-        """Where the words of users lie that a memory worker may remove."""
-        return words_in_store(self.redis, self.documents, self.episodes, self.conversations)
+    def words(self) -> Sequence[UserStore]:
+        """The stores with words of users that a memory worker may remove."""
+        return stores_in_redis(self.redis, self.documents, self.episodes, self.conversations)
 
     def now(self) -> datetime:
         """Return the time in UTC."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memory.documents.kinds import Kinds
     from memory.documents.storage.store import DocumentStore
     from memory.episodes.recall import KeepsTurns
-    from workers.forgetting.erasure import ForgetsUser
+    from workers.forgetting.erasure import UserStore
     from workers.task import Task
 
 #: Turns; a model is seldom helped by more, and the store keeps 200.
@@ -74,7 +74,7 @@ class Services(SessionServices, Protocol):
         """The edits of everybody's JSON memory, to be bound to one user before they are lent."""
 
     @property
-    def words(self) -> "Sequence[ForgetsUser]":
+    def words(self) -> "Sequence[UserStore]":
         """Where the words of users lie, in the order in which they are forgotten."""
 
     @property
