@@ -10,7 +10,7 @@ from decimal import Decimal
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
 from memory import keys
-from memory.command_batch import Exchange
+from memory.command_batch import CommandBatch
 from memory.ledger.tally import Tally
 from runtime.health import HealthServer
 from runtime.metrics import MAX_TASKS, Metrics
@@ -69,7 +69,7 @@ def _scrape(profile: Profile) -> Row:
 async def _tally(redis_url: str, profile: Profile) -> Row:
     took, cpu = [], []
     async with valkey.connect(redis_url, name="bench-tally", deadline_s=10) as client:
-        exchange = Exchange(client, 10.0)
+        exchange = CommandBatch(client, 10.0)
         counters = list(keys.every_ended())
         for start in range(0, len(counters), _BATCH):
             await exchange.run([("HINCRBY", key, "completed", 1) for key in counters[start : start + _BATCH]])

@@ -21,18 +21,8 @@ pipeline = Pipeline(
 )
 ```
 
-A parameter that is one reference takes the value with its type; references inside a longer text become text:
-
-| written | means |
-|---|---|
-| `${input.folder}` | an input of the run |
-| `${analysis:dependencyMap}` | an entry of the session, which an earlier phase writes |
-| `${analysis:dependencyMap.modules.0}` | a place inside it |
-| `${review:results?}` | the same, or null when that phase was left out by its `when` |
-| `${standards}` | the standards in force with one of the phase's tags, newest first, as `{id, text, tags}` |
-| `${item.title}`, `${index}` | a place inside the item of a phase with `for_each`, and its number from 0 |
-| `${last.score}`, `${index}` | what the round before returned, null in the first, in a phase with `repeat_until` |
-| `$${` | the two characters `${` |
+A parameter that is one reference takes the value with its type; references inside a longer text become text. The table
+of references is in docs/pipelines.md.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What is remembered: one mechanical store per kind, each given a Redis client and its limits as arguments.
+"""The memory: one mechanical store per kind, each given a Redis client and its limits as arguments.
 
-No LLM client, no broker and no settings: whoever decides what to store lives in `workers` or `supervisor`.
+No LLM client, no broker and no settings: the decision to store is made in `workers` or `supervisor`.
 """

@@ -52,7 +52,7 @@ class _Shared(NamedTuple):
 _shared: WeakKeyDictionary[ConnectionPool, _Shared] = WeakKeyDictionary()
 
 
-def _shared_by(pool: ConnectionPool) -> _Shared:
+def _find_shared(pool: ConnectionPool) -> _Shared:
     """Return what everybody shares who uses *pool*."""
     shared = _shared.get(pool)
     if shared is None:
@@ -60,7 +60,7 @@ def _shared_by(pool: ConnectionPool) -> _Shared:
     return shared
 
 
-class Exchange:
+class CommandBatch:
     """Sends commands to Redis and returns their replies, or raises MemoryUnavailable within the deadline.
 
     Args:
@@ -73,7 +73,7 @@ class Exchange:
         self._pool = client.connection_pool
         self._deadline_s = deadline_s
         self._breaker = breaker
-        self._turns, self._idle = _shared_by(client.connection_pool)
+        self._turns, self._idle = _find_shared(client.connection_pool)
 
     async def run(self, commands: Sequence[Command]) -> list[Any]:
         """Return the reply to each of *commands*, bytes undecoded; commands after a lost connection are sent again.
@@ -96,8 +96,9 @@ class Exchange:
             if breaker is not None:
                 # A full server still answers, and reads.
                 (breaker.succeeded if isinstance(error, OutOfMemoryError) else breaker.failed)()
-            msg = f"Redis gave no usable answer within {self._deadline_s:g} s: {error or type(error).__name__}"
-            raise MemoryUnavailable(msg) from error
+            raise MemoryUnavailable(
+                f"Redis gave no usable answer within {self._deadline_s:g} s: {error or type(error).__name__}"
+            ) from error
         if breaker is not None:
             breaker.succeeded()
         return replies
@@ -154,8 +155,9 @@ def demand_loaded(answer: Any) -> None:
         NoPermissionError: this user may not load functions; the message names the cure.
     """
     if isinstance(answer, NoPermissionError):
-        msg = "it lacks functions of this version, which this user may not load; run `tasklore bootstrap`"
-        raise NoPermissionError(msg) from answer
+        raise NoPermissionError(
+            "it lacks functions of this version, which this user may not load; run `tasklore bootstrap`"
+        ) from answer
     if isinstance(answer, ResponseError) and "already exists" not in str(answer):
         raise answer
 

@@ -1,4 +1,4 @@
-"""The files of Redis are written anew, so that what was removed is in none of them any more.
+"""Rewrite the files of Redis, so that removed data is in none of them.
 
 An append-only file holds every command since it was last rewritten, values and the removal itself included, and a
 snapshot what there was when it was taken. Each server has files of its own: replicas, and the nodes of a cluster, are
@@ -26,7 +26,7 @@ _Info = dict[str, Any]
 async def rewrite(client: Redis, deadline_s: float = 60.0) -> None:
     """Have the append-only file rewritten, when there is one, and a snapshot taken; return when both are on disk.
 
-    What was removed before the call is then in none of the server's files. One that is under way already does not
+    Data removed before the call is then in none of the server's files. One that is under way already does not
     count, as it may have begun before the removal: it is waited for. Safe to repeat.
 
     Raises:
@@ -40,29 +40,32 @@ async def rewrite(client: Redis, deadline_s: float = 60.0) -> None:
             # One that is only scheduled shows nowhere, and would be taken for done.
             await _do(client, lambda: client.bgsave(schedule=False), _is_saving, "rdb_last_bgsave_status")
     except TimeoutError as error:
-        msg = f"Redis did not write its files anew within {deadline_s:g} s; try again, with more time"
-        raise MemoryUnavailable(msg) from error
+        raise MemoryUnavailable(
+            f"Redis did not write its files anew within {deadline_s:g} s; try again, with more time"
+        ) from error
     except (OSError, RedisError) as error:
-        msg = f"Redis did not write its files anew: {error or type(error).__name__}; try again"
-        raise MemoryUnavailable(msg) from error
+        raise MemoryUnavailable(
+            f"Redis did not write its files anew: {error or type(error).__name__}; try again"
+        ) from error
 
 
 async def _do(
     client: Redis, start: Callable[[], Awaitable[Any]], is_under_way: Callable[[_Info], bool], status: str
 ) -> None:
-    """Start what was not yet under way, and return when it ended well."""
+    """Start a job that is not yet under way, and return when it ended well."""
     while True:
         await _until_idle(client, lambda info: _is_rewriting(info) or _is_saving(info))
         if await _has_started(start):
             break
     info = await _until_idle(client, is_under_way)
     if info.get(status) != "ok":
-        msg = f"Redis failed to write its files anew ({status}: {info.get(status)}); see its log, and look for room"
-        raise MemoryUnavailable(msg)
+        raise MemoryUnavailable(
+            f"Redis failed to write its files anew ({status}: {info.get(status)}); see its log, and look for room"
+        )
 
 
 async def _has_started(start: Callable[[], Awaitable[Any]]) -> bool:
-    """Return whether *start* was taken; False when somebody was quicker."""
+    """Return whether *start* was taken; False when another client was quicker."""
     try:
         await start()
     except ResponseError as error:
@@ -70,8 +73,9 @@ async def _has_started(start: Callable[[], Awaitable[Any]]) -> bool:
         if any(busy in words for busy in _BUSY):
             return False
         if isinstance(error, NoPermissionError) or "unknown command" in words:
-            msg = f"Redis does not let us write its files anew ({words}); have it done by whoever runs the server"
-            raise ConfigurationError(msg) from error
+            raise ConfigurationError(
+                f"Redis does not let us write its files anew ({words}); have it done by whoever runs the server"
+            ) from error
         raise
     return True
 

@@ -32,6 +32,6 @@ async def load_functions(client: Redis) -> None:
 
 
 async def offer_functions(client: Redis) -> None:
-    """Load functions if the server is there and lets us; `Exchange` loads what is missing when it is called."""
+    """Load functions if the server is there and lets us; `CommandBatch` loads missing ones when they are called."""
     with contextlib.suppress(Unreachable):
         await load_functions(client)

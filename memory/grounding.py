@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from quantities.numerals import find_amounts
 
-__all__ = ["Number", "Passage", "fold_digits", "locate", "numbers_in", "quoted_in"]
+__all__ = ["Number", "Passage", "fold_digits", "locate", "numbers_in", "quotations_in"]
 
 #: Characters of a quotation; a longer one is the whole text handed back, which shows nothing.
 LONGEST_QUOTATION = 2_000
@@ -70,7 +70,7 @@ class Passage(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A number in digits at `text[start:end]`: what it can be worth, scale words behind it worked out.
+    """A number in digits at `text[start:end]`: its possible values, scale words behind it applied.
 
     `is_plain` is False where letters are joined to it, so that it may be part of a name ("12b", "L-20").
     """
@@ -109,7 +109,7 @@ def numbers_in(text: str) -> tuple[Number, ...]:
     return tuple(_number(text, match) for match in _DIGITS.finditer(text))
 
 
-def quoted_in(text: str) -> tuple[Passage, ...]:
+def quotations_in(text: str) -> tuple[Passage, ...]:
     """Return what stands between quotation marks, of any kind, and has a letter or a digit."""
     places = (Passage(*match.span(match.lastindex or 0)) for match in _QUOTED.finditer(text))
     return tuple(place for place in places if any(sign.isalnum() for sign in text[place.start : place.end]))

@@ -16,17 +16,17 @@
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
-| `tl:conversation:{id}` | list | 30 days after its last use | what was said, oldest first: turns and utterances |
+| `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
 | `tl:conversation:{id}:ids` | sorted set | the same | the ids of that, and of what waits, so that none is added twice |
-| `tl:conversation:{id}:digest` | hash | the same | what is left of messages that are not shown any more |
+| `tl:conversation:{id}:digest` | hash | the same | digest of messages that are not shown any more |
 | `tl:inbox:{id}` | list | the same | what waits to be taken into that conversation: an id and a body in turn |
 | `tl:inbox:{id}:state` | hash | the same | how many messages there were, how many were seen, and who took which |
 | `tl:observations:{id}` | list | 30 days after the last | what the agent of a conversation sensed and did, in order |
 | `tl:observations:{id}:ids` | sorted set | the same | the tasks in which it did, so that none is added twice |
 | `tl:doc:{token}:resource` | hash | none | a JSON memory document: `revision`, `born`, `body`, `form` |
 | `tl:doc:{token}:resource:log` | list | none | every edit of that document with its inverse, oldest first |
-| `tl:doc:{token}:plans` | hash | none | what was applied, by plan id: who, when, why, to which documents |
-| `tl:doc:{token}:reads` | hash | none | when each place was last shown to somebody, for the audit |
+| `tl:doc:{token}:plans` | hash | none | applied plans by id: origin, time, documents |
+| `tl:doc:{token}:reads` | hash | none | when each place was last shown, for the audit |
 | `tl:episodes:{token}` | hash | from its last turn | turns of an owner; `:ids`, `:words`, `:meta` find them |
 | `tl:episodes:{token}:settings` | hash | none | whether turns of that owner are kept, and for how many days |
 | `tl:turns:{token}`, `tl:facts:{token}` | hash | none | the table of a user's turns and facts: a row by id |
@@ -36,7 +36,7 @@
 | `tl:facts:{token}:lease` | hash | the lease | who works on that user's rows: `holder`, `fence` |
 | `tl:facts:{token}:fence` | string | none | the number of the last row or lease, which only grows |
 | `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
-| `tl:notices:{token}` | list | 2 days after its last line | what was learned and not said; `:hurry` who waits for it |
+| `tl:notices:{token}` | list | 2 days after its last line | new facts not yet said; `:hurry` a reply that waits |
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `sessions.session` |
 | `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
@@ -49,8 +49,8 @@
 | `tl:session:{id}:lease` | hash | the lease | which supervisor drives the run: `holder`, `fence` |
 | `tl:flight:{id}:...` | hash | the lease | who computes the entry of that session and key, or of a story |
 | `tl:sessions:{index}` | sorted set | none | every session, by its last update in ms |
-| `tl:running:{supervisor}` | sorted set | none | sessions whose pipelines run, by when somebody has to look, in ms |
-| `tl:run:{id}` | string | 1 day | how a run ended, for whoever asks once its session is gone |
+| `tl:running:{supervisor}` | sorted set | none | sessions whose pipelines run, by when to look at them next, in ms |
+| `tl:run:{id}` | string | 1 day | the end of a run, for requests after its session |
 | `tl:user-sessions:{token}` | set | none | sessions that were started for a user, so that forgetting finds them |
 | `tl:project:{id}` | hash | none | a project's records by id, see `memory.projects.project` |
 | `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
@@ -63,9 +63,9 @@
 | `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.stories.analyses` |
 | `tl:analysis:{id}:records` | hash | none | how far each is, by number; `:n` its text, `+n` under way, `@n` its base |
 | `tl:analysis:{id}:written` | sorted set | none | those analyses, by which was written before which |
-| `tl:stories:{index}` | sorted set | none | every story, by when it was loaded or told a response last, in ms |
-| `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when somebody has to look, in ms |
-| `tl:request:{id}` | strings | 1 day | what was asked over HTTP; `:held` while it is worked on, `:end` how it ended |
+| `tl:stories:{index}` | sorted set | none | every story, by when it was last loaded or got a response, in ms |
+| `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
+| `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
 A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project, story,
@@ -79,12 +79,12 @@ from urllib.parse import unquote
 
 from contracts.errors import InvalidInput
 from memory.key_parts import ConversationKeys as ConversationKeys
-from memory.key_parts import EntryKey as EntryKey
 from memory.key_parts import EpisodeKeys as EpisodeKeys
+from memory.key_parts import LongTermKey as LongTermKey
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
 from memory.key_parts import StoryKeys as StoryKeys
-from memory.key_parts import checked_name, checked_queue, checked_resource, checked_token, escaped
+from memory.key_parts import check_name, check_queue, check_resource, check_token, escape
 from memory.slots import companion, companions
 
 #: The channel on which single flights that others wait for are announced.
@@ -123,13 +123,12 @@ def ltm(agent_id: str, version: str, question: str, user_token: str | None = Non
 def _entry_prefix(agent_id: str, version: str, user_token: str | None) -> str:
     number = version.removeprefix("v")
     if not _VERSION.match(number):
-        msg = f"version {version!r} must be 1 to 64 letters, digits, '.', '+', '_' or '-'"
-        raise InvalidInput(msg)
-    shared = f"{_LTM}{{{checked_name(agent_id)}}}:v{number}:"
-    return shared if user_token is None else f"{shared}u:{checked_token(user_token)}:"
+        raise InvalidInput(f"version {version!r} must be 1 to 64 letters, digits, '.', '+', '_' or '-'")
+    shared = f"{_LTM}{{{check_name(agent_id)}}}:v{number}:"
+    return shared if user_token is None else f"{shared}u:{check_token(user_token)}:"
 
 
-def parse_ltm(key: str) -> EntryKey | None:
+def parse_ltm(key: str) -> LongTermKey | None:
     """Return the parts of a key made by `ltm`, or None when *key* is not one."""
     match = _ENTRY.match(key)
     if match is None:
@@ -137,12 +136,12 @@ def parse_ltm(key: str) -> EntryKey | None:
     agent_id, version, token, question = match.groups()
     if question.startswith("%75:"):
         question = "u" + question[3:]
-    return EntryKey(agent_id, version, token, question)
+    return LongTermKey(agent_id, version, token, question)
 
 
 def ltm_pattern(agent_id: str | None = None) -> str:
     """Return the SCAN pattern of every remembered entry, of one agent when given."""
-    return f"{_LTM}{{{checked_name(agent_id)}}}:*" if agent_id is not None else f"{_LTM}{{*"
+    return f"{_LTM}{{{check_name(agent_id)}}}:*" if agent_id is not None else f"{_LTM}{{*"
 
 
 def hits_of(entry_key: str) -> str:
@@ -156,7 +155,7 @@ def near(entry_key: str, frame: str, fields: int = 1) -> tuple[str, ...]:
     By the first value, by expiry, and then by every further one of the values of *fields*. *frame* is that of a
     `contracts.parameters.neighbours.Neighbourhood`. Entries of one version and user share them.
     """
-    root = near_of(entry_key) + checked_name(frame, "frame")
+    root = near_of(entry_key) + check_name(frame, "frame")
     return root, f"{root}:until", *(f"{root}:{number}" for number in range(2, fields + 1))
 
 
@@ -185,12 +184,12 @@ def flight_of(entry_key: str) -> str:
 
 def ltm_users(user_token: str) -> str:
     """Return the key that lists which entries a user's tasks stored."""
-    return f"tl:ltm-users:{{{checked_token(user_token)}}}"
+    return f"tl:ltm-users:{{{check_token(user_token)}}}"
 
 
 def ltm_served(user_token: str) -> str:
     """Return the key that counts how often a user was served the entries that their own tasks stored; same tag."""
-    return f"tl:ltm-served:{{{checked_token(user_token)}}}"
+    return f"tl:ltm-served:{{{check_token(user_token)}}}"
 
 
 def ltm_users_pattern() -> str:
@@ -200,12 +199,12 @@ def ltm_users_pattern() -> str:
 
 def quarantine(agent_id: str) -> str:
     """Return the key of an agent's imported entries that are never served."""
-    return f"{_QUARANTINE}{{{checked_name(agent_id)}}}"
+    return f"{_QUARANTINE}{{{check_name(agent_id)}}}"
 
 
 def imports(agent_id: str) -> str:
-    """Return the key that tells which files an agent's memory was imported from."""
-    return f"tl:ltm-imports:{{{checked_name(agent_id)}}}"
+    """Return the key of the list of files that an agent's memory was imported from."""
+    return f"tl:ltm-imports:{{{check_name(agent_id)}}}"
 
 
 def quarantine_pattern() -> str:
@@ -221,7 +220,7 @@ def parse_quarantine(key: str) -> str:
 def task(task_id: str) -> str:
     """Return the ledger key of a task."""
     # The common id is its own spelling: this runs for every task.
-    return f"{_TASK}{{{task_id if _PLAIN_ID.match(task_id) else escaped(task_id, 'task id')}}}"
+    return f"{_TASK}{{{task_id if _PLAIN_ID.match(task_id) else escape(task_id, 'task id')}}}"
 
 
 def task_pattern() -> str:
@@ -230,11 +229,11 @@ def task_pattern() -> str:
 
 
 def parse_task(key: bytes) -> str:
-    """Return the task id in a key made by `task`; somebody else may have made it."""
+    """Return the task id in a key made by `task`; another program may have made it."""
     return unquote(key.decode(errors="replace")[len(_TASK) + 1 : -1])
 
 
-def ended(task_key: str) -> str:
+def end_counts(task_key: str) -> str:
     """Return the key that counts how tasks ended, in the slot of *task_key*: its tag is another, its slot the same."""
     return f"tl:ended:{{{companion(task_key[len(_TASK) + 1 : -1])}}}"
 
@@ -246,12 +245,12 @@ def every_ended() -> Iterator[str]:
 
 def stream(name: str) -> str:
     """Return the key that says which incarnation of the NATS stream *name* is known to have every open task."""
-    return f"tl:stream:{{{checked_name(name, 'stream')}}}"
+    return f"tl:stream:{{{check_name(name, 'stream')}}}"
 
 
 def conversation(conversation_id: str) -> ConversationKeys:
     """Return the keys of a conversation and of what waits for it; the id is free text."""
-    tag = f"{{{escaped(conversation_id, 'conversation id')}}}"
+    tag = f"{{{escape(conversation_id, 'conversation id')}}}"
     said, inbox, observed = f"tl:conversation:{tag}", f"tl:inbox:{tag}", f"tl:observations:{tag}"
     own = (said, f"{said}:ids", inbox, f"{inbox}:state", f"{said}:digest")
     return ConversationKeys(*own, observed, f"{observed}:ids")
@@ -263,7 +262,7 @@ def document(user_token: str, resource_id: str) -> str:
     Raises:
         InvalidInput: the token is none, or the resource id is not 1 to 64 letters, digits, `_` or `-`.
     """
-    return f"{_documents(user_token)}:{checked_resource(resource_id)}"
+    return f"{_documents(user_token)}:{check_resource(resource_id)}"
 
 
 def document_log(user_token: str, resource_id: str) -> str:
@@ -277,7 +276,7 @@ def plans(user_token: str) -> str:
 
 
 def document_reads(user_token: str) -> str:
-    """Return the key that tells when each place of a user's documents was last shown; same tag."""
+    """Return the key of when each place of a user's documents was last shown; same tag."""
     return f"{_documents(user_token)}:reads"
 
 
@@ -298,39 +297,39 @@ def parse_plans(key: str) -> str:
 
 def queue(name: str, owner_token: str) -> QueueKeys:
     """Return the keys of what waits for *owner_token* in the queue *name*, `turns` or `facts`."""
-    rows = f"tl:{checked_queue(name)}:{{{checked_token(owner_token)}}}"
+    rows = f"tl:{check_queue(name)}:{{{check_token(owner_token)}}}"
     return QueueKeys(rows, *(f"{rows}:{part}" for part in ("pending", "state", "closed", "lease", "fence")))
 
 
 def episodes(owner_token: str) -> EpisodeKeys:
-    """Return the keys of what was said to and by *owner_token*."""
-    return EpisodeKeys.under(f"tl:episodes:{{{checked_token(owner_token)}}}")
+    """Return the keys of the turns of *owner_token*."""
+    return EpisodeKeys.under(f"tl:episodes:{{{check_token(owner_token)}}}")
 
 
 def owners(name: str) -> str:
-    """Return the key that tells whose rows wait in the queue *name*."""
-    return f"tl:owners:{{{checked_queue(name)}}}"
+    """Return the key of the owners whose rows wait in the queue *name*."""
+    return f"tl:owners:{{{check_queue(name)}}}"
 
 
 def notices(user_token: str) -> tuple[str, str]:
-    """Return the keys of what was learned of a user and waits to be said, and of a reply that waits for it."""
-    return (lines := f"tl:notices:{{{checked_token(user_token)}}}"), f"{lines}:hurry"
+    """Return the keys of a user's notices, and of the reply that waits for them."""
+    return (lines := f"tl:notices:{{{check_token(user_token)}}}"), f"{lines}:hurry"
 
 
 def user_conversations(user_token: str) -> str:
     """Return the key that lists a user's conversations, so that forgetting finds them."""
-    return f"tl:user-conversations:{{{checked_token(user_token)}}}"
+    return f"tl:user-conversations:{{{check_token(user_token)}}}"
 
 
 def session(session_id: str) -> SessionKeys:
     """Return the keys of the session *session_id*."""
-    root = f"tl:session:{{{checked_name(session_id, 'session id')}}}"
+    root = f"tl:session:{{{check_name(session_id, 'session id')}}}"
     return SessionKeys(root, *(f"{root}:{part}" for part in SessionKeys._fields[1:]))
 
 
 def session_flight(session_id: str, entry_key: str) -> str:
     """Return the key of the lease under which the entry *entry_key* of a session is computed; same tag."""
-    return f"{_FLIGHT}{{{checked_name(session_id, 'session id')}}}:{escaped(entry_key, 'session key')}"
+    return f"{_FLIGHT}{{{check_name(session_id, 'session id')}}}:{escape(entry_key, 'session key')}"
 
 
 def sessions() -> str:
@@ -340,27 +339,27 @@ def sessions() -> str:
 
 def running(supervisor_id: str) -> str:
     """Return the key that lists the sessions whose pipelines run for *supervisor_id*."""
-    return f"tl:running:{{{checked_name(supervisor_id, 'supervisor id')}}}"
+    return f"tl:running:{{{check_name(supervisor_id, 'supervisor id')}}}"
 
 
 def run(session_id: str) -> str:
-    """Return the key that tells how the run *session_id* ended."""
-    return f"tl:run:{{{checked_name(session_id, 'session id')}}}"
+    """Return the key of the end of the run *session_id*."""
+    return f"tl:run:{{{check_name(session_id, 'session id')}}}"
 
 
 def user_sessions(user_token: str) -> str:
     """Return the key that lists the sessions started for a user."""
-    return f"tl:user-sessions:{{{checked_token(user_token)}}}"
+    return f"tl:user-sessions:{{{check_token(user_token)}}}"
 
 
 def project(project_id: str) -> str:
     """Return the key of a project's records."""
-    return f"tl:project:{{{checked_name(project_id, 'project id')}}}"
+    return f"tl:project:{{{check_name(project_id, 'project id')}}}"
 
 
 def project_part(project_id: str, *parts: str) -> str:
     """Return the key of something beside a project's records, such as `"tag", "naming"`; same tag, any text."""
-    return ":".join((project(project_id), *(escaped(part, "part of a project key") for part in parts)))
+    return ":".join((project(project_id), *(escape(part, "part of a project key") for part in parts)))
 
 
 def projects() -> str:
@@ -370,7 +369,7 @@ def projects() -> str:
 
 def story(story_id: str) -> StoryKeys:
     """Return the keys of the story *story_id*."""
-    tag = f"{{{checked_name(story_id, 'story id')}}}"
+    tag = f"{{{check_name(story_id, 'story id')}}}"
     root, analysis = f"tl:story:{tag}", f"tl:analysis:{tag}"
     own = (root, f"{root}:entities", f"{root}:responses", f"{root}:written")
     return StoryKeys(*own, analysis, f"{analysis}:records", f"{analysis}:written")
@@ -378,7 +377,7 @@ def story(story_id: str) -> StoryKeys:
 
 def story_changes(story_id: str, section: str) -> str:
     """Return the key of what responses changed as the agent of *section* found it; same tag."""
-    return f"{story(story_id).base}:changes:{checked_name(section, 'section')}"
+    return f"{story(story_id).base}:changes:{check_name(section, 'section')}"
 
 
 def stories() -> str:
@@ -388,13 +387,13 @@ def stories() -> str:
 
 def analysing(supervisor_id: str) -> str:
     """Return the key that lists the analyses under way for *supervisor_id*."""
-    return f"tl:analysing:{{{checked_name(supervisor_id, 'supervisor id')}}}"
+    return f"tl:analysing:{{{check_name(supervisor_id, 'supervisor id')}}}"
 
 
 def request(digest: str) -> tuple[str, str, str]:
-    """Return the keys of what was asked over HTTP: the request, who works on it, how it ended."""
-    return (root := f"tl:request:{{{checked_name(digest, 'request digest')}}}"), f"{root}:held", f"{root}:end"
+    """Return the keys of a request over HTTP: itself, its holder, its end."""
+    return (root := f"tl:request:{{{check_name(digest, 'request digest')}}}"), f"{root}:held", f"{root}:end"
 
 
 def _documents(user_token: str) -> str:
-    return f"tl:doc:{{{checked_token(user_token)}}}"
+    return f"tl:doc:{{{check_token(user_token)}}}"

@@ -1,4 +1,4 @@
-"""What is remembered of one user, searched together: items of documents and what was said word for word."""
+"""The memory of one user, searched together: items of documents, and turns word for word."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from memory.documents.items import Body, Item, lasting_name, leaf_text, leaf_val
 from memory.documents.kinds import Kinds
 from memory.episodes.ranking import rank
 from memory.episodes.recall import ANY, SearchesEpisodes, Within, recall
-from memory.episodes.store import Found, Hit
+from memory.episodes.store import Hit, SearchResult
 
 __all__ = ["MAX_LIMIT", "Memory", "Recalled", "Within", "search_memory", "turns_for"]
 
@@ -80,7 +80,7 @@ async def search_memory(
         raise InvalidInput(f"query {query!r} has no word; say what to look for")
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput(f"limit {limit} must be 1 to {MAX_LIMIT}")
-    found, is_complete = Found(), True
+    found, is_complete = SearchResult(), True
     try:
         found = await turns_for(query, user_id, episodes, now, at, within)
     except MemoryUnavailable as error:
@@ -104,14 +104,14 @@ async def turns_for(
     now: datetime,
     at: date | None = None,
     within: Within = ANY,
-) -> Found:
+) -> SearchResult:
     """Return the turns that answer *query*, best first; with *at*, those that were said by the end of that day.
 
     Raises:
         MemoryUnavailable: the store did not answer in time.
     """
     if not any(sign.isalnum() for sign in query):
-        return Found()
+        return SearchResult()
     then = now if at is None else datetime.combine(at, time.max, now.tzinfo)
     found = await recall(episodes, user_id, query, then, limit=_MOST_TURNS, within=within)
     return replace(found, hits=tuple(hit for hit in found.hits if hit.episode.at <= then))

@@ -50,7 +50,7 @@ class Access:
     publishers_file: Path | None = None
 
     def nats_options(self) -> dict[str, Any]:
-        """Return what `nats.connect` is told beside addresses.
+        """Return the authentication options for `nats.connect`.
 
         Raises:
             ConfigurationError: a file cannot be read.
@@ -73,7 +73,7 @@ class Access:
         return _context(self.nats_ca_file, NATS_CA_VARIABLE)
 
     def redis_options(self, url: str) -> dict[str, Any]:
-        """Return what redis-py is told beside *url*, whose own user and password come first.
+        """Return the authentication options for redis-py; user and password of *url* come first.
 
         Raises:
             ConfigurationError: a file cannot be read.
@@ -117,7 +117,7 @@ def access_of(environ: Mapping[str, str] = os.environ) -> Access:
 
 
 def inbox_prefix(role: str) -> str:
-    """Return below what *role* is answered: with a prefix of its own nobody else can listen to its answers."""
+    """Return the inbox prefix of *role*, of its own, so that no other role can listen to its answers."""
     return f"_INBOX_{role}"
 
 

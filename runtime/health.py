@@ -1,4 +1,4 @@
-"""Whether a process lives and may be given work, told over HTTP from a thread of its own.
+"""Liveness and readiness of a process, served over HTTP from a thread of its own.
 
 The thread answers also while the event loop is blocked, and then says so; a loop that served its own probes could only
 be silent.

@@ -1,7 +1,7 @@
-"""The loop of every process that works under leases: claim what is due, work on it side by side, renew, give it back.
+"""The loop of every process that works under leases: claim due items, work on them side by side, renew, give back.
 
 A process that dies leaves leases that lapse; one that is asked to end gives its own back. Runs of pipelines, analyses
-and the rows of listeners are worked on by it; each says in a subclass what is due and what a lease of it is.
+and the rows of listeners are worked on by it; each subclass names its due items and their leases.
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class _Rest:
 
 
 class LeaseLoop(ABC, Generic[Key, Lease]):
-    """Claims what is due and works on it, in this process; `run` until `stop` or `drain`.
+    """Claims due items and works on them in this process; `run` until `stop` or `drain`.
 
     Args:
         what: One piece of work, as logs and the vital sign name it.
@@ -142,7 +142,7 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         self._wake.set()
 
     def stop(self) -> None:
-        """Claim nothing more; what is worked on goes on to its end."""
+        """Claim nothing more; running work goes on to its end."""
         self._stopping = True
         self._wake.set()
 
@@ -162,7 +162,7 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
             await asyncio.wait(serving, timeout=_FAREWELL_S)
 
     async def run(self) -> None:
-        """Work until `stop` and the end of what is under way then; cancelled, give every lease back."""
+        """Work until `stop` and the end of running work; cancelled, give every lease back."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             renewing = group.create_task(self._renew_all())
@@ -206,7 +206,7 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         return self._rests[key].count if key in self._rests else 0
 
     async def _begin_some(self) -> float:
-        """Begin to work on what is due, as far as there is room; return seconds until the next look."""
+        """Begin to work on due items, as far as there is room; return seconds until the next look."""
         room = self._at_once - len(self._serving)
         if room > 0 and not self._due:
             try:

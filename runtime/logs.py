@@ -1,4 +1,4 @@
-"""How a process speaks to whoever runs it: one structured event a fact, on stderr, never a person's text at info.
+"""Logging: one structured event a fact, on stderr, never a person's text at info.
 
 JSON lines when stderr is no terminal. What libraries say through `logging` comes out in the same form.
 """

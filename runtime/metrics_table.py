@@ -1,4 +1,4 @@
-"""The page that lists every series there is, made from what is declared: `python -m runtime.metrics_table`."""
+"""The page that lists every series, generated from the declarations: `python -m runtime.metrics_table`."""
 
 import sys
 from collections.abc import Iterator

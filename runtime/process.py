@@ -111,7 +111,7 @@ class Process:
         self._is_ending = True
 
     def _serving(self) -> tuple[bool, str]:
-        """Say whether new work is welcome: whoever routes to this process must hear of its end before it has ended."""
+        """Announce readiness: a router must hear of the end of this process before it has ended."""
         return not self._is_ending, "leaving" if self._is_ending else "serving"
 
     @asynccontextmanager
@@ -159,7 +159,7 @@ class Process:
             loop.add_signal_handler(wish, heed)
 
     def listener(self, reconnected: Callable[[], None]) -> Listener:
-        """Return whom the main connection tells: an outage is waited out, a closed connection ends the process."""
+        """Return the callbacks of the main connection: it waits an outage out; its end ends the process."""
 
         def count_and_tell() -> None:
             self.metrics.count_reconnect("nats")
@@ -201,7 +201,7 @@ class Process:
         self._tasks.append(task)
 
     async def end_tasks(self) -> None:
-        """Cancel what was spawned and wait for it.
+        """Cancel spawned tasks and wait for them.
 
         Again and again: nats-py waits in a way that swallows a cancellation now and then.
         """
@@ -247,7 +247,7 @@ class Process:
 
 
 def calm_collector() -> None:
-    """Leave what was imported out of every collection, and collect more seldom."""
+    """Leave imported objects out of every garbage collection, and collect more seldom."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_EVERY)

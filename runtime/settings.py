@@ -1,4 +1,4 @@
-"""What can be set: every variable with its default, its unit and the reason for it (see docs/settings.md)."""
+"""Settings: every variable with its default, its unit and the reason for it (see docs/settings.md)."""
 
 import difflib
 import os
@@ -42,7 +42,7 @@ ModelName = Annotated[str, Field(min_length=1)]
 
 
 class Settings(BaseSettings):
-    """Everything a process is told from outside; made by `load`, never changed afterwards."""
+    """The configuration of a process; made by `load`, never changed afterwards."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
@@ -281,7 +281,7 @@ class Settings(BaseSettings):
         return "environment" if name in self.model_fields_set else "default"
 
     def llm(self) -> LlmSettings:
-        """Return the part that `runtime.models.llm` is told."""
+        """Return the part for `runtime.models.llm`."""
         roles = {
             DEFAULT_ROLE: (self.llm_model, self.llm_temperature),
             "supervisor": (self.llm_supervisor_model, self.llm_supervisor_temperature),

@@ -53,7 +53,7 @@ class Row:
 
 
 def explain(settings: Settings) -> list[Row]:
-    """Return every setting with its value, in the order of their declaration, and whether it is somebody's wish."""
+    """Return every setting with its value, in the order of their declaration, and whether it was set."""
     reasons = _reasons()
     return [
         Row(
@@ -76,7 +76,7 @@ def reference_page() -> str:
 
 
 def _reasons() -> dict[str, str]:
-    """Return what is written below each setting in the file that declares it.
+    """Return the docstring of each setting in the file that declares it.
 
     Read here, where it is shown: pydantic would parse that file anew whenever a process starts.
     """

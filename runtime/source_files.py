@@ -18,7 +18,7 @@ def place_in_package(path: Path) -> tuple[Path, str]:
 
 
 def name_of_its_own(path: Path) -> str:
-    """Return a module name for the file that nobody else bears: it may be called as one that is needed (`json.py`)."""
+    """Return a unique module name for the file, which may be called as a module that is needed (`json.py`)."""
     return f"{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=4).hexdigest()}"
 
 

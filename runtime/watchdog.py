@@ -1,4 +1,4 @@
-"""Ends a process that stands still, so that somebody else can serve.
+"""Ends a process that stands still, so that another one can serve.
 
 One C call that keeps Python's global lock stops the event loop and every thread. What counts here needs no lock: a
 thread of `faulthandler`, which writes where each thread stands to stderr and ends the process with status 1, without

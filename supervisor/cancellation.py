@@ -15,7 +15,7 @@ from contracts import subjects
 from contracts.errors import MemoryUnavailable
 from contracts.messages import Cancellation, CompletionReport, ErrorNote, TaskAssignment
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Cancelled
+from memory.ledger.runs import CancelOutcome
 from runtime.messaging.jetstream import ask_or_none
 from runtime.messaging.outbox import Outbox
 from supervisor.reports.closed_tasks import Reporter
@@ -73,12 +73,14 @@ class Canceller:
         """Make a cancel request of another program final; without the ledger it reaches running tasks only."""
         try:
             found = await self._ledger.cancel(request.task_id, None, request.reason)
-            if isinstance(found, Cancelled):
+            if isinstance(found, CancelOutcome):
                 await self.conclude(request.task_id, found, request.reason)
         except MemoryUnavailable as error:
             log.warning("cancellation_not_noted", task_id=request.task_id, error=str(error))
 
-    async def conclude(self, task_id: str, found: Cancelled, reason: str, *, grace_s: float = _GRACE_S) -> Cancelling:
+    async def conclude(
+        self, task_id: str, found: CancelOutcome, reason: str, *, grace_s: float = _GRACE_S
+    ) -> Cancelling:
         """Report *found* as cancelled, unless its worker does so within *grace_s* seconds."""
         report = await self._await_report(task_id, found.generation, grace_s) if found.state == "running" else None
         if report is not None:

@@ -34,7 +34,7 @@ from contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.traces import spelled_context
 from memory.ledger.open_tasks import OpenTask, OpenTasks
-from memory.ledger.stream_epochs import Incarnations
+from memory.ledger.stream_epochs import StreamEpochs
 from runtime.messaging.jetstream import ask_or_none
 from runtime.messaging.outbox import Outbox
 from runtime.messaging.streams import REPORTS_KEPT_S
@@ -78,7 +78,7 @@ class Recovery:
         client: Client,
         outbox: Outbox,
         unfinished: OpenTasks,
-        incarnations: Incarnations,
+        incarnations: StreamEpochs,
         *,
         tell_ledger: Callable[[], Awaitable[int]],
         heal: Callable[[], Awaitable[object]],
@@ -149,10 +149,10 @@ class Recovery:
         for stream in lost:
             await self._incarnations.note(stream, created[stream])
         self._complete = created
-        self._tell(lost, known, number)
+        self._log(lost, known, number)
         return number
 
-    def _tell(self, lost: list[str], known: Mapping[str, str | None], number: int) -> None:
+    def _log(self, lost: list[str], known: Mapping[str, str | None], number: int) -> None:
         replaced = [stream for stream in lost if known[stream] is not None]
         for _ in replaced:
             self._meter.count_stream_lost()

@@ -48,7 +48,7 @@ from supervisor.pipelines.as_tasks import AT_ONCE, PipelineTasks
 from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.live import Parts as PipelineParts
-from supervisor.pipelines.live import teller
+from supervisor.pipelines.live import event_publisher
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.replies.notices import MEMORY_AGENT, Learned
 from supervisor.replies.recollection import open_recollections
@@ -114,7 +114,7 @@ def make_pipelines(
         dispatch=opened.dispatch,
         reports=opened.reports,
         canceller=opened.canceller,
-        tell=teller(opened.link),
+        tell=event_publisher(opened.link),
         meter=opened.metrics,
         evidence_dir=settings.evidence_dir.absolute(),
         fingerprints=fingerprints,

@@ -15,7 +15,7 @@ from supervisor.understanding.conclusion import Filled, conclude
 from supervisor.understanding.outcome import Understood
 from supervisor.understanding.routing import Router, Task
 from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import Utterance, evened
+from supervisor.understanding.utterance import Utterance, collapse_space
 
 _SNIPS, _PEOPLE = "SNIPS numeric slots", "restaurant8k people"
 #: Of all sentences: those that start no task with another number than was said.
@@ -140,7 +140,7 @@ def _people(rows: list[dict[str, Any]]) -> tuple[Score, Score]:
 def _read(text: str, task: Task, *, is_asked: bool = False) -> tuple[Filled, bool, int]:
     """Return what fills the slots of *task*, whether it would be started, and the nanoseconds that this took."""
     started = perf_counter_ns()
-    utterance = Utterance(evened(text))
+    utterance = Utterance(collapse_space(text))
     filled = fill(utterance, task, task.schema.slots if is_asked else ())
     is_served = isinstance(conclude(filled, utterance.text), Understood)
     return filled, is_served, perf_counter_ns() - started

@@ -1,4 +1,4 @@
-"""Conversations: what was said last in each, oldest first, each turn once, and whose they are.
+"""Conversations: the last turns of each, oldest first, each once, and the users they belong to.
 
 What agents say to each other enters the same list through `memory.conversations.inbox`.
 """
@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
 from memory import keys
-from memory.command_batch import Command, Commands, Exchange
+from memory.command_batch import Command, CommandBatch, Commands
 from memory.conversations import scripts as inbox_scripts
 
 #: Messages that a conversation holds: two thousand turns of a long talk, and more than any prompt takes.
@@ -39,14 +39,14 @@ class Conversations:
     ) -> None:
         self._keep_turns = keep_turns
         self._keep_ms = keep // timedelta(milliseconds=1)
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
     async def append(
         self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: Commands = ()
     ) -> bool:
         """Add *turn* at the end and return True; False when *turn_id* is there already and nothing changed.
 
-        A conversation is noted as one of *user_id*, whoever that is, before it holds a word: forgetting that user has
+        A conversation is noted as one of *user_id* before it holds a word: forgetting that user has
         to find it. The commands *beside* follow in the same round trip.
 
         Raises:
@@ -58,79 +58,54 @@ class Conversations:
         commands: list[Command] = []
         if user_id:
             commands += note_owner(user_id, conversation_id, self._keep_ms)
-        replies = await self._exchange.run([*commands, say, *beside])
+        replies = await self._batch.run([*commands, say, *beside])
         return bool(replies[len(commands)])
 
     async def replace(self, conversation_id: str, turn: bytes, by: bytes) -> bool:
         """Put *by* in the place of *turn*, as that was appended, and return True; False when it is not there as it was.
 
         Of many who replace one turn at once one does.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
         """
-        return bool((await self._exchange.run([call(inbox_scripts.REPLACE, conversation_id, turn, by)]))[0])
+        return bool((await self._batch.run([call(inbox_scripts.REPLACE, conversation_id, turn, by)]))[0])
 
     async def of_user(self, user_id: str) -> list[str]:
-        """Return the ids of the conversations of *user_id* within the time that one is kept, sorted.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
-        owned: list[bytes] = (await self._exchange.run([("SMEMBERS", keys.user_conversations(user_token(user_id)))]))[0]
+        """Return the ids of the conversations of *user_id* within the time that one is kept, sorted."""
+        owned: list[bytes] = (await self._batch.run([("SMEMBERS", keys.user_conversations(user_token(user_id)))]))[0]
         return sorted(conversation.decode() for conversation in owned)
 
     async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
         """Return the last *count* messages, oldest first; fewer when there are fewer, none for an unknown conversation.
 
         Those of agents are utterances, the others turns.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
         """
         if count < 1:
             return []
-        turns: list[bytes] = (await self._exchange.run([call(inbox_scripts.RECENT, conversation_id, count)]))[0]
+        turns: list[bytes] = (await self._batch.run([call(inbox_scripts.RECENT, conversation_id, count)]))[0]
         return turns
 
     async def waiting(self, conversation_id: str) -> list[bytes]:
-        """Return the messages that wait for an agent to take them, in order.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
-        messages: list[bytes] = (await self._exchange.run([call(inbox_scripts.WAITING, conversation_id)]))[0]
+        """Return the messages that wait for an agent to take them, in order."""
+        messages: list[bytes] = (await self._batch.run([call(inbox_scripts.WAITING, conversation_id)]))[0]
         return messages
 
     async def drop(self, conversation_id: str, turns: Sequence[bytes]) -> int:
         """Remove *turns*, as they were appended or posted, and return how many of them were there; the ids stay known.
 
-        The summary of earlier messages goes with them, and what the agent observed: neither tells whose words it holds.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
+        The summary of earlier messages goes with them, and what the agent observed: neither says whose words it holds.
         """
         of = keys.conversation(conversation_id)
         unlink: Command = ("UNLINK", of.observed, of.observed_in)
-        return int((await self._exchange.run([call(inbox_scripts.REMOVE, conversation_id, *turns), unlink]))[0])
+        return int((await self._batch.run([call(inbox_scripts.REMOVE, conversation_id, *turns), unlink]))[0])
 
     async def disown(self, user_id: str, conversation_ids: Sequence[str]) -> None:
-        """Note no longer that *conversation_ids* are of *user_id*.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Note no longer that *conversation_ids* are of *user_id*."""
         if conversation_ids:
             owned = keys.user_conversations(user_token(user_id))
-            await self._exchange.run([("SREM", owned, *conversation_ids)])
+            await self._batch.run([("SREM", owned, *conversation_ids)])
 
     async def forget(self, conversation_id: str) -> bool:
-        """Remove a conversation, with what waits for it and what its agent observed; return whether there was any.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
-        return bool((await self._exchange.run([("UNLINK", *keys.conversation(conversation_id))]))[0])
+        """Remove a conversation, with what waits for it and what its agent observed; return whether there was any."""
+        return bool((await self._batch.run([("UNLINK", *keys.conversation(conversation_id))]))[0])
 
 
 def call(script: str, conversation_id: str, *arguments: str | bytes | int) -> Command:

@@ -1,4 +1,4 @@
-"""What is said to agents: delivered once, taken into their conversation in order, and new until a task has used it.
+"""Messages to agents: delivered once, taken into their conversation in order, and new until a task has used them.
 
 At least once underneath, effect once above: everything may be sent again, and adds nothing then.
 """
@@ -18,10 +18,10 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from contracts.messages import ChatTurn
 from contracts.observations import LONGEST_UTTERANCE, Observation
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.conversations import scripts as inbox_scripts
 from memory.conversations.conversation import KEEP, KEEP_FOR, call, note_owner
-from memory.conversations.observations import Observations, told
+from memory.conversations.observations import Observations, read_observations
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +38,7 @@ class Inbox:
 
     A message is numbered as it enters the conversation. What a task takes is new until it settles, for its own retries
     as for whichever task comes next; a task that has settled is shown the same again. Of the last 32 tasks it is known
-    what they took; an older one that comes again is shown what nobody has settled.
+    the messages that they took; an older one that comes again is shown those that no task has settled.
 
     Args:
         client: A client that does not decode responses.
@@ -60,7 +60,7 @@ class Inbox:
         self._window = window
         self._keep_ms = keep_for // timedelta(milliseconds=1)
         self._limits = (keep, self._keep_ms)
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._observations = Observations(client, deadline_s, keep_for=keep_for)
 
     async def post(
@@ -77,7 +77,7 @@ class Inbox:
         known_as = message.message_id if known_as is None else known_as
         commands = self._noting(owner, user_id)
         commands.append(call(inbox_scripts.POST, owner, *self._limits, known_as, body_of(message, user_id)))
-        return bool((await self._exchange.run(commands))[-1])
+        return bool((await self._batch.run(commands))[-1])
 
     async def take(
         self,
@@ -103,8 +103,8 @@ class Inbox:
         task = checked_name(task_id, "task id")
         commands.append(call(inbox_scripts.TAKE, owner, *self._limits, task, self._window, *words))
         commands.append(self._observations.to_recall(owner, observations, task))
-        reply, observed = (await self._exchange.run(commands))[-2:]
-        done, before = told(observed, senses=senses)
+        reply, observed = (await self._batch.run(commands))[-2:]
+        done, before = read_observations(observed, senses=senses)
         return Taken(_history(reply), before, done, is_settled=bool(reply[0]))
 
     async def settle(
@@ -130,7 +130,7 @@ class Inbox:
             commands.append(self._observations.to_note(owner, task, observation))
         own = ("", b"") if said is None else (said_id(task), _body(own_message(task, said), user_id))
         commands.append(call(inbox_scripts.SETTLE, owner, *self._limits, task, *own))
-        await self._exchange.run(commands)
+        await self._batch.run(commands)
 
     async def summarise(self, owner: str, upto: int, text: str, *, removals: int | None = None) -> bool:
         """Keep *text* as what the first *upto* messages came to; False when as many are summarised already.
@@ -139,13 +139,12 @@ class Inbox:
         was made after, it is refused when words were removed since: they may be in it.
 
         Raises:
-            MemoryUnavailable: Redis did not answer in time.
             InvalidInput: *text* is empty or too long.
         """
-        checked_summary(text)
+        check_summary(text)
         known = "" if removals is None else removals
         command = call(inbox_scripts.SUMMARISE, owner, *self._limits, upto, text, known)
-        return bool((await self._exchange.run([command]))[0])
+        return bool((await self._batch.run([command]))[0])
 
     async def page(self, owner: str, before: int | None = None, count: int = 100) -> Page:
         """Return up to *count* messages before the number *before*, the last ones by default, oldest first.
@@ -154,19 +153,14 @@ class Inbox:
         none.
 
         Raises:
-            MemoryUnavailable: Redis did not answer in time.
             InvalidInput: *count* or *before* is out of its range.
         """
-        place, count = checked_page(before, count)
-        first, bodies, gone = (await self._exchange.run([call(inbox_scripts.PAGE, owner, place, count)]))[0]
+        place, count = check_page(before, count)
+        first, bodies, gone = (await self._batch.run([call(inbox_scripts.PAGE, owner, place, count)]))[0]
         return Page(tuple(_readable(bodies)), first or None, gone)
 
     async def recent_observations(self, owner: str, count: int) -> tuple[Observation, ...]:
-        """Return the last *count* observations, oldest first.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return the last *count* observations, oldest first."""
         return await self._observations.recent(owner, count)
 
     def _noting(self, owner: str, user_id: str | None) -> list[Command]:
@@ -179,14 +173,14 @@ def own_message(task_id: str, said: Utterance) -> Utterance:
     return said.model_copy(update={"message_id": said_id(task_id), "own": True})
 
 
-def heard_message(message: Utterance) -> Utterance:
+def as_heard(message: Utterance) -> Utterance:
     """Return *message* as it stands in the conversation of who hears it: as nobody's own, whatever it says itself."""
     return message.model_copy(update={"own": False}) if message.own else message
 
 
 def body_of(message: Utterance, user_id: str | None) -> bytes:
     """Return *message*, which somebody else said, as it is stored: as one of *user_id* unless it says whose it is."""
-    return _body(heard_message(message), user_id)
+    return _body(as_heard(message), user_id)
 
 
 def _body(message: Utterance, user_id: str | None) -> bytes:
@@ -241,7 +235,7 @@ def utterance_of(turn: ChatTurn) -> Utterance:
     )
 
 
-def checked_summary(text: str) -> str:
+def check_summary(text: str) -> str:
     """Return *text* when it can be a summary.
 
     Raises:
@@ -256,7 +250,7 @@ def checked_summary(text: str) -> str:
     return text
 
 
-def checked_page(before: int | None, count: int) -> tuple[int, int]:
+def check_page(before: int | None, count: int) -> tuple[int, int]:
     """Return the number before which to look, 0 for the end, and how many messages to return.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Notices: short lines on what was learned of a person, kept until their next reply says them."""
+"""Notices: short lines on new facts about a person, kept until their next reply says them."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
 from memory import keys
-from memory.command_batch import Exchange
+from memory.command_batch import CommandBatch
 
 #: Turns of one person whose lines wait at most; older ones fall off.
 KEEP = 50
@@ -27,14 +27,14 @@ class Notices:
 
     def __init__(self, client: Redis, *, keep: timedelta = KEEP_FOR, deadline_s: float = 1.0) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
     async def put(self, owner: str, turn_id: str, lines: Sequence[str]) -> None:
         """Keep *lines*, what the turn *turn_id* of *owner* taught, for their next reply."""
         if not lines:
             return
         key, _ = keys.notices(user_token(owner))
-        await self._exchange.run(
+        await self._batch.run(
             [
                 ("RPUSH", key, json.dumps([turn_id, *lines], ensure_ascii=False).encode("utf-8", "replace")),
                 ("LTRIM", key, -KEEP, -1),
@@ -50,25 +50,25 @@ class Notices:
     async def take_awaited(self, owner: str) -> tuple[list[tuple[str, tuple[str, ...]]], bool]:
         """Return what `take` does, and whether *owner* still hurries: nothing is known of their last turn yet."""
         key, hurry = keys.notices(user_token(owner))
-        taken, is_hurried = await self._exchange.run([("LPOP", key, KEEP), ("EXISTS", hurry)])
+        taken, is_hurried = await self._batch.run([("LPOP", key, KEEP), ("EXISTS", hurry)])
         read = [json.loads(body) for body in taken or ()]
         return [(turn_id, tuple(lines)) for turn_id, *lines in read], bool(is_hurried)
 
     async def hurry(self, owner: str, for_s: float) -> None:
         """Note that a reply to *owner* waits, for that long at most, for what their last turn teaches."""
         _, hurry = keys.notices(user_token(owner))
-        await self._exchange.run([("SET", hurry, 1, "PX", max(1, int(for_s * 1000)))])
+        await self._batch.run([("SET", hurry, 1, "PX", max(1, int(for_s * 1000)))])
 
     async def hurries(self, owner: str) -> bool:
         """Return whether a reply to *owner* waits."""
-        return bool((await self._exchange.run([("EXISTS", keys.notices(user_token(owner))[1])]))[0])
+        return bool((await self._batch.run([("EXISTS", keys.notices(user_token(owner))[1])]))[0])
 
     async def calm(self, owner: str) -> None:
         """Note that the last turn of *owner* taught nothing: no reply need wait for it."""
-        await self._exchange.run([("UNLINK", keys.notices(user_token(owner))[1])])
+        await self._batch.run([("UNLINK", keys.notices(user_token(owner))[1])])
 
     async def forget(self, owner: str) -> int:
         """Remove what waits for *owner*; return for how many turns something did."""
         key, hurry = keys.notices(user_token(owner))
-        count, _ = await self._exchange.run([("LLEN", key), ("UNLINK", key, hurry)])
+        count, _ = await self._batch.run([("LLEN", key), ("UNLINK", key, hurry)])
         return int(count)

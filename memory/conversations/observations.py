@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from contracts.observations import Observation
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.conversations import scripts as inbox_scripts
 from memory.conversations.conversation import KEEP_FOR
 
@@ -34,7 +34,7 @@ class Observations:
     ) -> None:
         self._keep = keep
         self._keep_ms = keep_for // timedelta(milliseconds=1)
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
     async def note(self, owner: str, task_id: str, observation: Observation) -> bool:
         """Keep what the agent of the conversation *owner* observed in a task; False when that task did so before.
@@ -43,33 +43,29 @@ class Observations:
             MemoryUnavailable: Redis did not answer in time; noting again is safe.
             InvalidInput: the conversation id is empty or too long.
         """
-        return bool((await self._exchange.run([self.to_note(owner, task_id, observation)]))[0])
+        return bool((await self._batch.run([self.to_note(owner, task_id, observation)]))[0])
 
     async def recent(self, owner: str, count: int) -> tuple[Observation, ...]:
-        """Return the last *count*, oldest first; none of an unknown owner.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
-        return told((await self._exchange.run([self.to_recall(owner, count)]))[0])[1]
+        """Return the last *count*, oldest first; none of an unknown owner."""
+        return read_observations((await self._batch.run([self.to_recall(owner, count)]))[0])[1]
 
     def to_note(self, owner: str, task_id: str, observation: Observation) -> Command:
-        """Return the command of `note`, for whoever has more to send in the same write."""
+        """Return the command of `note`, to be sent in one write with others."""
         body = observation.model_dump_json()
         observed = keys.conversation(owner)[5:]
         return ("FCALL", inbox_scripts.NOTE, 2, *observed, self._keep, self._keep_ms, task_id, body)
 
     def to_recall(self, owner: str, count: int, task_id: str = "") -> Command:
-        """Return the command whose reply is for `told`: the last *count* before that of *task_id*."""
+        """Return the command whose reply `read_observations` reads: the last *count* before that of *task_id*."""
         return ("FCALL", inbox_scripts.OBSERVED, 2, *keys.conversation(owner)[5:], count, task_id)
 
 
-def told(
+def read_observations(
     reply: tuple[bytes | None, list[bytes]], *, senses: bool = True
 ) -> tuple[Observation | None, tuple[Observation, ...]]:
     """Return the observation of the task that was asked for, None when there is none, and those before it.
 
-    Without *senses* those hold only what was done, and cost a fraction of the time.
+    Without *senses* those hold only actions, and cost a fraction of the time.
     """
     own, bodies = reply
     read = _read if senses else _read_deed

@@ -47,7 +47,7 @@ def apply_changes(body: JsonValue, changes: Iterable[Change]) -> JsonValue:
     """Return *body* after *changes*, which were made of such a body.
 
     Raises:
-        EditRefused: a step does not find what it was made of (`missing`, `overlap`); nothing is applied.
+        EditRefused: a step does not find the value that it was made for (`missing`, `overlap`); nothing is applied.
     """
     working = WorkingCopy(body)
     for change in changes:
@@ -80,7 +80,7 @@ def same(left: Found, right: Found) -> bool:
 
 def dump_changes(changes: Iterable[Change]) -> list[JsonValue]:
     """Return *changes* as JSON: each an object of `path`, `before` and `after` where there is one, and `ahead`."""
-    return [_dumped(change) for change in changes]
+    return [_dump(change) for change in changes]
 
 
 def load_changes(value: JsonValue) -> tuple[Change, ...]:
@@ -91,7 +91,7 @@ def load_changes(value: JsonValue) -> tuple[Change, ...]:
     """
     if not isinstance(value, list):
         raise InvalidInput(f"recorded changes are a list, not {type(value).__name__}; the record is damaged")
-    return tuple(_loaded(entry) for entry in value)
+    return tuple(_load(entry) for entry in value)
 
 
 class WorkingCopy:
@@ -136,12 +136,12 @@ class WorkingCopy:
 
     def _writable(self, steps: Sequence[Step]) -> JsonValue:
         """Return the container at *steps*, it and all above it copied unless they are already."""
-        holder = self.body = self._owned(self.body)
+        holder = self.body = self._own_copy(self.body)
         for step in steps:
             child = step_into(holder, step)
             if isinstance(child, Absent):
                 raise EditRefused(f"there is no {str(Path(tuple(steps)))!r}; look at what is there", "missing")
-            mine = self._owned(child)
+            mine = self._own_copy(child)
             if isinstance(holder, dict) and isinstance(step, str):
                 holder[step] = mine
             if isinstance(holder, list) and isinstance(step, int):
@@ -149,8 +149,8 @@ class WorkingCopy:
             holder = mine
         return holder
 
-    def _owned(self, value: JsonValue) -> JsonValue:
-        """Return *value*, or a copy of it when it is a container of somebody else's."""
+    def _own_copy(self, value: JsonValue) -> JsonValue:
+        """Return *value*, or a copy of it when it is a shared container."""
         if not isinstance(value, dict | list) or id(value) in self._own:
             return value
         copy = value.copy()
@@ -169,7 +169,7 @@ def _change_list(holder: list[JsonValue], index: int, change: Change) -> None:
 
 
 def _change_dict(holder: dict[str, JsonValue], name: str, change: Change) -> Change:
-    """Put in, take out or replace what is called *name*."""
+    """Insert, remove or replace the member *name*."""
     if isinstance(change.after, Absent):
         ahead = _ahead(holder, name)
         del holder[name]
@@ -191,7 +191,7 @@ def _ahead(holder: Mapping[str, JsonValue], name: str) -> str | None:
     return next(names, None)
 
 
-def _dumped(change: Change) -> dict[str, JsonValue]:
+def _dump(change: Change) -> dict[str, JsonValue]:
     """Return one change as JSON."""
     entry: dict[str, JsonValue] = {"path": str(change.path)}
     if not isinstance(change.before, Absent):
@@ -203,7 +203,7 @@ def _dumped(change: Change) -> dict[str, JsonValue]:
     return entry
 
 
-def _loaded(entry: JsonValue) -> Change:
+def _load(entry: JsonValue) -> Change:
     """Read one change."""
     if not isinstance(entry, dict) or not entry.keys() <= {"path", "before", "after", "ahead"}:
         raise InvalidInput("a recorded change has path, before, after and ahead alone; the record is damaged")

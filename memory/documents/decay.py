@@ -22,9 +22,9 @@ STALE_BELOW = 0.25
 
 
 def confidence_now(item: Item | JsonValue, today: date) -> float:
-    """Return how sure one may be of *item* on *today*, 0 to 1; what was added nobody knows when keeps its confidence.
+    """Return how sure one may be of *item* on *today*, 0 to 1; an item without a date of addition keeps its confidence.
 
-    What is no item (a string that was imported) is as sure as on its first day. An expiry has no part in this.
+    A value that is no item (an imported string) is as sure as on its first day. An expiry has no part in this.
     """
     read = item if isinstance(item, Item) else Item.read(item)
     if read is None:

@@ -1,6 +1,6 @@
-"""A draft: documents of one user as they would be after some plans, worked out here and stored by nobody yet.
+"""A draft: documents of one user as they would be after some plans, not stored yet.
 
-A plan is applied to all of its documents or to none; what it changed is kept beside it, for the log and for undo. What
+A plan is applied to all of its documents or to none; its changes are kept beside it, for the log and for undo. What
 a draft read and wrote is checked once more when it is stored (`memory.documents.storage.store`).
 """
 
@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from contracts.edits import Edit, NoChange
 from contracts.errors import EditRefused, InvalidInput
 from memory.documents.edits import Change, apply_changes, apply_edits
-from memory.documents.guard import Limits, check, grown
+from memory.documents.guard import Limits, check, growth_of
 from memory.documents.items import Body
 from memory.documents.plans import AppliedPlan, Document, Origin, Plan, PlanKind, Snapshot, Step, resource_of
 from memory.documents.rebase import rebase_edits
@@ -28,7 +28,7 @@ class Draft:
     """Documents of one user as they would be after the plans applied so far.
 
     Args:
-        snapshot: What is stored.
+        snapshot: The stored documents.
         limits: What an edited document may be.
         now: The time that documents and new items are stamped with.
         known: Ids of plans that are stored already (`Stale.known` of an earlier attempt): they do nothing here.
@@ -51,7 +51,7 @@ class Draft:
 
     @property
     def documents(self) -> Mapping[str, Document]:
-        """The documents as they are now; whoever decides by one of them asks `body` for it."""
+        """The documents as they are now; a decision by one of them asks `body` for it."""
         return self._states[-1]
 
     @property
@@ -61,11 +61,11 @@ class Draft:
 
     @property
     def read(self) -> frozenset[str]:
-        """Resources whose body somebody asked for: what was decided may rest on it."""
+        """Resources whose body was read: a decision may rest on it."""
         return frozenset(self._read)
 
     def body(self, resource_id: str) -> Body:
-        """Return the body of a document as it is now; nobody writes to it.
+        """Return the body of a document as it is now, read only.
 
         Raises:
             EditRefused: the snapshot has no such document (`file`).
@@ -75,16 +75,16 @@ class Draft:
         return document.body
 
     def apply(self, plan: Plan, as_of: int | None = None) -> AppliedPlan:
-        """Apply *plan* and return what it changed; one whose id is applied already changes nothing.
+        """Apply *plan* and return its changes; one whose id is applied already changes nothing.
 
-        Paths refer to the documents as they are now, or with *as_of* to what they were after the first *as_of* plans of
+        Paths refer to the documents as they are now, or with *as_of* to the documents after the first *as_of* plans of
         `applied`: 0 is the snapshot.
 
         Raises:
             EditRefused: the plan does not fit, and the draft is as it was.
             InvalidInput: there are fewer than *as_of* plans.
         """
-        done = self._done(plan)
+        done = self._finish(plan)
         if done is not None:
             return done
         seen = len(self._applied) if as_of is None else as_of
@@ -92,7 +92,7 @@ class Draft:
             raise InvalidInput(f"as_of {as_of!r} must be 0 to {len(self._applied)}, as many plans as are applied")
         steps: dict[str, Step] = {}
         for resource_id, edits in self._by_resource(plan).items():
-            step = self._edited(resource_id, edits, seen)
+            step = self._apply_edits(resource_id, edits, seen)
             if step is not None:
                 steps[resource_id] = step
         return self._append(AppliedPlan(plan, steps))
@@ -114,7 +114,7 @@ class Draft:
         Raises:
             EditRefused: they were not made of these documents, and the draft is as it was.
         """
-        done = self._done(plan)
+        done = self._finish(plan)
         if done is not None:
             return done
         steps: dict[str, Step] = {}
@@ -125,7 +125,7 @@ class Draft:
             steps[resource_id] = self._step(document, body, tuple(mine), form)
         return self._append(AppliedPlan(plan, steps, kind, undoes))
 
-    def _done(self, plan: Plan) -> AppliedPlan | None:
+    def _finish(self, plan: Plan) -> AppliedPlan | None:
         """Return what became of the plan of this id when it was applied before, which counts as this time."""
         for applied in self._applied:
             if applied.plan.plan_id == plan.plan_id:
@@ -153,7 +153,7 @@ class Draft:
             raise EditRefused(msg, "file")
         return documents[name]
 
-    def _edited(self, resource_id: str, edits: Sequence[Edit], seen: int) -> Step | None:
+    def _apply_edits(self, resource_id: str, edits: Sequence[Edit], seen: int) -> Step | None:
         """Return what *edits*, made for the documents after the first *seen* plans, do to a document now."""
         document = self._document(resource_id)
         over = [change for applied in self._applied[seen:] for change in applied.changes.get(resource_id, ())]
@@ -173,7 +173,7 @@ class Draft:
             raise EditRefused(msg, "type")
         revision = document.revision + 1
         stamped, overwritten = stamp(body, document.resource_id, revision, self._day)
-        size = None if document.size is None else document.size + grown(changes) + _STAMP_BYTES
+        size = None if document.size is None else document.size + growth_of(changes) + _STAMP_BYTES
         after = Document(document.resource_id, revision, stamped, form, document.born, size)
         return Step(document, after, changes, overwritten)
 

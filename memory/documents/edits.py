@@ -1,6 +1,6 @@
 """Apply the edits of a plan to a body, all or none, each to the place it names in the body as given.
 
-The body handed in is never altered, and shares with the new one whatever did not change: nobody may alter either of
+The body handed in is never altered, and shares with the new one whatever did not change: neither may be altered
 them, or a value of an edit, afterwards.
 """
 
@@ -31,9 +31,9 @@ class Applied:
 def apply_edits(body: JsonValue, edits: Sequence[Edit]) -> Applied:
     """Return *body* with all *edits* applied; every path refers to *body* as given, whatever the others shift.
 
-    An insert at the path of a list appends; at `list[2]` it goes before what is there now (several in their order), at
+    An insert at the path of a list appends; at `list[2]` it goes before the present item (several in their order), at
     `list[-]` behind the last item, and at a new name of an object it adds that name. An update or a delete needs what
-    it names. An update to what is there already changes nothing. `file` is not looked at.
+    it names. An update to the present value changes nothing. `file` is not looked at.
 
     Raises:
         EditRefused: one does not fit (`path`, `missing`) or two meet at one place (`overlap`); nothing is applied.
@@ -125,7 +125,7 @@ def _refuse_overlaps(targets: Sequence[_Target]) -> None:
 
 
 def _turn(target: _Target) -> tuple[tuple[int, ...], int]:
-    """Return when an edit is carried out: what is further back in a list first, so that none shifts before its turn.
+    """Return the sort key of an edit: items further back in a list come first, so that none shifts before its turn.
 
     What happens to or in an item comes before an insert in front of it; of several such inserts the last comes first.
     """

@@ -30,7 +30,7 @@ class Entry:
 
     @property
     def reference(self) -> str:
-        """Its name for whoever speaks of it later."""
+        """Its lasting name."""
         return f"{self.resource_id}:{lasting_name(self.path, self.value)}"
 
     @property
@@ -40,12 +40,12 @@ class Entry:
 
     @property
     def subject(self) -> str:
-        """Whom it is about by name, "" for the person."""
+        """The name of the person it is about, "" for the user."""
         return (self.item.subject or "") if self.item is not None else ""
 
     @property
     def category(self) -> str:
-        """The path of the place that it belongs to by what it says."""
+        """The path of the place that its content belongs to."""
         if self.item is not None and self.item.category:
             return self.item.category
         return str(self.place.path if self.place is not None else self.path.parent)
@@ -81,7 +81,7 @@ def place_of(category: str, kinds: Kinds) -> Place | None:
 
 
 def home_of(category: str, subject: str | None, kinds: Kinds) -> Place | None:
-    """Return where a fact of *category* about *subject* is kept: about somebody else, with other people.
+    """Return where a fact of *category* about *subject* is kept: about another person, with other people.
 
     None when no kind has such a category.
     """

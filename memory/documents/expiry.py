@@ -9,7 +9,7 @@ from memory.documents.plans import Snapshot
 from memory.documents.storage.history import json_bytes
 
 
-def expired_items(snapshot: Snapshot, today: date, kept: Collection[tuple[str, bytes]] = ()) -> tuple[Delete, ...]:
+def find_expired(snapshot: Snapshot, today: date, kept: Collection[tuple[str, bytes]] = ()) -> tuple[Delete, ...]:
     """Return an edit for each item that no longer holds on *today*, as many as one plan may have.
 
     *kept* are resources and items, as JSON, that stay whatever their expiry says.

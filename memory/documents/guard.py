@@ -1,6 +1,6 @@
-"""What no edit may do to a document, whoever proposed it: outgrow its limits, lose its shape, write its metadata.
+"""Limits that hold for every edit of a document: its size, its shape, its metadata.
 
-Only what differs from the body before is looked at. Sections (objects) and the lists in them stay what they are and
+Only differences from the body before are checked. Sections (objects) and the lists in them keep their kind and
 where they are; an item of a list keeps the kinds of its fields.
 """
 
@@ -61,7 +61,7 @@ def check(
     _check_values(before, after, limits)
     for change in changes:
         _check_shape(change)
-    growth = grown(changes)
+    growth = growth_of(changes)
     if growth > 0 and (size is None or size + growth > limits.max_bytes):
         _check_size(after, limits)
 
@@ -81,13 +81,13 @@ def size_of(value: JsonValue) -> int:
     return len(dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
 
 
-def grown(changes: Sequence[Change]) -> int:
+def growth_of(changes: Sequence[Change]) -> int:
     """Return by how many bytes *changes* make a document longer: never too few, and at most one too many a change."""
     return sum(_growth(change) for change in changes)
 
 
 def _growth(change: Change) -> int:
-    """Return the bytes of what was put in less those of what was taken out."""
+    """Return the bytes put in less those taken out."""
     added = 0 if isinstance(change.after, Absent) else size_of(change.after)
     removed = 0 if isinstance(change.before, Absent) else size_of(change.before)
     name = size_of(change.path.last) + 1 if isinstance(change.path.last, str) else 0
@@ -113,7 +113,7 @@ def _check_metadata(before: JsonValue, after: JsonValue) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Visit:
-    """One value that may differ from what was there before, and where it stands."""
+    """One value that may differ from the one before, and its place."""
 
     steps: tuple[Step, ...]
     before: Found
@@ -121,7 +121,7 @@ class _Visit:
 
 
 def _check_values(before: Found, after: JsonValue, limits: Limits) -> None:
-    """Look at all that is not shared with *before*: what JSON cannot hold, what is too deep, too long or too many."""
+    """Refuse new values that JSON cannot hold, that are too deep, too long or too many."""
     visits = [_Visit((), before, after)]
     seen = 0
     while visits:
@@ -198,7 +198,7 @@ def _check_scalar(steps: tuple[Step, ...], value: object, limits: Limits) -> Non
 
 
 def _check_shape(change: Change) -> None:
-    """Refuse what takes a list or a section away, or makes another kind of thing of what it replaces."""
+    """Refuse a change that removes a list or a section, or replaces a value by one of another kind."""
     steps = change.path.steps
     if isinstance(change.before, Absent):
         return
@@ -212,7 +212,7 @@ def _check_shape(change: Change) -> None:
 
 
 def _check_kinds(steps: tuple[Step, ...], before: JsonValue, after: JsonValue, *, in_item: bool) -> None:
-    """Compare kind by kind what is replaced with what replaces it."""
+    """Compare the kinds of the values before and after."""
     old, new = _kind(before), _kind(after)
     if old != new and not _may_become(steps, before, after, in_item=in_item):
         raise EditRefused(f"{_at(steps)} is {old} and cannot become {new}; write {old}", "type")
@@ -229,7 +229,7 @@ def _check_kinds(steps: tuple[Step, ...], before: JsonValue, after: JsonValue, *
 
 
 def _may_become(steps: tuple[Step, ...], before: JsonValue, after: JsonValue, *, in_item: bool) -> bool:
-    """Return whether a value may become one of another kind: null may, and what may be null again."""
+    """Return whether a value may become one of another kind: null may, and a value that may be null again."""
     if before is None:
         return not in_item or not isinstance(after, dict | list)
     if after is None and not isinstance(before, dict | list):

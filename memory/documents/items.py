@@ -1,4 +1,4 @@
-"""Items: the one shape in which a document keeps what somebody said, and the leaves a reader sees.
+"""Items: the one shape of a statement in a document, and the leaves that a reader sees.
 
 An item is a JSON object `{"item", "display", "added", "expiry", "confidence", "durability", "source"}`. Documents
 that came from elsewhere may lack fields, or hold plain strings and numbers: everything here reads those too, and
@@ -54,14 +54,14 @@ _BETWEEN = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item as it is read: `added` is None when nobody knows, `expiry` for no end, `confidence` is 0 to 1.
+    """One item as it is read: `added` is None when unknown, `expiry` for no end, `confidence` is 0 to 1.
 
     `expiry` is the last day on which it holds. `source` is `stated:<turn id>`, `inferred:<turn id>`,
     `imported:<file>` or `told`. `others` are the fields that items of ours do not have.
 
     `since` is the first day on which it holds, None for always. `until` is the day on which it stopped being so: the
-    item stays as the past. `paused_until` is the last day on which a temporary statement hides it. `subject` names whom
-    it is about, None for the person. `category` is the path of the list that such facts have, where it stands
+    item stays as the past. `paused_until` is the last day on which a temporary statement hides it. `subject` names the
+    person it is about, None for the person. `category` is the path of the list that such facts have, where it stands
     elsewhere.
     """
 
@@ -107,7 +107,7 @@ class Item:
 
     @property
     def is_inferred(self) -> bool:
-        """Tell whether somebody concluded it, and the person did not say so."""
+        """Whether it is a conclusion, and the person did not say so."""
         return self.source.partition(":")[0] == "inferred"
 
     def state(self, today: date) -> State:
@@ -211,7 +211,7 @@ def leaf_text(value: JsonValue) -> str:
 def lasting_name(path: Path, value: JsonValue) -> str:
     """Return a name for a leaf that stays when others come and go before it: its path, ending in the item's own name.
 
-    What is no item, or has no name of its own, has its path only.
+    A value that is no item, or has no name of its own, has its path only.
     """
     name = value.get("item") if isinstance(value, dict) else None
     return str(path.parent / name) if isinstance(name, str) and name else str(path)

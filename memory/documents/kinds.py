@@ -66,7 +66,7 @@ class Kind(BaseModel):
     """One kind of document.
 
     `template` is the document of a user who has none yet, `_metadata` included; what a file leaves out of it is made
-    from its places. `guarded` means that nothing in it is ever changed by what was inferred. `catch_all` is the kind
+    from its places. `guarded` means that nothing in it is ever changed by a conclusion. `catch_all` is the kind
     of whatever no other one is for. `titles` are further names of it in older files.
     """
 
@@ -92,10 +92,10 @@ class Kind(BaseModel):
         return next((place for place in self.places if steps[: len(place.path.steps)] == place.path.steps), None)
 
     def complete(self, body: Body) -> Body:
-        """Return *body* with every place of the template that it lacks, and `_metadata`; what it has is never replaced.
+        """Return *body* with every place of the template that it lacks, and `_metadata`; nothing is replaced.
 
-        *body* is left as it is, and its parts are shared with what is returned; a whole one is returned itself. For
-        whoever is going to edit it: a file is written from what is stored.
+        *body* is left as it is, and its parts are shared with the result; a complete one is returned itself. For
+        an edit: a file is written from the stored body.
         """
         content = {name: value for name, value in self.template.items() if name != METADATA}
         whole = _complete(body, content)
@@ -114,7 +114,7 @@ class Kinds:
         """Return the kinds of this package and of the `*.toml` files in *folders*; of two with one id the later counts.
 
         Raises:
-            ConfigurationError: a folder or a file cannot be read, or says what does not fit.
+            ConfigurationError: a folder or a file cannot be read, or has unfit content.
         """
         by_id: dict[str, Kind] = {}
         for folder in (_SHIPPED, *map(File, folders)):
@@ -131,8 +131,9 @@ class Kinds:
         by_id = {kind.resource_id: kind for kind in kinds}
         general = [kind.resource_id for kind in by_id.values() if kind.catch_all]
         if len(general) != 1:
-            msg = f"exactly one kind must say `catch_all = true`, and {general or 'none'} do; mend their TOML files"
-            raise ConfigurationError(msg)
+            raise ConfigurationError(
+                f"exactly one kind must say `catch_all = true`, and {general or 'none'} do; mend their TOML files"
+            )
         return cls(by_id, general[0])
 
     @property
@@ -178,8 +179,9 @@ def _read_folder(folder: File) -> dict[str, Kind]:
         files = sorted(file for file in folder.iterdir() if file.suffix == ".toml")
         texts = [(file, file.read_text("utf-8")) for file in files]
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"the kinds of documents in {str(folder)!r} cannot be read ({error}); name a folder of UTF-8 TOML files"
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(
+            f"the kinds of documents in {str(folder)!r} cannot be read ({error}); name a folder of UTF-8 TOML files"
+        ) from error
     by_id: dict[str, Kind] = {}
     for file, text in texts:
         try:
@@ -254,15 +256,17 @@ def _check(kind: Kind, place: Place, where: str) -> None:
     try:
         value = lookup(kind.template, place.path)
     except UnknownPath as error:
-        msg = f"{where}.path: {str(place.path)!r} is not in the template; add `{place.path.last} = []` there"
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(
+            f"{where}.path: {str(place.path)!r} is not in the template; add `{place.path.last} = []` there"
+        ) from error
     if not isinstance(value, list):
         raise ConfigurationError(f"{where}.path: {str(place.path)!r} must be a list in the template")
     if place.path.steps[0] == METADATA:
         raise ConfigurationError(f"{where}.path: {METADATA} is no place for items; choose another name")
     if place.opposite is not None and place.opposite not in {other.relation for other in kind.places}:
-        msg = f"{where}.opposite: {kind.resource_id!r} has no place of {place.opposite!r}; add one or leave it out"
-        raise ConfigurationError(msg)
+        raise ConfigurationError(
+            f"{where}.opposite: {kind.resource_id!r} has no place of {place.opposite!r}; add one or leave it out"
+        )
 
 
 def _complete(body: Body, template: Body) -> Body:

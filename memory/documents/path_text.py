@@ -53,7 +53,7 @@ def read(text: str) -> tuple[Step, ...]:
 
 def spell(steps: tuple[Step, ...]) -> str:
     """Return the one canonical spelling of *steps*, printable and on one line; `read` reads it back."""
-    return "".join(_spelled(step) for step in steps).removeprefix(".") or "$"
+    return "".join(_spell(step) for step in steps).removeprefix(".") or "$"
 
 
 class _House:
@@ -110,7 +110,7 @@ class _House:
         quote = self.text[self.at : self.at + 1]
         if quote in _PLAIN:
             self.at += 1
-            return self.quoted(quote)
+            return self.quote_name(quote)
         found = _DIGITS.match(self.text, self.at)
         if not found:
             self.refuse_several("*?:")
@@ -120,7 +120,7 @@ class _House:
         self.at = found.end()
         return int(found[0])
 
-    def quoted(self, quote: str) -> str:
+    def quote_name(self, quote: str) -> str:
         """Read up to the closing *quote*, with escapes as in JSON."""
         parts: list[str] = []
         while not self.take(quote):
@@ -128,12 +128,12 @@ class _House:
                 parts.append(found[0])
                 self.at = found.end()
             elif self.take("\\"):
-                parts.append(self.escaped(quote))
+                parts.append(self.escape_pointer(quote))
             else:
                 raise self.refusal(f"a character or the closing {quote} (a control character is written \\u00XX)")
         return "".join(parts)
 
-    def escaped(self, quote: str) -> str:
+    def escape_pointer(self, quote: str) -> str:
         """Read what follows a backslash."""
         mark = self.text[self.at : self.at + 1]
         if mark == quote or mark in _ESCAPES:
@@ -174,7 +174,7 @@ class _House:
             )
 
     def refusal(self, fits: str) -> InvalidPath:
-        """Return the error that says what was found here and what *fits*."""
+        """Return the error that names the text found here and the text that *fits*."""
         found = repr(self.text[self.at]) if self.at < len(self.text) else "the end"
         whole = "; the whole document is '$'" if not self.text else ""
         return InvalidPath(f"{self.where()}: found {found}, what fits is {fits}{whole}")
@@ -217,7 +217,7 @@ class _Query(_House):
         self.at = found.end() if found else self.at
 
 
-def _spelled(step: Step) -> str:
+def _spell(step: Step) -> str:
     """Return one step as text, a name with its dot."""
     if isinstance(step, Append):
         return "[-]"
@@ -226,10 +226,10 @@ def _spelled(step: Step) -> str:
     if _NAME.fullmatch(step) and step.isprintable():
         return f".{step}"
     quote = "'" if step.count('"') > step.count("'") else '"'
-    return f"[{quote}{''.join(_spelled_character(character, quote) for character in step)}{quote}]"
+    return f"[{quote}{''.join(_spell_character(character, quote) for character in step)}{quote}]"
 
 
-def _spelled_character(character: str, quote: str) -> str:
+def _spell_character(character: str, quote: str) -> str:
     """Return one character of a quoted name, escaped where it would end the name or is not printable."""
     if character == quote:
         return f"\\{quote}"

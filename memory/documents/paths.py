@@ -199,7 +199,7 @@ def _below(value: JsonValue, path: Path) -> Iterator[Path]:
 
 
 def _unknown(body: JsonValue, path: Path) -> str:
-    """Say why there is nothing at *path*, and what is nearest."""
+    """Return the error for a missing *path*, with the nearest one."""
     way = _way(body, path)
     step, value = path.steps[len(way.steps)], lookup(body, way)
     if isinstance(step, Append):

@@ -1,8 +1,8 @@
-"""What is said of documents: how they are at one moment, who wants them edited, and what that did."""
+"""Values of documents: a snapshot of them, the origin of an edit, and its changes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
@@ -12,8 +12,6 @@ from contracts.edits import Edit
 from contracts.identifiers import Name
 from memory.documents.edits import Change
 from memory.documents.items import Body
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: What a plan is to others: a change of its own, one that takes a plan back, or one that takes an undo back.
 PlanKind = Literal["edit", "undo", "redo"]
@@ -25,7 +23,7 @@ class Document:
 
     `revision` counts its edits, 0 for a template that is not stored. `form` is how its file was written, see
     `documents.files.seed_files`; empty for one that never was a file. `born` names this life of the document: one that
-    was forgotten and made again is another. `size` is the bytes of the body, or a little more; None when nobody has
+    was forgotten and made again is another. `size` is the bytes of the body, or a little more; None when not yet
     counted. `body` is read only: snapshots and drafts share its parts.
     """
 
@@ -67,7 +65,7 @@ class Origin(BaseModel):
 
 
 class Plan(BaseModel):
-    """Edits that are applied all together or not at all, and once: under one `plan_id`, whoever sends them again.
+    """Edits that are applied all together or not at all, and once: by `plan_id`, even when they are sent again.
 
     Every edit names its document in `file`; it may be left out where the draft has one document only.
     """
@@ -93,7 +91,7 @@ class Step:
 class AppliedPlan:
     """What a plan did to each document; those that it leaves as they are, are not in it.
 
-    `known` tells that the plan was applied before and did nothing now; `undoes` is the plan that it takes back, None
+    `known` is True when the plan was applied before and did nothing now; `undoes` is the plan that it takes back, None
     for an `edit`.
     """
 
@@ -105,19 +103,13 @@ class AppliedPlan:
 
     @property
     def changes(self) -> dict[str, tuple[Change, ...]]:
-        """What was changed, by resource id, in the order in which it was."""
+        """The changes by resource id, in order."""
         return {resource_id: step.changes for resource_id, step in self.steps.items()}
 
     @property
     def revisions(self) -> dict[str, int]:
         """The revision of each document after the plan, by resource id."""
         return {resource_id: step.after.revision for resource_id, step in self.steps.items()}
-
-
-def milliseconds(at: datetime) -> int:
-    """Return *at* in milliseconds since 1970; a time without a zone is in UTC."""
-    zoned = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return (zoned - EPOCH) // timedelta(milliseconds=1)
 
 
 def resource_of(file: str) -> str:

@@ -12,7 +12,7 @@ _Done = Literal["nothing", "touched", "made"]
 
 
 def touching(log: Sequence[LogEntry], path: Path) -> tuple[str, ...]:
-    """Return the ids of the plans of *log* (oldest first) that touched what is now at *path*, newest first.
+    """Return the ids of the plans of *log* (oldest first) that touched the value now at *path*, newest first.
 
     They changed it, something in it or something that it is in. What an undo brought back is followed to where it was
     taken out, and further back from there. *path* counts every index from the front.
@@ -30,7 +30,7 @@ def touching(log: Sequence[LogEntry], path: Path) -> tuple[str, ...]:
             if done != "nothing":
                 found[entry.plan_id] = None
             if done == "made":
-                back = _taken_out(log, places, entry, number)
+                back = _find_removal(log, places, entry, number)
                 if back is None:
                     return tuple(found)
                 place, ended = back
@@ -53,10 +53,10 @@ def _before(steps: tuple[Step, ...], change: Change) -> tuple[_Done, tuple[Step,
             return "touched" if was_there else "made", steps
     elif where[: len(steps)] == steps:
         return "touched", steps
-    return "nothing", _unshifted(steps, change)
+    return "nothing", _unshift(steps, change)
 
 
-def _unshifted(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
+def _unshift(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
     """Return where *steps* was before *change* put something into the same list, or took something out of it."""
     depth = len(change.path.steps) - 1
     if len(steps) <= depth or steps[:depth] != change.path.steps[:depth]:
@@ -72,10 +72,12 @@ def _unshifted(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
     return (*steps[:depth], mine + shift, *steps[depth + 1 :])
 
 
-def _taken_out(log: Sequence[LogEntry], places: dict[str, int], entry: LogEntry, number: int) -> tuple[int, int] | None:
+def _find_removal(
+    log: Sequence[LogEntry], places: dict[str, int], entry: LogEntry, number: int
+) -> tuple[int, int] | None:
     """Return which change of which entry took out what change *number* of *entry*, an undo, brought back.
 
-    None when it brought back nothing. An undo has the changes of what it undoes, the last one first.
+    None when it brought back nothing. An undo has the changes of its plan, the last one first.
     """
     place = places.get(entry.undoes or "")
     if place is None:

@@ -1,6 +1,6 @@
-"""Carry edits and undos over what has changed since: indexes move along, and what meets at one place is refused.
+"""Carry edits and undos over later changes: indexes move along, and two changes of one place are refused.
 
-Where two make room at one index of a list, what was there or planned earlier stands in front.
+Where two make room at one index of a list, the earlier one stands in front.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def rebase_edits(edits: Sequence[Edit], over: Sequence[Change], body: Found = AB
             about (`overlap`).
     """
     try:
-        return _rebased(edits, over, body)
+        return _rebase(edits, over, body)
     except _Met as met:
         message = f"{str(met.path)!r} has changed since the edit was planned; look again and plan anew"
         raise EditRefused(message, "overlap") from met
@@ -50,7 +50,7 @@ def cross(changes: Sequence[Change], over: Sequence[Change]) -> tuple[tuple[Chan
         for change in changes:
             mine = change
             for number, other in enumerate(rest):
-                mine, rest[number] = _moved(mine, other, yields=False), _moved(other, mine, yields=True)
+                mine, rest[number] = _move(mine, other, yields=False), _move(other, mine, yields=True)
             moved.append(mine)
     except _Met as met:
         raise UndoRefused(f"{str(met.path)!r} was changed again") from met
@@ -58,7 +58,7 @@ def cross(changes: Sequence[Change], over: Sequence[Change]) -> tuple[tuple[Chan
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class PlanChanges:
     """What a plan changed in a document; *undoes* is the plan that it took back, None for any other."""
 
     plan_id: str
@@ -66,16 +66,16 @@ class Deed:
     undoes: str | None = None
 
 
-def take_back(history: Sequence[Deed], plan_id: str) -> tuple[Change, ...]:
+def take_back(history: Sequence[PlanChanges], plan_id: str) -> tuple[Change, ...]:
     """Return the changes that take back what *plan_id* did, past all that was done since.
 
-    *history* is best the whole one of the document, undos included: what came and went knows its place from what stood
+    *history* is best the whole one of the document, undos included: an item that came and went has its place by those
     around it before. Then plans that are all taken back, in whatever order, leave the first body.
 
     Raises:
         UndoRefused: a later plan, not taken back itself, touched the same place; the message names both.
     """
-    kept = _settled(history, plan_id)
+    kept = _settle(history, plan_id)
     number = next((number for number, deed in enumerate(kept) if deed.plan_id == plan_id), None)
     if number is None:
         raise UndoRefused(f"plan {plan_id!r} is not in the history; edit the document instead")
@@ -84,16 +84,17 @@ def take_back(history: Sequence[Deed], plan_id: str) -> tuple[Change, ...]:
         try:
             back, _ = cross(back, deed.changes)
         except UndoRefused as error:
-            msg = f"plan {plan_id!r} cannot be taken back: {error} by plan {deed.plan_id!r}; undo that one first"
-            raise UndoRefused(msg) from error
+            raise UndoRefused(
+                f"plan {plan_id!r} cannot be taken back: {error} by plan {deed.plan_id!r}; undo that one first"
+            ) from error
     return back
 
 
-def _settled(history: Sequence[Deed], wanted: str) -> list[Deed]:
-    """Return *history* without what was taken back and what took it back, save for the plan *wanted*."""
+def _settle(history: Sequence[PlanChanges], wanted: str) -> list[PlanChanges]:
+    """Return *history* without plans taken back and their undos, save for the plan *wanted*."""
     # What was applied again counts as new, unless *wanted* is an undo: that one knows its place from what was first.
     again = {deed.undoes for deed in history} if _is_undo(history, wanted) else set()
-    kept: list[Deed] = []
+    kept: list[PlanChanges] = []
     for deed in history:
         stays = deed.undoes is None or deed.plan_id in again or wanted in (deed.plan_id, deed.undoes)
         rest = None if stays else _without(kept, deed)
@@ -101,7 +102,7 @@ def _settled(history: Sequence[Deed], wanted: str) -> list[Deed]:
     return kept
 
 
-def _is_undo(history: Sequence[Deed], plan_id: str) -> bool:
+def _is_undo(history: Sequence[PlanChanges], plan_id: str) -> bool:
     """Return whether *plan_id* took a plan back, rather than being one or applying one again."""
     undoes = {deed.plan_id: deed.undoes for deed in history}
     back, name = False, undoes.get(plan_id)
@@ -110,32 +111,32 @@ def _is_undo(history: Sequence[Deed], plan_id: str) -> bool:
     return back
 
 
-def _without(kept: Sequence[Deed], undo: Deed) -> list[Deed] | None:
+def _without(kept: Sequence[PlanChanges], undo: PlanChanges) -> list[PlanChanges] | None:
     """Return *kept* as if the plan that *undo* takes back had never been, None when it takes back none of them."""
     number = next((number for number, deed in enumerate(kept) if deed.plan_id == undo.undoes), None)
     if number is None:
         return None
-    back, between = inverse(kept[number].changes), list[Deed]()
+    back, between = inverse(kept[number].changes), list[PlanChanges]()
     for deed in kept[number + 1 :]:
         try:
             back, moved = cross(back, deed.changes)
         except UndoRefused:
             return None
-        between.append(Deed(deed.plan_id, moved, deed.undoes))
+        between.append(PlanChanges(deed.plan_id, moved, deed.undoes))
     undone = [change.path for change in back] == [change.path for change in undo.changes]
     return [*kept[:number], *between] if undone else None
 
 
-def _moved(change: Change, over: Change, *, yields: bool) -> Change:
+def _move(change: Change, over: Change, *, yields: bool) -> Change:
     """Return *change* as it is after *over*; one that *yields* goes behind where both make room at one index."""
-    steps = _shifted(change.path.steps, over, is_gap=change.before is ABSENT, yields=yields)
+    steps = _shift_back(change.path.steps, over, is_gap=change.before is ABSENT, yields=yields)
     if steps is change.path.steps:
         return change
     # Spelled out, as `replace` takes twice as long and a long history does this often.
     return Change(Path(steps), change.before, change.after, change.ahead)
 
 
-def _rebased(edits: Sequence[Edit], over: Sequence[Change], body: Found) -> tuple[Edit, ...]:
+def _rebase(edits: Sequence[Edit], over: Sequence[Change], body: Found) -> tuple[Edit, ...]:
     """Do what `rebase_edits` says, or raise _Met."""
     rebased = list(edits)
     meeting: dict[tuple[Step, ...], list[tuple[int, int]]] = {}
@@ -145,7 +146,7 @@ def _rebased(edits: Sequence[Edit], over: Sequence[Change], body: Found) -> tupl
         given, place = _places(edit, body)
         steps = place.steps
         for change in over:
-            steps = _shifted(steps, change, is_gap=isinstance(edit, Insert), yields=True)
+            steps = _shift_back(steps, change, is_gap=isinstance(edit, Insert), yields=True)
         counts_from_end = any(isinstance(step, int) and step < 0 for step in given.steps)
         if over and (steps != place.steps or counts_from_end):
             rebased[order] = edit.model_copy(update={"path": str(Path(steps))})
@@ -168,7 +169,7 @@ def _places(edit: Insert | Update | Delete, body: Found) -> tuple[Path, Path]:
     return given, given if isinstance(body, Absent) else place_of(body, edit)
 
 
-def _shifted(steps: tuple[Step, ...], over: Change, *, is_gap: bool, yields: bool) -> tuple[Step, ...]:
+def _shift_back(steps: tuple[Step, ...], over: Change, *, is_gap: bool, yields: bool) -> tuple[Step, ...]:
     """Return where the place *steps* is after *over*: the same object when it has not moved.
 
     Raises:
@@ -194,7 +195,7 @@ def _shifted(steps: tuple[Step, ...], over: Change, *, is_gap: bool, yields: boo
 
 
 def _shift(mine: int, over: Change, other: int, *, in_gap: bool, yields: bool) -> int:
-    """Return by how much *over*, at *other* in a list, moves what is at *mine* in it."""
+    """Return by how much *over*, at *other* in a list, moves the item at *mine* in it."""
     if mine < 0:
         raise _Met(over.path)
     if over.before is ABSENT:

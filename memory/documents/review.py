@@ -33,7 +33,7 @@ _WORDS = re.compile(r"(?<!\w)[-+\u2212](?=\d)|\d+(?:[.,:/]\d+)*|[^\W\d_]+|[%\u00
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """One leaf: its document, its path, and what it says."""
+    """One leaf: its document, its path, and its text."""
 
     resource_id: str
     path: Path
@@ -53,11 +53,11 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What was found among `leaves` leaves.
+    """The findings among `leaves` leaves.
 
     `duplicates` are groups of leaves of one place that say the same. `stale` have expired, or faded so much that they
-    should be asked for again. `never_read` is None when nobody keeps count. `orphans` stand in no place of their kind,
-    where no rule finds them. `unreadable` have a day that is none, so that it has no effect.
+    should be asked for again. `never_read` is None when reads are not counted. `orphans` stand in no place of their
+    kind, where no rule finds them. `unreadable` have a day that is none, so that it has no effect.
     """
 
     leaves: int
@@ -70,7 +70,7 @@ class Review:
 
     @property
     def rates(self) -> dict[str, float | None]:
-        """Return which share of the leaves each finding is about, 0 to 1; of duplicates, what is there too often."""
+        """Return which share of the leaves each finding is about, 0 to 1; of duplicates, the surplus ones."""
         found = {
             "duplicate": sum(len(group) - 1 for group in self.duplicates),
             "stale": len(self.stale),
@@ -91,7 +91,7 @@ class _Leaf:
     place: Place | None
 
     def is_past(self, today: date) -> bool:
-        """Whether it ended, and stays for whoever asks how it was."""
+        """Whether it ended, and stays as the past."""
         return self.item is not None and self.item.state(today) == "past"
 
     def is_stale(self, today: date) -> bool:
@@ -113,7 +113,7 @@ def review(
 ) -> Review:
     """Return what there is to look at in *documents* on *today*.
 
-    *reads* are the leaves that were shown to somebody, by resource id and `lasting_name`; None when that is not known.
+    *reads* are the leaves that were shown to a person, by resource id and `lasting_name`; None when that is not known.
     """
     found = list(_leaves(documents, kinds))
     form = text_form or plain_form
@@ -132,11 +132,11 @@ def review(
 def conflicts(
     documents: Bodies, kinds: Kinds, *, today: date, text_form: TextForm | None = None
 ) -> tuple[Conflict, ...]:
-    """Return what cannot all hold on *today*; what has expired is in no conflict."""
+    """Return statements that cannot all hold on *today*; an expired one is in no conflict."""
     return tuple(_conflicts(list(_leaves(documents, kinds)), kinds, text_form or plain_form, today))
 
 
-def changed_protected(records: Iterable[PlanRecord], now: datetime) -> tuple[PlanRecord, ...]:
+def find_changed_protected(records: Iterable[PlanRecord], now: datetime) -> tuple[PlanRecord, ...]:
     """Return the plans of the last 30 days that stand and replaced or ended something protected, newest first."""
     return tuple(
         record
@@ -176,7 +176,7 @@ def _conflicts(found: Iterable[_Leaf], kinds: Kinds, form: TextForm, today: date
         if leaves[0].place is not None and leaves[0].place.single and len(leaves) > 1:
             yield Conflict("single", _spots(leaves))
     yield from _opposites(by_place, kinds, form)
-    yield from _marked(alive)
+    yield from _find_marks(alive)
 
 
 def _opposites(by_place: Mapping[tuple[str, Path], list[_Leaf]], kinds: Kinds, form: TextForm) -> Iterator[Conflict]:
@@ -199,7 +199,7 @@ def _contrary_of(leaf: _Leaf, kinds: Kinds) -> tuple[str, Path] | None:
     return None if place is None else (leaf.spot.resource_id, place.path)
 
 
-def _marked(alive: Iterable[_Leaf]) -> Iterator[Conflict]:
+def _find_marks(alive: Iterable[_Leaf]) -> Iterator[Conflict]:
     by_mark: dict[str, list[_Leaf]] = {}
     for leaf in alive:
         mark = leaf.item.others.get(CONFLICT) if leaf.item is not None else None

@@ -14,7 +14,7 @@ _STAMPED = frozenset((_REVISION, _UPDATED))
 
 
 def stamp(body: Body, resource_id: str, revision: int, day: date) -> tuple[Body, JsonValue]:
-    """Return *body* as *revision* of *day*, and for `unstamp` what it wrote over: None when there was no metadata."""
+    """Return *body* as *revision* of *day*, and the overwritten values, for `unstamp`: None without metadata."""
     metadata = body.get(METADATA)
     written: Body = {_UPDATED: day.isoformat(), _REVISION: revision}
     if not isinstance(metadata, dict):
@@ -50,13 +50,13 @@ def with_days(edit: Edit, day: date, body: JsonValue) -> Edit:
     """Return *edit* with an `added` in each item that lacks one: that of the item it replaces, else *day*."""
     if not isinstance(edit, Insert | Update):
         return edit
-    former = _added_at(body, edit.path) if isinstance(edit, Update) else None
-    value = _dated(edit.new_value, former or day.isoformat())
+    former = _day_added(body, edit.path) if isinstance(edit, Update) else None
+    value = _with_date(edit.new_value, former or day.isoformat())
     return edit if value is edit.new_value else edit.model_copy(update={"new_value": value})
 
 
-def _added_at(body: JsonValue, text: str) -> str | None:
-    """Return when the item at *text* was added, None when there is none or nobody knows."""
+def _day_added(body: JsonValue, text: str) -> str | None:
+    """Return when the item at *text* was added, None when there is none or it is unknown."""
     try:
         path = parse(text)
     except InvalidPath:
@@ -66,9 +66,9 @@ def _added_at(body: JsonValue, text: str) -> str | None:
     return added if isinstance(added, str) else None
 
 
-def _dated(value: JsonValue, day: str) -> JsonValue:
+def _with_date(value: JsonValue, day: str) -> JsonValue:
     if isinstance(value, list):
-        dated = [_dated(item, day) for item in value]
+        dated = [_with_date(item, day) for item in value]
         return value if all(one is other for one, other in zip(dated, value, strict=True)) else dated
     if not isinstance(value, dict) or not is_item(value) or "added" in value:
         return value

@@ -24,7 +24,7 @@ def targets(tags: Iterable[str], snapshot: Snapshot | Draft, kinds: Kinds) -> tu
 
 
 def tags_of(resource_id: str, stored: Mapping[str, Document], kinds: Kinds) -> frozenset[str]:
-    """Return the tags of one document as they are compared: of its kind and of what is stored; none when unknown."""
+    """Return the tags of one document as they are compared: of its kind and its stored body; none when unknown."""
     kind = kinds.get(resource_id)
     tags: list[JsonValue] = list(kind.tags) if kind is not None else []
     if resource_id in stored:

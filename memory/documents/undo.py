@@ -7,7 +7,7 @@ from contracts.errors import UndoRefused
 from memory.documents.edits import ABSENT, Change, Found
 from memory.documents.items import METADATA, Body
 from memory.documents.paths import Path
-from memory.documents.rebase import Deed, take_back
+from memory.documents.rebase import PlanChanges, take_back
 from memory.documents.storage.history import LogEntry, PlanRecord
 
 _METADATA_PLACE = Path((METADATA,))
@@ -22,22 +22,23 @@ def entry_of(record: PlanRecord, resource_id: str, log: Sequence[LogEntry]) -> L
     for entry in log:
         if entry.plan_id == record.plan_id:
             return entry
-    msg = f"plan {record.plan_id!r} is older than the history of {resource_id!r}; edit the document instead"
-    raise UndoRefused(msg)
+    raise UndoRefused(
+        f"plan {record.plan_id!r} is older than the history of {resource_id!r}; edit the document instead"
+    )
 
 
-def taken_back(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Change, ...]:
+def take_back_changes(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Change, ...]:
     """Return the changes of *body*, as it is now, that take back what *plan_id* did; *log* is all that is kept.
 
     Raises:
         UndoRefused: a later plan touched the same place; the message names both.
     """
-    history = [Deed(entry.plan_id, entry.changes, entry.undoes) for entry in log]
+    history = [PlanChanges(entry.plan_id, entry.changes, entry.undoes) for entry in log]
     return tuple(_with_metadata_of(take_back(history, plan_id), body))
 
 
 def _with_metadata_of(changes: Sequence[Change], body: Body) -> Iterator[Change]:
-    """Yield *changes* with the metadata of *body* as what they find: stamps wrote into it, and no other edit can."""
+    """Yield *changes* with the metadata of *body* as the values before: only stamps write there."""
     found: Found = body.get(METADATA, ABSENT)
     for change in changes:
         if change.path != _METADATA_PLACE:

@@ -38,8 +38,9 @@ def load_minilm() -> "MiniLm | None":
     try:
         return MiniLm(folder)
     except (OSError, ValueError, KeyError) as error:
-        msg = f"the weights in {folder} cannot be read ({error}); install {_PACKAGE.replace('_', '-')} anew"
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(
+            f"the weights in {folder} cannot be read ({error}); install {_PACKAGE.replace('_', '-')} anew"
+        ) from error
 
 
 class MiniLm:
@@ -103,7 +104,7 @@ class MiniLm:
         seen = np.array([[1.0] * len(one) + [0.0] * (longest - len(one)) for one in sentences], dtype="f4")
         states = weights["embeddings.word_embeddings.weight"][numbers]
         states = states + weights["embeddings.position_embeddings.weight"][:longest]
-        states = self._evened(states + weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
+        states = self._even_out(states + weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
         hidden = (1.0 - seen)[:, None, None, :] * -1e9
         for layer in range(_LAYERS):
             states = self._layer(states, hidden, f"encoder.layer.{layer}")
@@ -117,13 +118,13 @@ class MiniLm:
         scores = np.exp(scores - scores.max(-1, keepdims=True))
         shares = scores / scores.sum(-1, keepdims=True)
         mixed = (shares @ value).transpose(0, 2, 1, 3).reshape(states.shape)
-        states = self._evened(
+        states = self._even_out(
             states + self._linear(mixed, f"{name}.attention.output.dense"), f"{name}.attention.output.LayerNorm"
         )
         inner = self._linear(states, f"{name}.intermediate.dense")
         # GELU by its tangent: 0.0003 from the exact one at most.
         inner = 0.5 * inner * (1.0 + np.tanh(0.7978845608 * (inner + 0.044715 * inner * inner * inner)))
-        return self._evened(states + self._linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+        return self._even_out(states + self._linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
 
     def _heads(self, states: Any, name: str) -> Any:
         """Return *states* through the layer of that name, cut into the heads of attention."""
@@ -133,7 +134,7 @@ class MiniLm:
     def _linear(self, states: Any, name: str) -> Any:
         return states @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
 
-    def _evened(self, states: Any, name: str) -> Any:
+    def _even_out(self, states: Any, name: str) -> Any:
         """Return *states* with mean 0 and variance 1, scaled as learned."""
         centred = states - states.mean(-1, keepdims=True)
         scaled = centred / self._np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-12)

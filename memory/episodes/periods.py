@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from quantities.times import find_moments
 
-__all__ = ["Period", "period_of"]
+__all__ = ["AskedPeriod", "period_of"]
 
 _MONTHS = (
     "january february march april may june july august september october november december".split()  # noqa: SIM905
@@ -34,7 +34,7 @@ _PATTERNS = tuple(
 _AROUND = {"week": 3, "month": 10, "year": 45}
 
 
-class Period(NamedTuple):
+class AskedPeriod(NamedTuple):
     """The first and the last day, and the question without the words that name them."""
 
     first: date
@@ -42,7 +42,7 @@ class Period(NamedTuple):
     question: str
 
 
-def period_of(question: str, now: datetime) -> Period | None:
+def period_of(question: str, now: datetime) -> AskedPeriod | None:
     """Return the one period that *question* names, reckoned from *now*; None where it names none, or several."""
     moments = find_moments(question, now, lean="past")
     if len(moments) == 1 and moments[0].value is not None:
@@ -53,12 +53,12 @@ def period_of(question: str, now: datetime) -> Period | None:
             # "Where do I work now?" asks how it is, not what was said today.
             return None
         around = timedelta(days=_AROUND.get(unit, 0) if found.is_offset else 0)
-        return Period(day - around, day + around, _without(question, found.start, found.end))
+        return AskedPeriod(day - around, day + around, _without(question, found.start, found.end))
     match = next((match for pattern in _PATTERNS if (match := pattern.search(question)) is not None), None)
     if match is None:
         return None
     first, last = _days_of({name: (part or "").casefold() for name, part in match.groupdict().items()}, now.date())
-    return Period(first, last, _without(question, *match.span()))
+    return AskedPeriod(first, last, _without(question, *match.span()))
 
 
 def _days_of(parts: dict[str, str], today: date) -> tuple[date, date]:

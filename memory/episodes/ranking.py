@@ -24,7 +24,7 @@ def rank(query: str, texts: Sequence[str]) -> list[float]:
     weights = {word: _weight(len(texts), count) for word, count in holders.items()}
     return [
         # in any order of the set, so that every process ranks alike
-        math.fsum(weights[word] * _saturated(document[word], length / usual) for word in wanted & document.keys())
+        math.fsum(weights[word] * _saturate(document[word], length / usual) for word in wanted & document.keys())
         for document, length in zip(documents, lengths, strict=True)
     ]
 
@@ -34,5 +34,5 @@ def _weight(texts: int, holders: int) -> float:
     return math.log(1 + (texts - holders + 0.5) / (holders + 0.5))
 
 
-def _saturated(count: int, length: float) -> float:
+def _saturate(count: int, length: float) -> float:
     return count * (SATURATION + 1) / (count + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length))

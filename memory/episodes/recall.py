@@ -1,4 +1,4 @@
-"""A question put to what was said: the period it names, the best passages, and these within a budget of tokens."""
+"""A question to the episodes: the period it names, the best passages, and these within a budget of tokens."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -6,14 +6,14 @@ from datetime import date, datetime
 from typing import Protocol
 
 from memory.episodes.periods import period_of
-from memory.episodes.store import Found, Hit
+from memory.episodes.store import Hit, SearchResult
 from memory.rendering.documents import Quotation, tokens_of
 
 __all__ = ["ANY", "KeepsTurns", "SearchesEpisodes", "Within", "pack", "recall"]
 
 
 class SearchesEpisodes(Protocol):
-    """What is needed of `memory.episodes.store.Episodes`."""
+    """The part of `memory.episodes.store.Episodes` that is needed."""
 
     async def search(
         self,
@@ -26,8 +26,8 @@ class SearchesEpisodes(Protocol):
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
-    ) -> Found:
-        """Return what was said of *query*, best first."""
+    ) -> SearchResult:
+        """Return turns on *query*, best first."""
 
 
 class KeepsTurns(SearchesEpisodes, Protocol):
@@ -57,7 +57,7 @@ ANY = Within()
 
 async def recall(
     episodes: SearchesEpisodes, owner: str, question: str, now: datetime, *, limit: int = 40, within: Within = ANY
-) -> Found:
+) -> SearchResult:
     """Return what answers *question*, best first: *within* its bounds, and of the period that it names itself.
 
     A turn that is the question itself, as the chat just kept it, answers nothing.

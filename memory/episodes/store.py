@@ -22,14 +22,15 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import SCOPES, user_of, user_token
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.episodes.words import words_of
+from memory.key_parts import token_of
 from memory.scripts import load
 
 if TYPE_CHECKING:
     from memory.episodes.vectors import Near, VectorIndex
 
-__all__ = ["Episode", "Episodes", "Found", "Hit", "open_episodes"]
+__all__ = ["Episode", "Episodes", "Hit", "SearchResult", "open_episodes"]
 
 #: How long a turn is kept unless a deployment, a scope or a person says otherwise; None is without end.
 KEEP = timedelta(days=730)
@@ -80,7 +81,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What a search found: hits, best first, among so many `turns`; `coverage` is the best of theirs, 0 to 1.
 
     `nearness` is that of the turn nearest in meaning, of whatever time and conversation, as `vectors.Near` says; None
@@ -123,7 +124,7 @@ class _Keep(NamedTuple):
 
 
 class Episodes:
-    """Keeps what was said to and by the agents of each owner.
+    """Keeps the turns of each owner with their agents.
 
     An owner is a user id, or `agent/`, `run/` or `org/` and a name.
 
@@ -146,12 +147,12 @@ class Episodes:
     ) -> None:
         self.vectors = vectors
         self._keep = keep
-        self._exchange = Exchange(client, deadline_s, breaker)
+        self._batch = CommandBatch(client, deadline_s, breaker)
 
     async def append(self, owner: str, episodes: Sequence[Episode]) -> int:
         """Keep *episodes* behind those there are, each once by its turn id; return how many were new.
 
-        Appending again is safe. Nothing is kept of an owner for whom that is switched off.
+        Appending again is safe. Nothing is kept of an owner who has switched that off.
         """
         token = _token_of(owner)
         said = [episode for episode in episodes if episode.text.strip()]
@@ -169,7 +170,7 @@ class Episodes:
             for word, often in words.items():
                 arguments += [word, often]
         commands = [_call(APPEND, token, *arguments), *self._expiries(token, settings)]
-        new, last = (await self._exchange.run(commands))[0]
+        new, last = (await self._batch.run(commands))[0]
         if last // _TRIM_EVERY != (last - new) // _TRIM_EVERY:
             await self.trim(owner, datetime.now(UTC))
         return int(new)
@@ -185,8 +186,8 @@ class Episodes:
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
-    ) -> Found:
-        """Return what was said of *query*, best first; *since* and *until* are the first and the last day.
+    ) -> SearchResult:
+        """Return turns on *query*, best first; *since* and *until* are the first and the last day.
 
         A turn of the words *asked*, the question itself as the chat just kept it, answers nothing.
 
@@ -197,7 +198,7 @@ class Episodes:
             raise InvalidInput(f"limit {limit} must be 1 to {_MOST_HITS}")
         words = list(dict.fromkeys(words_of(query)))[:MOST_WORDS]
         if not words:
-            return Found()
+            return SearchResult()
         is_narrowed = any(one is not None for one in (since, until, speaker, conversation_id))
         wanted = _MOST_HITS if is_narrowed else limit
         kept_since = 0 if self._keep is None else _day(datetime.now(UTC) - self._keep)
@@ -208,12 +209,12 @@ class Episodes:
         terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), named, *words)
         # Of who may only read.
         search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
-        said = self._exchange.run([search])
+        said = self._batch.run([search])
         if self.vectors is None:
-            found = _found((await said)[0])
+            found = _read_reply((await said)[0])
         else:
             (reply,), near = await asyncio.gather(said, self.vectors.near(owner, query, wanted))
-            found = await self._fused(owner, _found(reply), near, asked)
+            found = await self._fuse(owner, _read_reply(reply), near, asked)
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = tuple(
             hit
@@ -225,12 +226,12 @@ class Episodes:
         )
         return replace(found, hits=hits[:limit])
 
-    async def _fused(self, owner: str, found: Found, near: "Sequence[Near]", asked: str | None) -> Found:
+    async def _fuse(self, owner: str, found: SearchResult, near: "Sequence[Near]", asked: str | None) -> SearchResult:
         """Return *found* with the turns *near* in meaning, each ranked by its places in both lists."""
         known = {hit.number: hit for hit in found.hits}
         missing = [number for number, *_ in near if number not in known]
         of = keys.episodes(_token_of(owner))
-        bodies = (await self._exchange.run([("HMGET", of.turns, *missing)]))[0] if missing else []
+        bodies = (await self._batch.run([("HMGET", of.turns, *missing)]))[0] if missing else []
         for number, body in zip(missing, bodies, strict=True):
             if body is not None:
                 known[number] = Hit(Episode.model_validate_json(body), 0.0, 0.0, number)
@@ -241,19 +242,19 @@ class Episodes:
         order = sorted((number for number in scores if number in known), key=lambda number: -scores[number])
         hits = tuple(replace(known[number], score=scores[number]) for number in order)
         others = (one.nearness for one in near if one.number in known and not _says(known[one.number].episode, asked))
-        return Found(hits, found.turns, max(others, default=None))
+        return SearchResult(hits, found.turns, max(others, default=None))
 
     async def before(self, owner: str, turn_id: str, count: int) -> tuple[Episode, ...]:
         """Return up to *count* turns that were kept before *turn_id*, oldest first; none where that is not known."""
         of = keys.episodes(_token_of(owner))
-        number = (await self._exchange.run([("HGET", of.ids, turn_id)]))[0]
-        return () if number is None else await self._numbered(of.turns, int(number) - count, int(number) - 1)
+        number = (await self._batch.run([("HGET", of.ids, turn_id)]))[0]
+        return () if number is None else await self._read_range(of.turns, int(number) - count, int(number) - 1)
 
     async def recent(self, owner: str, count: int) -> tuple[Episode, ...]:
         """Return the last *count* turns, oldest first."""
         of = keys.episodes(_token_of(owner))
-        last = int((await self._exchange.run([("HGET", of.meta, "last")]))[0] or 0)
-        return await self._numbered(of.turns, last - count + 1, last)
+        last = int((await self._batch.run([("HGET", of.meta, "last")]))[0] or 0)
+        return await self._read_range(of.turns, last - count + 1, last)
 
     async def settings(self, owner: str) -> tuple[bool, int | None]:
         """Return whether turns of *owner* are kept, and for how many days; None is the deployment's."""
@@ -270,7 +271,7 @@ class Episodes:
         if days is not None and days < 1:
             raise InvalidInput(f"days {days} must be 1 or more; switch keeping off instead")
         of = keys.episodes(_token_of(owner))
-        await self._exchange.run([("HSET", of.settings, "on", int(is_on), "days", "" if days is None else days)])
+        await self._batch.run([("HSET", of.settings, "on", int(is_on), "days", "" if days is None else days)])
 
     async def trim(self, owner: str, now: datetime) -> int:
         """Remove up to 100 turns of *owner* whose time has passed, with their words; return how many."""
@@ -280,7 +281,7 @@ class Episodes:
         keep = self._keep if own is None else timedelta(days=own)
         if keep is None:
             return 0
-        first, last = await self._exchange.run([("HGET", of.meta, "first"), ("HGET", of.meta, "last")])
+        first, last = await self._batch.run([("HGET", of.meta, "first"), ("HGET", of.meta, "last")])
         start, end = int(first or 1), int(last or 0)
         bodies = await self._bodies(of.turns, start, min(end, start + TRIM - 1))
         arguments: list[str | bytes | int] = []
@@ -298,17 +299,17 @@ class Episodes:
         commands: list[Command] = [("FCALL", REMOVE, 5, *of[:5], reached, *arguments)] if arguments else []
         if reached > start:
             commands.append(("HSET", of.meta, "first", reached))
-        return int((await self._exchange.run(commands))[0]) if arguments else 0
+        return int((await self._batch.run(commands))[0]) if arguments else 0
 
     async def forget(self, owner: str) -> int:
         """Remove everything of *owner*, settings included; return how many turns there were."""
         of = keys.episodes(_token_of(owner))
-        count, _ = await self._exchange.run([("HLEN", of.turns), ("UNLINK", *of)])
+        count, _ = await self._batch.run([("HLEN", of.turns), ("UNLINK", *of)])
         return int(count)
 
     async def count(self, owner: str) -> int:
         """Return how many turns of *owner* there are."""
-        return int((await self._exchange.run([("HLEN", keys.episodes(_token_of(owner)).turns)]))[0])
+        return int((await self._batch.run([("HLEN", keys.episodes(_token_of(owner)).turns)]))[0])
 
     def _expiries(self, token: str, settings: _Keep) -> list[Command]:
         """Return what lets everything go when nothing more is said: the settings of the owner stay."""
@@ -320,11 +321,11 @@ class Episodes:
 
     async def _settings(self, token: str) -> _Keep:
         kept_at = [keys.episodes(one).settings for one in (token, *_scope_of(token))]
-        found = await self._exchange.run([("HMGET", key, "on", "days") for key in kept_at])
+        found = await self._batch.run([("HMGET", key, "on", "days") for key in kept_at])
         is_on, days = next((one for one in found if one[0] is not None), (None, None))
         return _Keep(is_on != b"0", int(days) if days else None)
 
-    async def _numbered(self, turns: str, first: int, last: int) -> tuple[Episode, ...]:
+    async def _read_range(self, turns: str, first: int, last: int) -> tuple[Episode, ...]:
         bodies = await self._bodies(turns, max(1, first), last)
         return tuple(Episode.model_validate_json(body) for _, body in bodies if body is not None)
 
@@ -332,7 +333,7 @@ class Episodes:
         numbers = list(range(first, last + 1))
         if not numbers:
             return []
-        return list(zip(numbers, (await self._exchange.run([("HMGET", turns, *numbers)]))[0], strict=True))
+        return list(zip(numbers, (await self._batch.run([("HMGET", turns, *numbers)]))[0], strict=True))
 
 
 def open_episodes(client: Redis, keep_days: float | None, vectors: "VectorIndex | None" = None) -> Episodes:
@@ -344,11 +345,11 @@ def _says(episode: Episode, asked: str | None) -> bool:
     return asked is not None and episode.text.strip().casefold() == asked.strip().casefold()
 
 
-def _found(reply: Sequence[Any]) -> Found:
+def _read_reply(reply: Sequence[Any]) -> SearchResult:
     """Return the reply of SEARCH as hits, each with the share of the question that it or a neighbour holds."""
     turns = int(reply[0])
     if turns == 0:
-        return Found()
+        return SearchResult()
     weights = [math.log(1 + (turns - held + 0.5) / (held + 0.5)) for held in map(float, reply[1])]
     whole = sum(weights)
     hits = []
@@ -357,7 +358,7 @@ def _found(reply: Sequence[Any]) -> Found:
         held = sum(weight for place, weight in enumerate(weights) if bits >> place & 1)
         share = held / whole if whole else 0.0
         hits.append(Hit(Episode.model_validate_json(reply[at + 3]), float(reply[at + 1]), share, int(reply[at])))
-    return Found(tuple(hits), turns)
+    return SearchResult(tuple(hits), turns)
 
 
 def _day(at: date | datetime | None) -> int:
@@ -383,10 +384,4 @@ def _scope_of(token: str) -> tuple[str, ...]:
 
 
 def _token_of(owner: str) -> str:
-    if not owner:
-        raise InvalidInput("episodes need an owner: a user id, or agent/, run/ or org/ and a name")
-    try:
-        return user_token(owner)
-    except UnicodeEncodeError as error:
-        msg = f"owner {owner!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
+    return token_of(owner, "episodes need an owner: a user id, or agent/, run/ or org/ and a name")

@@ -1,7 +1,7 @@
 """Vectors of episodes: 384 numbers of 8 bits a turn, in one string an owner, made after the turn was kept.
 
 A record is the turn's number and its vector, 388 bytes with MiniLM, in the order of the numbers. The whole string is
-read for a search: 4 MB for 10,000 turns, 3 ms. Whoever embeds appends behind the last number it saw, or not at all.
+read for a search: 4 MB for 10,000 turns, 3 ms. A writer appends behind the last number it saw, or not at all.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from contracts.identifiers import user_token
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.episodes.store import Episode
 from memory.scripts import load
 
@@ -54,7 +54,7 @@ class Near(NamedTuple):
     """A turn whose vector is near that of a question: its number, and the cosine, -1 to 1.
 
     *nearness* is the cosine and a tenth of the deviations by which it stands out from all turns of the owner: all that
-    somebody said is a little near to some questions.
+    a person said is a little near to some questions.
     """
 
     number: int
@@ -74,7 +74,7 @@ class VectorIndex:
 
     def __init__(self, client: Redis, embedder: Embeds, *, deadline_s: float = 2.0) -> None:
         self._embedder = embedder
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._deadline_s = deadline_s
         self._breaker = Breaker(rest_s=_REST_S)
 
@@ -84,7 +84,7 @@ class VectorIndex:
         Of several who do so at once one stores its vectors, and the others' work is dropped.
         """
         of = keys.episodes(user_token(owner))
-        end, known = await self._exchange.run(
+        end, known = await self._batch.run(
             [("STRLEN", of.vectors), ("HMGET", of.meta, "last", "first", "born", "model")]
         )
         last, first, born, model = known
@@ -93,14 +93,14 @@ class VectorIndex:
         width = _NUMBER + await asyncio.to_thread(self._embedder.width)
         if end and (model != self._embedder.name.encode() or int(end) % width):
             # Of another model: nothing of it can be compared.
-            await self._exchange.run([("UNLINK", of.vectors)])
+            await self._batch.run([("UNLINK", of.vectors)])
             end = 0
         seen = await self._number_at(of.vectors, int(end) - width) if end else 0
         begin = max(seen + 1, int(first or 1))
         numbers = list(range(begin, min(int(last or 0), begin + BATCH - 1) + 1))
         if not numbers:
             return 0
-        bodies = (await self._exchange.run([("HMGET", of.turns, *numbers)]))[0]
+        bodies = (await self._batch.run([("HMGET", of.turns, *numbers)]))[0]
         said = [
             (number, Episode.model_validate_json(body).text)
             for number, body in zip(numbers, bodies, strict=True)
@@ -111,7 +111,7 @@ class VectorIndex:
         records = await asyncio.to_thread(self._records, said)
         where = (of.vectors, of.meta, of.turns)
         add: Command = ("FCALL", ADD, 3, *where, born, self._embedder.name, seen, width, records)
-        await self._exchange.run([add])
+        await self._batch.run([add])
         return len(said)
 
     async def near(self, owner: str, question: str, limit: int) -> list[Near]:
@@ -122,13 +122,13 @@ class VectorIndex:
         of = keys.episodes(user_token(owner))
         # The question is embedded while the store looks for its words.
         (stored, model), asked = await asyncio.gather(
-            self._exchange.run([("GET", of.vectors), ("HGET", of.meta, "model")]), self._embedded(question)
+            self._batch.run([("GET", of.vectors), ("HGET", of.meta, "model")]), self._embed_all(question)
         )
         if not stored or not asked or model != self._embedder.name.encode() or len(stored) % (_NUMBER + len(asked)):
             return []
         return await asyncio.to_thread(self._nearest, stored, asked, limit)
 
-    async def _embedded(self, question: str) -> Sequence[float]:
+    async def _embed_all(self, question: str) -> Sequence[float]:
         """Return the vector of *question*, none while its embedder fails: each waits for that in a thread of all."""
         if not self._breaker.allows():
             return ()
@@ -167,4 +167,4 @@ class VectorIndex:
         return [Near(int(places[row]), float(cosines[row]), float(nearness[row])) for row in best]
 
     async def _number_at(self, key: str, start: int) -> int:
-        return int.from_bytes((await self._exchange.run([("GETRANGE", key, start, start + _NUMBER - 1)]))[0], "big")
+        return int.from_bytes((await self._batch.run([("GETRANGE", key, start, start + _NUMBER - 1)]))[0], "big")

@@ -22,9 +22,9 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Exchange, as_mapping
+from memory.command_batch import CommandBatch, as_mapping
 from memory.ledger import scripts
-from memory.ledger.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
+from memory.ledger.runs import Beginning, CancelOutcome, CancelRequest, Ended, Finish, Held, NotDue, Run, Suspect
 
 #: Digits of no number of ours, times in ms included.
 _LONGEST_NUMBER = 19
@@ -34,7 +34,7 @@ _LONGEST_NUMBER = 19
 class Generation:
     """What the ledger knows of one generation; `report` and `assignment` are JSON bytes, None while there is none.
 
-    `wish` is why it is to be cancelled, None when nobody wants that.
+    `wish` is the reason of a cancel request, None without one.
     """
 
     state: str
@@ -45,12 +45,12 @@ class Generation:
     report: bytes | None
     refused: int
     crashes: int = 0
-    wish: Wish | None = None
+    wish: CancelRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """Every known generation of one task, by number; *user* is the token of whose it was, "" for nobody's."""
+    """Every known generation of one task, by number; *user* is the token of its user, "" for none."""
 
     task_id: str
     generations: dict[int, Generation]
@@ -81,7 +81,7 @@ class Ledger:
         breaker: Breaker | None = None,
     ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
-        self._exchange = Exchange(client, deadline_s, breaker)
+        self._batch = CommandBatch(client, deadline_s, breaker)
 
     async def begin(
         self,
@@ -109,7 +109,7 @@ class Ledger:
         key = keys.task(task_id)
         leased = now_ms, self._keep_ms, lease_ms, before, int(alone), token, most_crashes
         command = ("FCALL", scripts.BEGIN, 1, key, generation, worker_id, *leased)
-        found = (await self._exchange.run([command]))[0]
+        found = (await self._batch.run([command]))[0]
         return found if isinstance(found, bytes) else _beginning(found)
 
     async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> list[tuple[str, int]]:
@@ -122,7 +122,7 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time.
         """
         script = scripts.HOLD
-        held = await self._exchange.run(
+        held = await self._batch.run(
             [("FCALL", script, 1, keys.task(task_id), generation, worker_id, lease_ms) for task_id, generation in runs]
         )
         return [run for run, answer in zip(runs, held, strict=True) if answer == -1]
@@ -133,7 +133,7 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        await self._exchange.run(
+        await self._batch.run(
             [
                 ("FCALL", scripts.RELEASE_RUN, 1, keys.task(run.task_id), run.generation, run.token, run.weight)
                 for run in runs
@@ -143,16 +143,16 @@ class Ledger:
     async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
         """Note that *run* ended and another follows, not before *wait_ms* have passed; 0 is whenever it is offered.
 
-        *assignment* is what is known of the task by now, for a time when its stream is lost.
+        *assignment* is kept for a time when its stream is lost.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
         parked = run.generation, run.token, wait_ms, assignment or b"", self._keep_ms, run.weight
-        await self._exchange.run([("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)])
+        await self._batch.run([("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)])
 
-    async def cancel(self, task_id: str, generation: int | None, reason: str) -> Cancelled | bytes:
-        """Note that somebody wishes *generation* cancelled, None the newest; return its report when it has ended.
+    async def cancel(self, task_id: str, generation: int | None, reason: str) -> CancelOutcome | bytes:
+        """Note a cancel request for *generation*, None the newest; return its report when it has ended.
 
         From here on no run of it begins and no other report than a cancelled one is taken.
 
@@ -160,12 +160,12 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time.
         """
         wished = generation or 0, reason, self._keep_ms
-        found = (await self._exchange.run([("FCALL", scripts.CANCEL, 1, keys.task(task_id), *wished)]))[0]
+        found = (await self._batch.run([("FCALL", scripts.CANCEL, 1, keys.task(task_id), *wished)]))[0]
         if isinstance(found, bytes):
             return found
-        return Cancelled(int(found[0]), found[1].decode() or "unknown", found[2] or None)
+        return CancelOutcome(int(found[0]), found[1].decode() or "unknown", found[2] or None)
 
-    async def wish(self, task_id: str) -> Wish | None:
+    async def wish(self, task_id: str) -> CancelRequest | None:
         """Return why the newest known generation of *task_id* is to be cancelled, or was; None when neither.
 
         Raises:
@@ -183,10 +183,10 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time; ask again with the same *token*.
         """
         asked = generation, worker_id, quote(name, safe=""), token, self._keep_ms
-        found = (await self._exchange.run([("FCALL", scripts.ONCE, 1, keys.task(task_id), *asked)]))[0]
+        found = (await self._batch.run([("FCALL", scripts.ONCE, 1, keys.task(task_id), *asked)]))[0]
         return None if found < 0 else bool(found)
 
-    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | Wish | None:
+    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | CancelRequest | None:
         """Return None when *report* is the one of its generation; else the earlier one, to be published instead.
 
         A wish is returned where only a report of status `cancelled` is taken.
@@ -196,10 +196,12 @@ class Ledger:
         """
         return (await self.finish_many([(task_id, generation, status, report)]))[0]
 
-    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
+    async def finish_many(
+        self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
+    ) -> list[bytes | CancelRequest | None]:
         """Return `finish` of each of *reports*, in one round trip; of two for one generation the first wins."""
         earlier = await self._finish(reports)
-        return [Wish(found[0].decode()) if isinstance(found, list) else found for found in earlier]
+        return [CancelRequest(found[0].decode()) if isinstance(found, list) else found for found in earlier]
 
     async def adopt_many(self, reports: Sequence[Finish]) -> None:
         """Make each of *reports*, which REPORTS holds, the one of its generation, whatever the ledger had before.
@@ -210,9 +212,9 @@ class Ledger:
         await self._finish([(*report, 1) for report in reports])
 
     async def _finish(self, reports: Iterable[tuple[str | int | bytes, ...]]) -> list[Any]:
-        return await self._exchange.run(
+        return await self._batch.run(
             [
-                ("FCALL", scripts.FINISH, 2, key, keys.ended(key), *report[:3], self._keep_ms, *report[3:])
+                ("FCALL", scripts.FINISH, 2, key, keys.end_counts(key), *report[:3], self._keep_ms, *report[3:])
                 for task_id, *report in reports
                 for key in (keys.task(str(task_id)),)
             ]
@@ -221,14 +223,14 @@ class Ledger:
     async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
         """Note that *assignment* is durably published; a worker that was quicker is not undone.
 
-        *trace* is what it belongs to, as a `TraceContext` is spelled: it is published again under that.
+        *trace* is its trace, as a `TraceContext` is spelled: it is published again under that.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
         key = keys.task(task_id)
         traced = (trace,) if trace else ()
-        await self._exchange.run([("FCALL", scripts.ACCEPT, 1, key, generation, assignment, self._keep_ms, *traced)])
+        await self._batch.run([("FCALL", scripts.ACCEPT, 1, key, generation, assignment, self._keep_ms, *traced)])
 
     async def read(self, task_id: str) -> LedgerEntry | None:
         """Return all that is known of *task_id*, or None when it never was or is past its time.
@@ -236,7 +238,7 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        fields = as_mapping((await self._exchange.run([("HGETALL", keys.task(task_id))]))[0])
+        fields = as_mapping((await self._batch.run([("HGETALL", keys.task(task_id))]))[0])
         return entry_of(task_id, fields)
 
 
@@ -253,7 +255,7 @@ def entry_of(task_id: str, fields: dict[bytes, bytes]) -> LedgerEntry | None:
 
 
 def number_in(spelled: bytes | None) -> int | None:
-    """Return the whole number that *spelled* is, None for anything else: workers may write what they like."""
+    """Return *spelled* as a whole number, None for anything else: workers may write any text."""
     return int(spelled) if spelled is not None and spelled.isdigit() and len(spelled) < _LONGEST_NUMBER else None
 
 
@@ -272,14 +274,14 @@ def _generation(named: dict[str, bytes]) -> Generation:
     )
 
 
-def _wish_in(named: dict[str, bytes]) -> Wish | None:
+def _wish_in(named: dict[str, bytes]) -> CancelRequest | None:
     """Return the wish to cancel; a child that ended with its parent has none of its own, but ended as wished."""
     if "cancel" in named:
-        return Wish(named["cancel"].decode(errors="replace"))
-    return Wish("it was cancelled") if named.get("state") == b"cancelled" else None
+        return CancelRequest(named["cancel"].decode(errors="replace"))
+    return CancelRequest("it was cancelled") if named.get("state") == b"cancelled" else None
 
 
-def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | Wish:
+def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | CancelRequest:
     """Return what the script BEGIN says when there is no report."""
     kind = found[0]
     if kind == 1:
@@ -289,4 +291,4 @@ def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | Wish:
         return Held(found[1])
     if kind == 5:
         return NotDue(found[1])
-    return Wish(found[1].decode()) if kind == 3 else Suspect(found[1], found[2], found[3], bool(found[4]))
+    return CancelRequest(found[1].decode()) if kind == 3 else Suspect(found[1], found[2], found[3], bool(found[4]))

@@ -1,7 +1,7 @@
 """The tasks that are still to be done, read out of the whole ledger without holding it.
 
 A generation of a task is open while the ledger has no report of it. Field names tell that, so that of a million
-finished tasks neither assignments nor reports are moved: only what is open and has an assignment is read.
+finished tasks neither assignments nor reports are moved: only open tasks with an assignment are read.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange, as_mapping
+from memory.command_batch import Command, CommandBatch, as_mapping
 from memory.ledger.ledger import LedgerEntry, entry_of, number_in
 
 #: Keys looked at in one step of the server: under a millisecond of its time.
@@ -30,10 +30,23 @@ _READ = ("assignment", "attempts", "state", "trace", "report")
 _FIELD = re.compile(rb"(assignment|report):([1-9][0-9]{0,17})")
 
 
+async def task_keys(batch: CommandBatch) -> AsyncIterator[list[bytes]]:
+    """Yield the key of every task, some 200 at a time; one may come twice."""
+    cursor = b"0"
+    while True:
+        # A key of another type is not ours: asking it for fields would fail the whole step.
+        scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
+        cursor, found = (await batch.run([scan]))[0]
+        for first in range(0, len(found), _BATCH):
+            yield found[first : first + _BATCH]
+        if int(cursor) == 0:
+            return
+
+
 class OpenTask(NamedTuple):
     """A generation without a report: *assignment* is its JSON bytes, *attempts* how many runs of it began.
 
-    *is_waiting* is True when one of them ended and the next one is to follow. *trace* is what it belongs to, as a
+    *is_waiting* is True when one of them ended and the next one is to follow. *trace* is its trace, as a
     `TraceContext` is spelled, "" for nothing.
     """
 
@@ -46,7 +59,7 @@ class OpenTask(NamedTuple):
 
 
 class OpenTasks:
-    """Reads what is open in the ledger.
+    """Reads the open tasks of the ledger.
 
     Args:
         client: A client that does not decode responses.
@@ -56,17 +69,17 @@ class OpenTasks:
 
     def __init__(self, client: Redis, *, keep: timedelta = timedelta(days=7), step_s: float = STEP_S) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
-        self._exchange = Exchange(client, step_s)
+        self._batch = CommandBatch(client, step_s)
 
     async def read(self) -> AsyncIterator[list[OpenTask]]:
-        """Yield what is open, in small batches; what the ledger has from the beginning to the end is never left out.
+        """Yield open tasks in small batches; one that is open from the beginning to the end is never left out.
 
         A task may come twice, and one that ends meanwhile may come although it has ended.
 
         Raises:
-            MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
+            MemoryUnavailable: the ledger did not answer in time; tasks yielded so far are right.
         """
-        async for found in self._keys():
+        async for found in task_keys(self._batch):
             open_ones = await self._open_among(found)
             for start in range(0, len(open_ones), _BODIES):
                 yield await self._with_bodies(open_ones[start : start + _BODIES])
@@ -75,35 +88,22 @@ class OpenTasks:
         """Yield whatever had an event in the last *seconds*, in small batches; each has its time to live from that.
 
         Raises:
-            MemoryUnavailable: the ledger did not answer in time; what was yielded is true.
+            MemoryUnavailable: the ledger did not answer in time; tasks yielded so far are right.
         """
-        async for found in self._keys():
-            left = await self._exchange.run([("PTTL", key) for key in found])
+        async for found in task_keys(self._batch):
+            left = await self._batch.run([("PTTL", key) for key in found])
             recent = [key for key, ms in zip(found, left, strict=True) if ms >= self._keep_ms - seconds * 1000]
             for start in range(0, len(recent), _BODIES):
                 batch = recent[start : start + _BODIES]
-                replies = await self._exchange.run([("HGETALL", key) for key in batch])
+                replies = await self._batch.run([("HGETALL", key) for key in batch])
                 read = (
                     entry_of(keys.parse_task(key), as_mapping(reply)) for key, reply in zip(batch, replies, strict=True)
                 )
                 yield [entry for entry in read if entry is not None]
 
-    async def _keys(self) -> AsyncIterator[list[bytes]]:
-        """Yield the key of every task, in batches."""
-        cursor = b"0"
-        while True:
-            # Of another type is nothing of ours: asking it for fields would fail the whole step.
-            scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
-            cursor, found = (await self._exchange.run([scan]))[0]
-            for first in range(0, len(found), _BATCH):
-                yield found[first : first + _BATCH]
-            if int(cursor) == 0:
-                return
-
     async def _open_among(self, found: Sequence[bytes]) -> list[tuple[bytes, int]]:
         """Return key and generation of whatever is open and has an assignment."""
-        asked: list[Command] = [("HKEYS", key) for key in found]
-        names = await self._exchange.run(asked)
+        names = await self._batch.run([("HKEYS", key) for key in found])
         return [
             (key, generation)
             for key, fields in zip(found, names, strict=True)
@@ -114,7 +114,7 @@ class OpenTasks:
         asked: list[Command] = [
             ("HMGET", key, *(f"{name}:{generation}" for name in _READ)) for key, generation in open_ones
         ]
-        found = await self._exchange.run(asked)
+        found = await self._batch.run(asked)
         return [
             OpenTask(
                 keys.parse_task(key),

@@ -1,7 +1,7 @@
-"""What was asked over HTTP, by the id that its sender chose: a repeat is known, and any replica can tell its end.
+"""Requests over HTTP, by the id that their sender chose: repeats are known, and any replica knows their end.
 
-No word of what was said is kept here: that stands in the conversation, and in the ledger, where forgetting a person
-finds it. A record only tells where to look.
+No words of a user are kept here: they stand in the conversation and in the ledger, where forgetting a person
+finds them. A record only says where to look.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 
 #: How long an id is known, and what came of it can be asked for.
 KEEP = timedelta(days=1)
@@ -22,7 +22,7 @@ KEEP = timedelta(days=1)
 class RequestRecord(BaseModel):
     """One request: `digest` is of its body, so that another one under the same id is refused.
 
-    `task_id` is that of the task it becomes, known before it becomes one; of several tasks it is what they are part of.
+    `task_id` is that of the task it becomes, known before it becomes one; of several tasks it is their parent.
     `at_ms` is when it came, ms since 1970; `time_zone` is where its sender is, None for where all are believed to be.
     """
 
@@ -37,7 +37,7 @@ class RequestRecord(BaseModel):
 
 
 class PartEnd(BaseModel):
-    """How one of several parts of a request ended: its `kind`, and what was missing."""
+    """How one of several parts of a request ended: its `kind`, and missing fields."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
@@ -46,7 +46,7 @@ class PartEnd(BaseModel):
 
 
 class RequestEnd(BaseModel):
-    """How a request ended, as far as neither its turn nor its report tells: `kind` of the reply, what was missing.
+    """How a request ended, beside its turn and its report: `kind` of the reply, missing fields.
 
     Of a request that asked for several tasks `parts` has each, in order; else it is empty.
     """
@@ -77,15 +77,15 @@ class RequestRecords:
     """
 
     def __init__(self, client: Redis, *, keep: timedelta = KEEP, deadline_s: float = 1.0) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._keep_ms = keep // timedelta(milliseconds=1)
 
     async def claim(self, request: str, record: RequestRecord, hold_ms: int = 0) -> RequestRecord | None:
         """Keep *record* under *request*, a `place_of`, and return None; or the one that is there already.
 
-        With *hold_ms* it is worked on from now, too: for an id that was just made, which nobody else can know.
+        With *hold_ms* it is worked on from now, too: for an id that was just made, which no other client can know.
         """
-        earlier = (await self._exchange.run(self.claiming(request, record, hold_ms)))[0]
+        earlier = (await self._batch.run(self.claiming(request, record, hold_ms)))[0]
         return RequestRecord.model_validate_json(earlier) if earlier is not None else None
 
     def claiming(self, request: str, record: RequestRecord, hold_ms: int = 0) -> list[Command]:
@@ -97,9 +97,9 @@ class RequestRecords:
         return commands
 
     async def find(self, request: str) -> Known:
-        """Return what is kept under *request*."""
+        """Return the record of *request*."""
         key, held, end = keys.request(request)
-        record, holder, ended = (await self._exchange.run([("MGET", key, held, end)]))[0]
+        record, holder, ended = (await self._batch.run([("MGET", key, held, end)]))[0]
         return Known(
             RequestRecord.model_validate_json(record) if record is not None else None,
             RequestEnd.model_validate_json(ended) if ended is not None else None,
@@ -107,17 +107,17 @@ class RequestRecords:
         )
 
     async def hold(self, request: str, hold_ms: int) -> bool:
-        """Work on *request* for *hold_ms*, and return True; False when somebody does already."""
+        """Work on *request* for *hold_ms*, and return True; False when another replica does."""
         _, held, _ = keys.request(request)
-        return (await self._exchange.run([("SET", held, "1", "NX", "PX", hold_ms)]))[0] is not None
+        return (await self._batch.run([("SET", held, "1", "NX", "PX", hold_ms)]))[0] is not None
 
     async def keep_holding(self, requests: list[str], hold_ms: int) -> None:
         """Work on *requests* for *hold_ms* more."""
-        await self._exchange.run([("SET", keys.request(one)[1], "1", "PX", hold_ms) for one in requests])
+        await self._batch.run([("SET", keys.request(one)[1], "1", "PX", hold_ms) for one in requests])
 
     async def let_go(self, request: str, end: RequestEnd | None) -> None:
         """Work on *request* no more; None is no end, so that the next who asks begins it again."""
-        await self._exchange.run(self.letting_go(request, end))
+        await self._batch.run(self.letting_go(request, end))
 
     def letting_go(self, request: str, end: RequestEnd | None) -> list[Command]:
         """Return the commands of `let_go`, to be sent with others."""

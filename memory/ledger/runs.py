@@ -1,4 +1,4 @@
-"""What the ledger says of a run and is told of it, as values: no client, so that whoever only names them loads none."""
+"""Values of runs, without a client of Redis: a module that only names them loads none."""
 
 from typing import NamedTuple
 
@@ -40,13 +40,13 @@ class Suspect(NamedTuple):
     is_news: bool = False
 
 
-class Wish(NamedTuple):
-    """Somebody wishes the task cancelled: no other report than that is taken any more."""
+class CancelRequest(NamedTuple):
+    """The task is to be cancelled: no other report is taken any more."""
 
     reason: str
 
 
-class Cancelled(NamedTuple):
+class CancelOutcome(NamedTuple):
     """A wish to cancel was noted for *generation*; *assignment* is None when the task is not known by it (yet)."""
 
     generation: int
@@ -54,7 +54,7 @@ class Cancelled(NamedTuple):
     assignment: bytes | None
 
 
-Beginning = Run | Held | NotDue | Suspect | Wish | bytes
+Beginning = Run | Held | NotDue | Suspect | CancelRequest | bytes
 
 
 class Ended(NamedTuple):
@@ -79,7 +79,7 @@ class Ended(NamedTuple):
 class Finish(NamedTuple):
     """One terminal report that wants to be the one of its generation.
 
-    `user` is the token of whose task it was, so that forgetting them finds it; empty when it was nobody's.
+    `user` is the token of its user, so that forgetting them finds it; empty for none.
     """
 
     task_id: str

@@ -2,7 +2,7 @@
 
 A counter a slot of a cluster, in the slot of its tasks: report and count are one write, so that neither a kill nor a
 lost reply can part them, and what a crash of the server takes back it takes back of both. A generation counts once. The
-counters outlive what they counted: neither the time to live of a task nor forgetting a user takes anything off them.
+counters outlive the tasks: neither the time to live of a task nor forgetting a user takes anything off them.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections import Counter
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange, as_mapping
+from memory.command_batch import Command, CommandBatch, as_mapping
 from memory.ledger.ledger import number_in
 
 #: Counters read at once: some 4 ms, of which the event loop is held up for 1.
@@ -27,7 +27,7 @@ class Tally:
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 2.0) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
     async def read(self) -> dict[str, int]:
         """Return how many generations of tasks have ended in each state since there is a ledger.
@@ -38,7 +38,7 @@ class Tally:
         counted: Counter[str] = Counter()
         questions: list[Command] = [("HGETALL", key) for key in keys.every_ended()]
         for start in range(0, len(questions), _BATCH):
-            for reply in await self._exchange.run(questions[start : start + _BATCH]):
+            for reply in await self._batch.run(questions[start : start + _BATCH]):
                 for state, number in as_mapping(reply).items():
                     counted[state.decode(errors="replace")] += number_in(number) or 0
             # Whoever else is served comes first.

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.ledger.ledger import number_in
-from memory.ledger.open_tasks import SCAN_COUNT, STEP_S
+from memory.ledger.open_tasks import STEP_S, task_keys
 
-#: Tasks looked at in one round trip, and assignments read in one: each may have almost a mebibyte.
-_BATCH, _BODIES = 200, 16
+#: Assignments read in one round trip: each may have almost a mebibyte.
+_BODIES = 16
 
 
 class UserTask(NamedTuple):
@@ -34,33 +34,27 @@ class UserTasks:
     """
 
     def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
-        self._exchange = Exchange(client, step_s)
+        self._batch = CommandBatch(client, step_s)
 
     async def read(self, token: str, is_theirs: Callable[[bytes], bool]) -> AsyncIterator[UserTask]:
         """Yield the tasks of the user *token*; *is_theirs* reads that out of an assignment.
 
         Whatever the ledger has from the beginning to the end is found; a task may come twice.
         """
-        cursor = b"0"
-        while True:
-            scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
-            cursor, found = (await self._exchange.run([scan]))[0]
-            for first in range(0, len(found), _BATCH):
-                for task in await self._among(found[first : first + _BATCH], token.encode(), is_theirs):
-                    yield task
-            if int(cursor) == 0:
-                return
+        async for found in task_keys(self._batch):
+            for task in await self._among(found, token.encode(), is_theirs):
+                yield task
 
     async def _among(self, found: Sequence[bytes], token: bytes, is_theirs: Callable[[bytes], bool]) -> list[UserTask]:
         asked: list[Command] = [command for key in found for command in (("HGET", key, "user"), ("HKEYS", key))]
-        replies = await self._exchange.run(asked)
+        replies = await self._batch.run(asked)
         named = list(zip(found, replies[::2], [_newest_assignment(fields) for fields in replies[1::2]], strict=True))
         # Whose task an open one is stands in its assignment alone.
         wanted = [(key, user, field) for key, user, field in named if user == token or (user is None and field)]
         theirs = []
         for first in range(0, len(wanted), _BODIES):
             page = wanted[first : first + _BODIES]
-            bodies = await self._exchange.run([("HGET", key, field or "assignment") for key, _, field in page])
+            bodies = await self._batch.run([("HGET", key, field or "assignment") for key, _, field in page])
             theirs += [
                 UserTask(keys.parse_task(key), body)
                 for (key, user, _), body in zip(page, bodies, strict=True)
@@ -71,20 +65,20 @@ class UserTasks:
     async def remove(self, task_ids: Iterable[str]) -> int:
         """Remove all that is known of *task_ids*; return how many of them were known."""
         commands: list[Command] = [("UNLINK", keys.task(task_id)) for task_id in task_ids]
-        return sum(await self._exchange.run(commands))
+        return sum(await self._batch.run(commands))
 
     async def strip(self, task_id: str, generation: int, report: bytes) -> None:
-        """Leave of a task nothing but that *generation* ended as cancelled, with *report*, in which nobody's words are.
+        """Leave of a task only that *generation* ended as cancelled, with *report*, which holds no words of a user.
 
-        Whoever runs it still finds that it has ended.
+        A worker that runs it still finds that it has ended.
         """
         key, state, told = keys.task(task_id), f"state:{generation}", f"report:{generation}"
-        fields: list[bytes] = (await self._exchange.run([("HKEYS", key)]))[0]
+        fields: list[bytes] = (await self._batch.run([("HKEYS", key)]))[0]
         others = [field for field in fields if field not in (state.encode(), told.encode())]
         commands: list[Command] = [("HSET", key, state, "cancelled", told, report)]
         if others:
             commands.append(("HDEL", key, *others))
-        await self._exchange.run(commands)
+        await self._batch.run(commands)
 
 
 def _newest_assignment(fields: Sequence[bytes]) -> bytes | None:

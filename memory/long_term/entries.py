@@ -22,7 +22,7 @@ from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 from contracts.errors import InvalidInput
-from memory.keys import EntryKey, parse_ltm
+from memory.keys import LongTermKey, parse_ltm
 
 _STANDING = re.compile(r"[a-z2-7]{26}(\|-?\d+(\.\d+)?(E[+-]\d+)?)+")
 _HEAD = re.compile(
@@ -70,7 +70,7 @@ class Entry:
     """An answer as it is listed; `expires_in_ms` is None when it is kept for ever, `standing` without neighbours."""
 
     key: str
-    parts: EntryKey
+    parts: LongTermKey
     answer: Remembered
     parameters_json: bytes
     hits: int
@@ -89,7 +89,7 @@ class TaskStats:
 
 @dataclass(frozen=True, slots=True)
 class LongTermStats:
-    """What is remembered in all, and by task name; misses leave nothing behind and are counted by metrics only."""
+    """Entries in all, and by task name; misses leave nothing behind and are counted by metrics only."""
 
     entries: int
     hits: int
@@ -117,7 +117,7 @@ class Selection:
     #: The version in force of each agent and task; meant are entries of another one.
     in_force: Mapping[tuple[str, str], str] | None = None
 
-    def names(self, parts: EntryKey) -> bool:
+    def names(self, parts: LongTermKey) -> bool:
         """Return whether the key alone does not rule the entry out."""
         return (
             (self.agent_id is None or parts.agent_id == self.agent_id)
@@ -138,7 +138,7 @@ class Selection:
         )
 
 
-def is_left_behind(parts: EntryKey, in_force: Mapping[tuple[str, str], str]) -> bool:
+def is_left_behind(parts: LongTermKey, in_force: Mapping[tuple[str, str], str]) -> bool:
     """Return whether no worker serves the entry: its task has another version *in_force*. Settings do not count.
 
     A version without a digest of code, of an older worker, is that of every code.
@@ -239,11 +239,10 @@ def _parse(value: bytes) -> dict[str, object] | None:
 
 
 def _refuse_constant(word: str) -> None:
-    msg = f"{word} is not JSON"
-    raise ValueError(msg)
+    raise ValueError(f"{word} is not JSON")
 
 
-def checked_entry(key: str, ttl: timedelta | None) -> tuple[EntryKey, int | None]:
+def check_entry(key: str, ttl: timedelta | None) -> tuple[LongTermKey, int | None]:
     """Return the parts of *key* and the milliseconds of *ttl*.
 
     Raises:
@@ -251,16 +250,14 @@ def checked_entry(key: str, ttl: timedelta | None) -> tuple[EntryKey, int | None
     """
     parts = parse_ltm(key)
     if parts is None:
-        msg = f"{key!r} is not a long-term memory key; make it with `memory.keys.ltm`"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{key!r} is not a long-term memory key; make it with `memory.keys.ltm`")
     lifetime_ms = None if ttl is None else ttl // timedelta(milliseconds=1)
     if lifetime_ms is not None and lifetime_ms < 1:
-        msg = f"a time to live of {ttl} remembers nothing; use None for ever, or switch the memory off"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a time to live of {ttl} remembers nothing; use None for ever, or switch the memory off")
     return parts, lifetime_ms
 
 
-def checked_selection(
+def check_selection(
     key: str | None,
     agent_id: str | None,
     task: str | None,

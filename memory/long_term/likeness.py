@@ -36,8 +36,8 @@ class Embedder(Protocol):
 def alike(texts: Sequence[str], embedder: Embedder, threshold: float = ALIKE_FROM) -> tuple[tuple[int, int], ...]:
     """Return which of *texts* may say the same, as pairs of indices, smaller first; the most alike pair comes first.
 
-    *threshold* is the cosine (-1 to 1) that a pair must reach. Left out is what is the same anyway, and what a number
-    or a sign tells apart.
+    *threshold* is the cosine (-1 to 1) that a pair must reach. Left out are pairs that are equal anyway, and those that
+    a number or a sign distinguishes.
 
     Raises:
         ConfigurationError: *embedder* returned another number of vectors, or vectors of several lengths.
@@ -55,7 +55,7 @@ def alike(texts: Sequence[str], embedder: Embedder, threshold: float = ALIKE_FRO
 
 
 def _may_be_proposed(first: str, second: str) -> bool:
-    """Return whether no number, letter or sign tells *first* from *second*, and they are not the same anyway."""
+    """Return whether no number, letter or sign distinguishes *first* and *second*, and they are not equal anyway."""
     if plain_form(first) == plain_form(second):
         return False
     numbers = [[number.readings for number in numbers_in(text)] for text in (first, second)]
@@ -68,7 +68,7 @@ def _letters(text: str) -> Counter[str]:
 
 
 def _directions(vectors: Sequence[Sequence[float]], expected: int) -> list[list[float]]:
-    """Return *vectors* with the length one, so that a product is a cosine; what has no direction stays as it is."""
+    """Return *vectors* with the length one, so that a product is a cosine; one without a direction stays as it is."""
     if len(vectors) != expected or len({len(vector) for vector in vectors}) > 1:
         raise ConfigurationError(
             f"the embedder returned {len(vectors)} vectors for {expected} texts, or vectors of several lengths; "

@@ -1,7 +1,7 @@
 """Near matches in the long-term memory: which remembered questions differ from one in tolerant values alone.
 
 Beside the entries of a task that declares a tolerance stands, for each frame, where they are: their places by the size
-of each tolerant value. Redis narrows down by floats; what is near is decided here, exactly. Other tasks have none of
+of each tolerant value. Redis narrows down by floats; nearness is decided here, exactly. Other tasks have none of
 this.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.long_term import scripts
 from memory.long_term.entries import Near, Standing, decode
 
@@ -38,13 +38,10 @@ def forgetting(entry_key: str) -> Command:
     return ("FCALL", scripts.FORGET, 2, entry_key, hits, begins)
 
 
-async def find_nearest(exchange: Exchange, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+async def find_nearest(exchange: CommandBatch, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
     """Return the nearest living neighbour of each question, by its entry key; None for one that has none.
 
     Two round trips for all of them. The asked question's own entry is never among them.
-
-    Raises:
-        MemoryUnavailable: no answer in time.
     """
     looking = [_looking(key, near) for key, near in asked]
     listed = iter(await exchange.run([command for commands in looking for command in commands]))

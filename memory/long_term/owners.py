@@ -1,7 +1,7 @@
 """Whose questions the long-term memory answers: what only one user asked for goes when that user is forgotten.
 
 Beside the list of entries that a user's tasks stored stands how often that user was served each of them. An entry that
-was served more often than that was asked for by somebody else too, and stays.
+was served more often than that was asked for by others too, and stays.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.long_term import scripts
 from memory.long_term.neighbours import forgetting
 
@@ -26,7 +26,7 @@ class Released(NamedTuple):
     kept: int
 
 
-def noted_hits(own: Mapping[tuple[str, str], int]) -> list[Command]:
+def note_hits(own: Mapping[tuple[str, str], int]) -> list[Command]:
     """Return the commands that note how often each user, by token, was served each entry.
 
     Of entries that others stored nothing is noted: a user's part in them is only their count of hits.
@@ -40,7 +40,7 @@ def noted_hits(own: Mapping[tuple[str, str], int]) -> list[Command]:
     ]
 
 
-class Askers:
+class EntryOwners:
     """Removes from the long-term memory what only one user asked for.
 
     Args:
@@ -49,11 +49,11 @@ class Askers:
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 5.0) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
     async def listed(self, token: str) -> int:
         """Return how many entries are listed as stored by the tasks of the user *token*."""
-        return int((await self._exchange.run([("ZCARD", keys.ltm_users(token))]))[0])
+        return int((await self._batch.run([("ZCARD", keys.ltm_users(token))]))[0])
 
     async def release(self, token: str) -> Released:
         """Remove the entries that only the user *token* asked for, and the list of what their tasks stored.
@@ -62,22 +62,22 @@ class Askers:
         """
         index, removed, kept = keys.ltm_users(token), 0, 0
         while True:
-            listed: list[bytes] = (await self._exchange.run([("ZRANGE", index, 0, PAGE - 1)]))[0]
+            listed: list[bytes] = (await self._batch.run([("ZRANGE", index, 0, PAGE - 1)]))[0]
             if not listed:
                 break
             page = [key.decode(errors="replace") for key in listed]
             doomed = await self._only_theirs(token, page)
-            removed += sum(await self._exchange.run([forgetting(key) for key in doomed]))
+            removed += sum(await self._batch.run([forgetting(key) for key in doomed]))
             kept += len(page) - len(doomed)
-            await self._exchange.run([("ZREM", index, *listed)])
-        await self._exchange.run([("UNLINK", index, keys.ltm_served(token))])
+            await self._batch.run([("ZREM", index, *listed)])
+        await self._batch.run([("UNLINK", index, keys.ltm_served(token))])
         return Released(removed, kept)
 
     async def _only_theirs(self, token: str, page: Sequence[str]) -> list[str]:
-        """Return which entries of *page* nobody else was served."""
+        """Return the entries of *page* that no other user was served."""
         asked: list[Command] = [("HMGET", keys.ltm_served(token), *page)]
         asked += [("GET", keys.hits_of(key)) for key in page if keys.parse_ltm(key) is not None]
-        own, *hits = await self._exchange.run(asked)
+        own, *hits = await self._batch.run(asked)
         served = iter(hits)
         doomed = []
         for key, mine in zip(page, own, strict=True):

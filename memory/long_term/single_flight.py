@@ -1,9 +1,9 @@
 """Identical questions asked at once are computed once, in one process and over all of them.
 
 In a process the first caller takes the question and the others wait for its future. Over processes it holds a lease
-in Redis: a hash with its token and, once somebody else asked, the mark `awaited`; giving back an awaited lease
+in Redis: a hash with its token and, once another caller asked, the mark `awaited`; giving back an awaited lease
 announces the key on one channel. The announcement only saves time: a waiter looks again every `RECHECK_S` anyway, so a
-leader that died is replaced when its lease ends. Whoever cannot wait, or cannot reach Redis, computes.
+leader that died is replaced when its lease ends. A caller that cannot wait, or cannot reach Redis, computes.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 from contracts.errors import MemoryUnavailable
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.long_term import scripts
 
 T = TypeVar("T")
@@ -38,7 +38,7 @@ _YOURS = -1
 _REMEMBERED = -2
 
 
-class Place(NamedTuple):
+class FlightPlace(NamedTuple):
     """Where an answer lies that is a field of a hash, and the key of the lease under which it is computed; same tag."""
 
     hash: str
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Joined(Generic[T]):
-    """Somebody else computed the answer: here it is."""
+    """The answer that another caller computed."""
 
     value: T
 
@@ -61,7 +61,7 @@ class Leader(Generic[T]):
     def __init__(
         self,
         flights: "SingleFlight[T]",
-        key: str | Place,
+        key: str | FlightPlace,
         token: str | None,
         future: asyncio.Future[Joined[T] | None] | None,
     ) -> None:
@@ -116,9 +116,9 @@ class SingleFlight(Generic[T]):
         self._owner = owner
         self._lease_s = lease_s
         self._lease_ms = max(1, round(lease_s * 1000))
-        self._exchange = Exchange(client, budget_s, breaker or Breaker())
+        self._batch = CommandBatch(client, budget_s, breaker or Breaker())
         self._numbers = count(1)
-        self._local: dict[str | Place, asyncio.Future[Joined[T] | None]] = {}
+        self._local: dict[str | FlightPlace, asyncio.Future[Joined[T] | None]] = {}
         self._held: dict[str, str] = {}
         self._holding = asyncio.Event()
         self._landed: dict[str, asyncio.Event] = {}
@@ -143,7 +143,7 @@ class SingleFlight(Generic[T]):
         await self._tasks.__aexit__(kind, error, trace)
 
     async def join(
-        self, key: str | Place, recall: Callable[[], Awaitable[T | None]], *, wait_s: float
+        self, key: str | FlightPlace, recall: Callable[[], Awaitable[T | None]], *, wait_s: float
     ) -> Leader[T] | Joined[T]:
         """Return the answer to *key* when another caller computes it, or a Leader when the caller has to.
 
@@ -166,7 +166,7 @@ class SingleFlight(Generic[T]):
                 return outcome
 
     async def _take(
-        self, key: str | Place, recall: Callable[[], Awaitable[T | None]], deadline: float
+        self, key: str | FlightPlace, recall: Callable[[], Awaitable[T | None]], deadline: float
     ) -> Leader[T] | Joined[T]:
         """Stand for this process: compete for the lease, and wait for the process that holds it."""
         future: asyncio.Future[Joined[T] | None] = asyncio.get_running_loop().create_future()
@@ -186,7 +186,7 @@ class SingleFlight(Generic[T]):
                 self.settle(key, future, settled)
 
     async def _compete(
-        self, key: str | Place, token: str, recall: Callable[[], Awaitable[T | None]], deadline: float
+        self, key: str | FlightPlace, token: str, recall: Callable[[], Awaitable[T | None]], deadline: float
     ) -> Joined[T] | bool:
         """Return the answer, True with the lease in hand, or False to compute without one."""
         loop = asyncio.get_running_loop()
@@ -216,7 +216,7 @@ class SingleFlight(Generic[T]):
         finally:
             del self._landed[flight]
 
-    async def _lease(self, key: str | Place, flight: str, token: str, ignore_entry: int) -> int:
+    async def _lease(self, key: str | FlightPlace, flight: str, token: str, ignore_entry: int) -> int:
         terms = token, self._lease_ms, ignore_entry
         if isinstance(key, str):
             command: Command = ("FCALL", scripts.LEASE, 2, flight, key, *terms)
@@ -240,7 +240,7 @@ class SingleFlight(Generic[T]):
     async def _ask(self, command: Command) -> int | MemoryUnavailable:
         """Return the reply, or the error: raised in here, it would end the other tasks."""
         try:
-            verdict: int = (await self._exchange.run([command]))[0]
+            verdict: int = (await self._batch.run([command]))[0]
         except MemoryUnavailable as error:
             return error
         return verdict
@@ -253,14 +253,14 @@ class SingleFlight(Generic[T]):
             async with asyncio.timeout(wait_s):
                 await signal.wait()
 
-    def settle(self, key: str | Place, future: asyncio.Future[Joined[T] | None], value: Joined[T] | None) -> None:
+    def settle(self, key: str | FlightPlace, future: asyncio.Future[Joined[T] | None], value: Joined[T] | None) -> None:
         """Let the callers in this process go on: with the answer, or with None to try themselves."""
         if self._local.get(key) is future:
             del self._local[key]
         if not future.done():
             future.set_result(value)
 
-    async def release(self, key: str | Place, token: str) -> None:
+    async def release(self, key: str | FlightPlace, token: str) -> None:
         """Give the lease of *key* back, which wakes other processes; when Redis is away it ends by itself."""
         await self._give_back(_flight_of(key), token)
 
@@ -268,7 +268,7 @@ class SingleFlight(Generic[T]):
         if self._held.get(flight) == token:
             del self._held[flight]
         with suppress(MemoryUnavailable):
-            await self._exchange.run([("FCALL", scripts.RELEASE, 1, flight, token, keys.FLIGHTS)])
+            await self._batch.run([("FCALL", scripts.RELEASE, 1, flight, token, keys.FLIGHTS)])
 
     async def _renew(self) -> None:
         """Keep every lease held in this process alive; one that was lost is let go."""
@@ -280,13 +280,13 @@ class SingleFlight(Generic[T]):
             held = list(self._held.items())
             commands = [("FCALL", scripts.RENEW, 1, flight, token, self._lease_ms) for flight, token in held]
             with suppress(MemoryUnavailable):
-                replies = await self._exchange.run(commands)
+                replies = await self._batch.run(commands)
                 for (flight, token), renewed in zip(held, replies, strict=True):
                     if not renewed and self._held.get(flight) == token:
                         del self._held[flight]
 
     async def _listen(self) -> None:
-        """Wake waiters when their flight is announced; connects when somebody first waits."""
+        """Wake waiters when their flight is announced; connects with the first waiter."""
         await self._wanted.wait()
         while True:
             try:
@@ -321,6 +321,6 @@ class SingleFlight(Generic[T]):
                 landed.set()
 
 
-def _flight_of(key: str | Place) -> str:
+def _flight_of(key: str | FlightPlace) -> str:
     """Return the key of the lease under which the answer at *key* is computed."""
     return keys.flight_of(key) if isinstance(key, str) else key.flight

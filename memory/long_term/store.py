@@ -14,7 +14,7 @@ from contracts.errors import MemoryUnavailable
 from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Command, Exchange, as_mapping
+from memory.command_batch import Command, CommandBatch, as_mapping
 from memory.long_term import scripts
 from memory.long_term.entries import (
     Entry,
@@ -24,15 +24,15 @@ from memory.long_term.entries import (
     Remembered,
     Selection,
     Standing,
-    checked_entry,
-    checked_selection,
+    check_entry,
+    check_selection,
     decode,
     decode_entry,
     encode,
     summarise,
 )
 from memory.long_term.neighbours import find_nearest, forgetting, remembering
-from memory.long_term.owners import noted_hits
+from memory.long_term.owners import note_hits
 
 #: Seconds for one step of what a person asked for (list, forget, stats): no task waits for it.
 PATIENT_S = 5.0
@@ -49,7 +49,7 @@ class LongTermMemory:
 
     Args:
         client: A client that does not decode responses.
-        budget_s: Seconds that recalling or remembering may cost a task.
+        budget_s: Seconds that recalling or remembering may cost a task; then MemoryUnavailable, as after any late step.
         breaker: Shared with others of this server when given; a frozen server costs one budget a rest.
     """
 
@@ -57,9 +57,9 @@ class LongTermMemory:
         self.breaker = breaker or Breaker()
         #: Values found under our keys that nobody can read; each was dropped and counted as a miss.
         self.corrupt_entries = 0
-        self._quick = Exchange(client, budget_s, self.breaker)
-        self._flush = Exchange(client, FLUSH_S, self.breaker)
-        self._patient = Exchange(client, PATIENT_S)
+        self._quick = CommandBatch(client, budget_s, self.breaker)
+        self._flush = CommandBatch(client, FLUSH_S, self.breaker)
+        self._patient = CommandBatch(client, PATIENT_S)
 
     async def recall(self, key: str) -> Remembered | None:
         """Return the answer remembered at *key*, or None when there is none or its time is over.
@@ -82,7 +82,7 @@ class LongTermMemory:
     async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
         """Return for each question, by its entry key, the nearest neighbour that is remembered; None without one.
 
-        What is remembered at the key itself is not looked at: an exact answer is asked for first.
+        The key itself is not looked at: an exact answer is asked for first.
 
         Raises:
             MemoryUnavailable: no answer within the budget, or the server is resting after failures.
@@ -123,7 +123,7 @@ class LongTermMemory:
             MemoryUnavailable: not stored within the budget, or the server is resting after failures.
             InvalidInput: *key* is not a long-term memory key, or *ttl* is under a millisecond.
         """
-        parts, lifetime_ms = checked_entry(key, ttl)
+        parts, lifetime_ms = check_entry(key, ttl)
         value = encode(
             result_json,
             created_at_ms=now_ms,
@@ -151,7 +151,7 @@ class LongTermMemory:
         """Add how often each entry key was *served* since the last call; return how many of them still live.
 
         An entry whose time is over is not counted and never brought back. *own* is how many of these hits were of
-        whom, by user token and entry: it tells an answer that only they asked for from one that others did too.
+        whom, by user token and entry: so an answer that only they asked for is known from one that others did too.
 
         Raises:
             MemoryUnavailable: Redis did not answer in time; some may have been counted.
@@ -160,7 +160,7 @@ class LongTermMemory:
         for key in served:
             by_agent[_tag(key)].append(key)
         # First: counted twice after a lost reply, it is too many of their own, and the answer goes with them.
-        commands = noted_hits(own or {})
+        commands = note_hits(own or {})
         noted = len(commands)
         for agent_keys in by_agent.values():
             for page in _pages(agent_keys):
@@ -169,10 +169,9 @@ class LongTermMemory:
         return sum((await self._flush.run(commands))[noted:])
 
     async def put(self, key: str, result_json: bytes, *, ttl: timedelta | None, now_ms: int) -> None:
-        """Store a result by hand, keeping what is known of how the old one was asked and computed.
+        """Store a result by hand, keeping the question and the computing time of the old one.
 
         Raises:
-            MemoryUnavailable: Redis did not answer in time.
             InvalidInput: *key* is not a long-term memory key.
         """
         known = await self.show(key)
@@ -187,11 +186,7 @@ class LongTermMemory:
         )
 
     async def show(self, key: str) -> Entry | None:
-        """Return everything about the entry at *key*, or None when there is none.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return everything about the entry at *key*, or None when there is none."""
         found = await self._load([key])
         return found[0] if found else None
 
@@ -257,9 +252,9 @@ class LongTermMemory:
 
         Raises:
             InvalidInput: no condition is given; say `everything=True` to mean it.
-            MemoryUnavailable: Redis did not answer a step in time; what was removed so far stays removed.
+            MemoryUnavailable: Redis did not answer a step in time; entries removed so far stay removed.
         """
-        wanted = checked_selection(key, agent_id, task, created_before_ms, user_token, everything, in_force)
+        wanted = check_selection(key, agent_id, task, created_before_ms, user_token, everything, in_force)
         if key is not None:
             return await self._forget_page([key], wanted)
         if user_token is not None:
@@ -307,21 +302,13 @@ class LongTermMemory:
         return sum(counts)
 
     async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
-        """Keep imported *results* by seed key for people to look at; nothing here is ever served.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Keep imported *results* by seed key for people to look at; nothing here is ever served."""
         if results:
             fields = [part for pair in results.items() for part in pair]
             await self._patient.run([("HSET", keys.quarantine(agent_id), *fields)])
 
     async def quarantined(self, agent_id: str | None = None) -> list[Quarantined]:
-        """Return what is in quarantine, of one agent when given, ordered by agent and seed key.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return the entries in quarantine, of one agent when given, ordered by agent and seed key."""
         held = await self._quarantines(agent_id)
         replies = await self._patient.run([("HGETALL", key) for key in held])
         return sorted(

@@ -15,24 +15,24 @@ from memory.projects.reader import BATCH, ProjectReader
 from memory.projects.records import (
     LETTERS,
     Kind,
-    LoadReport,
     ProjectInfo,
+    ProjectLoadReport,
     Record,
-    Refusal,
+    RefusedRecord,
     author_of,
     body_of,
-    checked_loaded,
-    checked_new,
-    checked_token,
+    check_loaded,
+    check_new,
+    check_token,
     difference,
-    redacted,
-    superseded,
-    unknown,
-    younger,
+    redact,
+    refuse_superseded,
+    refuse_unknown,
+    refuse_younger,
 )
 from memory.projects.search import indexes_of, line_of
 
-__all__ = ["Kind", "LoadReport", "ProjectInfo", "ProjectMemory", "Record"]
+__all__ = ["Kind", "ProjectInfo", "ProjectLoadReport", "ProjectMemory", "Record"]
 
 #: What lies beside a project's records, in the order in which the script that appends takes it.
 _TABLES = ("words", "timeline", "state", "successors", "predecessors", "tokens", "marks", "vocabulary")
@@ -73,14 +73,14 @@ class ProjectMemory(ProjectReader):
         *supersedes* is a record of the same kind that stays readable and is no longer in force.
 
         Raises:
-            InvalidInput: a field has what it may not have, or *supersedes* is not there or superseded already.
+            InvalidInput: a field is invalid, or *supersedes* is not there or superseded already.
             MemoryUnavailable: no answer in time; appending again with the same token is safe.
         """
-        record = checked_new(kind, text, tags, by=by, supersedes=supersedes, session_id=session_id, data=data)
+        record = check_new(kind, text, tags, by=by, supersedes=supersedes, session_id=session_id, data=data)
         # A lost reply has the script sent again: without a token of its own it would append twice.
-        named = checked_token(token) if token is not None else secrets.token_hex(8)
+        named = check_token(token) if token is not None else secrets.token_hex(8)
         # Listed first: what is not listed is not found when somebody is to be forgotten.
-        word, *found = (await self._exchange.run([self._listed(project_id), _append(project_id, record, named)]))[1]
+        word, *found = (await self._batch.run([self._list(project_id), _append(project_id, record, named)]))[1]
         match word:
             case b"new":
                 return replace(record, record_id=found[0].decode(), at_ms=int(found[1]))
@@ -88,21 +88,21 @@ class ProjectMemory(ProjectReader):
                 stored = await self.read(project_id, found[0].decode())
                 if stored is not None:
                     return stored
-        raise _refused(project_id, record, word, found)
+        raise _refusal_of(project_id, record, word, found)
 
-    async def load(self, project_id: str, records: Iterable[Record]) -> LoadReport:
-        """Add *records* under the ids and times that they have; what they supersede has to come before them.
+    async def load(self, project_id: str, records: Iterable[Record]) -> ProjectLoadReport:
+        """Add *records* under the ids and times that they have; superseded records have to come before them.
 
-        Loading them again changes nothing. One that does not fit what is stored is refused, and the others are loaded.
+        Loading them again changes nothing. One that does not fit a stored one is refused, and the others are loaded.
 
         Raises:
             InvalidInput: *project_id* can be none.
             MemoryUnavailable: no answer in time; some are loaded, so load again.
         """
-        report, sound = LoadReport(), list[Record]()
+        report, sound = ProjectLoadReport(), list[Record]()
         for record in records:
             try:
-                sound.append(checked_loaded(record))
+                sound.append(check_loaded(record))
             except InvalidInput as error:
                 report = _with_refusal(report, record, str(error))
         for batch in _batches(sound):
@@ -119,36 +119,36 @@ class ProjectMemory(ProjectReader):
             MemoryUnavailable: no answer in time; some are redacted, so redact again.
         """
         count = 0
-        async for project_id, ids in self._signed(user_id):
+        async for project_id, ids in self._find_by_author(user_id):
             for start in range(0, len(ids), _REDACTED):
                 count += await self._redact(project_id, ids[start : start + _REDACTED], author_of(user_id))
         return count
 
-    def _listed(self, project_id: str) -> Command:
+    def _list(self, project_id: str) -> Command:
         return ("ZADD", keys.projects(), "GT", self._clock_ms(), project_id)
 
-    async def _load(self, project_id: str, records: Sequence[Record], report: LoadReport) -> LoadReport:
-        """Return *report* with what came of loading *records*."""
-        stored = await self._stored(project_id, records)
+    async def _load(self, project_id: str, records: Sequence[Record], report: ProjectLoadReport) -> ProjectLoadReport:
+        """Load *records* and return *report* with the outcome."""
+        stored = await self._read_known(project_id, records)
         missing = [record for record in records if record.record_id not in stored]
         for record in records:
             if record.record_id in stored:
-                report = _compared(report, stored[record.record_id], record)
+                report = _compare(report, stored[record.record_id], record)
         commands = [_append(project_id, record, "", is_loaded=True) for record in missing]
-        _, *replies = await self._exchange.run([self._listed(project_id), *commands])
+        _, *replies = await self._batch.run([self._list(project_id), *commands])
         if any(word == b"exists" for word, *_ in replies):
             # Twice in what is loaded, or loaded by somebody else meanwhile.
-            stored = await self._stored(project_id, missing)
+            stored = await self._read_known(project_id, missing)
         for record, (word, *found) in zip(missing, replies, strict=True):
             if word == b"new":
                 report = replace(report, added=report.added + 1)
             elif word == b"exists":
-                report = _compared(report, stored[record.record_id], record)
+                report = _compare(report, stored[record.record_id], record)
             else:
-                report = _with_refusal(report, record, str(_refused(project_id, record, word, found)))
+                report = _with_refusal(report, record, str(_refusal_of(project_id, record, word, found)))
         return report
 
-    async def _stored(self, project_id: str, records: Sequence[Record]) -> dict[str, Record]:
+    async def _read_known(self, project_id: str, records: Sequence[Record]) -> dict[str, Record]:
         found = await self._read(project_id, [record.record_id for record in records])
         return {record.record_id: record for record in found if record is not None}
 
@@ -156,17 +156,17 @@ class ProjectMemory(ProjectReader):
         part = keys.project_part
         by, words_key = part(project_id, "by", author), part(project_id, "words")
         tables = (keys.project(project_id), words_key, part(project_id, "marks"), part(project_id, "vocabulary"), by)
-        lines = (await self._exchange.run([("HMGET", words_key, *record_ids)]))[0]
+        lines = (await self._batch.run([("HMGET", words_key, *record_ids)]))[0]
         commands: list[Command] = []
         for record, line in zip(await self._read(project_id, record_ids), lines, strict=True):
             if record is None:
                 continue
             words = [word for word in line.decode().split(" ") if word and word[0] not in ":#"]
             indexes = [part(project_id, "word", word) for word in words]
-            bare = replace(redacted(record), redacted_ms=0)
+            bare = replace(redact(record), redacted_ms=0)
             changed = (record.record_id, line, line_of(bare), body_of(bare), *words)
             commands.append(("FCALL", scripts.REDACT, len(tables) + len(words), *tables, *indexes, *changed))
-        return sum(await self._exchange.run(commands))
+        return sum(await self._batch.run(commands))
 
 
 def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
@@ -182,13 +182,13 @@ def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
         yield batch
 
 
-def _compared(report: LoadReport, stored: Record, loaded: Record) -> LoadReport:
+def _compare(report: ProjectLoadReport, stored: Record, loaded: Record) -> ProjectLoadReport:
     why = difference(stored, loaded)
     return replace(report, known=report.known + 1) if why is None else _with_refusal(report, loaded, why)
 
 
-def _with_refusal(report: LoadReport, record: Record, why: str) -> LoadReport:
-    return replace(report, refused=(*report.refused, Refusal(record.record_id, why)))
+def _with_refusal(report: ProjectLoadReport, record: Record, why: str) -> ProjectLoadReport:
+    return replace(report, refused=(*report.refused, RefusedRecord(record.record_id, why)))
 
 
 def _append(project_id: str, record: Record, token: str, *, is_loaded: bool = False) -> Command:
@@ -204,13 +204,13 @@ def _append(project_id: str, record: Record, token: str, *, is_loaded: bool = Fa
     )  # fmt: skip
 
 
-def _refused(project_id: str, record: Record, word: bytes, found: Sequence[Any]) -> InvalidInput:
-    """Return the error that tells why *record* was not appended."""
+def _refusal_of(project_id: str, record: Record, word: bytes, found: Sequence[Any]) -> InvalidInput:
+    """Return why *record* was not appended."""
     old = record.supersedes or ""
     match word:
         case b"superseded":
-            return superseded(old, found[0].decode())
+            return refuse_superseded(old, found[0].decode())
         case b"younger":
-            return younger(old)
+            return refuse_younger(old)
         case _:
-            return unknown(project_id, old, "supersedes")
+            return refuse_unknown(project_id, old, "supersedes")

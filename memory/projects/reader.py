@@ -1,4 +1,4 @@
-"""What can be read of a project's records: one, a search, a chain, all of them; and which projects there are."""
+"""Reads of a project's records: one, a search, a chain, all of them; and the list of projects."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.projects import scripts
 from memory.projects.records import (
     LETTERS,
@@ -16,20 +16,20 @@ from memory.projects.records import (
     ProjectInfo,
     Record,
     author_of,
-    checked_tags,
+    check_tags,
     kind_of,
     kind_of_id,
     record_of,
-    unknown,
+    refuse_unknown,
 )
 from memory.projects.search import (
     MAX_LIMIT,
-    Condition,
-    Wish,
+    IndexCondition,
+    SearchFilter,
     conditions_of,
+    read_filter,
     tag_text,
     vocabulary_lookup,
-    wish_of,
 )
 
 #: Records or projects that are read in one write.
@@ -41,7 +41,7 @@ _STEPS = 500
 
 
 class ProjectReader:
-    """Finds records; see `memory.projects.project.ProjectMemory`, which adds them."""
+    """Finds records, for `ProjectMemory`, which adds them; MemoryUnavailable when Redis is late."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class ProjectReader:
         deadline_s: float = 1.0,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._clock_ms = clock_ms
 
     async def read(self, project_id: str, record_id: str) -> Record | None:
@@ -58,7 +58,6 @@ class ProjectReader:
 
         Raises:
             InvalidInput: *project_id* or *record_id* can be none.
-            MemoryUnavailable: no answer in time.
         """
         kind_of_id(record_id)
         return (await self._read(project_id, [record_id]))[0]
@@ -80,13 +79,12 @@ class ProjectReader:
 
         Each word of *text* has to be the beginning of a word of the record, and every one of *tags* has to be on it;
         neither heeds capitals. Times are ms since 1970: from *since_ms* on, before *until_ms*. *before* is the id of a
-        record, such as the last of an earlier answer: only what is older than it.
+        record, such as the last of an earlier answer: only older records.
 
         Raises:
-            InvalidInput: a field has what it may not have, or *before* is not there.
-            MemoryUnavailable: no answer in time.
+            InvalidInput: a field is invalid, or *before* is not there.
         """
-        wish = wish_of(
+        wish = read_filter(
             kind=kind,
             tags=tags,
             text=text,
@@ -103,9 +101,8 @@ class ProjectReader:
 
         Raises:
             InvalidInput: a tag can be none.
-            MemoryUnavailable: no answer in time.
         """
-        wish = Wish("standard", checked_tags(tags), in_force=True, limit=MAX_LIMIT, any_tag=True)
+        wish = SearchFilter("standard", check_tags(tags), in_force=True, limit=MAX_LIMIT, any_tag=True)
         found: list[Record] = []
         while len(page := await self._find(project_id, wish)) == MAX_LIMIT:
             found += page
@@ -117,7 +114,6 @@ class ProjectReader:
 
         Raises:
             InvalidInput: *record_id* can be none.
-            MemoryUnavailable: no answer in time.
         """
         record = await self.read(project_id, record_id)
         if record is None:
@@ -132,25 +128,20 @@ class ProjectReader:
 
         Raises:
             InvalidInput: a tag or *kind* can be none.
-            MemoryUnavailable: no answer in time.
         """
-        letter, names = LETTERS[kind_of(kind)], [tag_text(tag) for tag in tags if checked_tags([tag])]
+        letter, names = LETTERS[kind_of(kind)], [tag_text(tag) for tag in tags if check_tags([tag])]
         if not names:
             return {}
         marks = ("HMGET", keys.project_part(project_id, "marks"), *(letter + name for name in names))
-        found = (await self._exchange.run([marks]))[0]
+        found = (await self._batch.run([marks]))[0]
         return {tag: (mark or b"").decode() for tag, mark in zip(tags, found, strict=True)}
 
     async def export(self, project_id: str) -> AsyncIterator[Record]:
-        """Yield every record, oldest first, as `load` takes them.
-
-        Raises:
-            MemoryUnavailable: no answer in time.
-        """
+        """Yield every record, oldest first, as `load` takes them."""
         timeline, after = keys.project_part(project_id, "timeline"), "-inf"
         while True:
             page: Command = ("ZRANGE", timeline, after, "+inf", "BYSCORE", "LIMIT", 0, BATCH, "WITHSCORES")
-            ids, last = _placed((await self._exchange.run([page]))[0])
+            ids, last = _read_places((await self._batch.run([page]))[0])
             for record in await self._read(project_id, ids):
                 if record is not None:
                     yield record
@@ -163,16 +154,11 @@ class ProjectReader:
 
         Raises:
             InvalidInput: *user_id* can be none.
-            MemoryUnavailable: no answer in time.
         """
-        return sum([len(ids) async for _, ids in self._signed(user_id)])
+        return sum([len(ids) async for _, ids in self._find_by_author(user_id)])
 
     async def projects(self) -> list[ProjectInfo]:
-        """Return every project that has a record, the one with the newest first.
-
-        Raises:
-            MemoryUnavailable: no answer in time.
-        """
+        """Return every project that has a record, the one with the newest first."""
         names, found = await self._names(), list[ProjectInfo]()
         for start in range(0, len(names), BATCH):
             batch = names[start : start + BATCH]
@@ -180,17 +166,17 @@ class ProjectReader:
             for name in batch:
                 commands += [("ZCARD", keys.project_part(name, "kind", kind)) for kind in LETTERS]
                 commands.append(("ZRANGE", keys.project_part(name, "timeline"), -1, -1, "WITHSCORES"))
-            replies = await self._exchange.run(commands)
+            replies = await self._batch.run(commands)
             for place, name in enumerate(batch):
                 decisions, standards, history, newest = replies[4 * place : 4 * place + 4]
                 if newest:
-                    found.append(ProjectInfo(name, decisions, standards, history, _placed(newest)[1] // 1024))
+                    found.append(ProjectInfo(name, decisions, standards, history, _read_places(newest)[1] // 1024))
         return sorted(found, key=lambda project: (-project.last_ms, project.project_id))
 
     async def _read(self, project_id: str, record_ids: Sequence[str]) -> list[Record | None]:
         if not record_ids:
             return []
-        stored, later = await self._exchange.run(
+        stored, later = await self._batch.run(
             [
                 ("HMGET", keys.project(project_id), *record_ids),
                 ("HMGET", keys.project_part(project_id, "successors"), *record_ids),
@@ -201,17 +187,17 @@ class ProjectReader:
             for record_id, body, by in zip(record_ids, stored, later, strict=True)
         ]
 
-    async def _find(self, project_id: str, wish: Wish) -> list[Record]:
-        known = await self._exchange.run(vocabulary_lookup(project_id, wish.words))
+    async def _find(self, project_id: str, wish: SearchFilter) -> list[Record]:
+        known = await self._batch.run(vocabulary_lookup(project_id, wish.words))
         if not all(known):
             return []
         conditions = conditions_of(project_id, wish, known)
         found, place = list[Record](), f"{wish.until_ms * 1024}"
         while True:
             command = _search(project_id, wish, conditions, place, min(BATCH, wish.limit - len(found)))
-            next_place, *records = (await self._exchange.run([command]))[0]
+            next_place, *records = (await self._batch.run([command]))[0]
             if next_place == b"unknown":
-                raise unknown(project_id, wish.before or "", "before")
+                raise refuse_unknown(project_id, wish.before or "", "before")
             found += _read_flat(records)
             if not next_place or len(found) == wish.limit:
                 return found
@@ -222,7 +208,7 @@ class ProjectReader:
         part, found = keys.project_part, list[Record]()
         tables = (keys.project(project_id), part(project_id, "successors"), part(project_id, links))
         while True:
-            reply = (await self._exchange.run([("FCALL", scripts.FOLLOW, 3, *tables, record_id, _STEPS)]))[0]
+            reply = (await self._batch.run([("FCALL", scripts.FOLLOW, 3, *tables, record_id, _STEPS)]))[0]
             page = _read_flat(reply)
             found += page
             if len(page) < _STEPS:
@@ -231,21 +217,23 @@ class ProjectReader:
 
     async def _names(self) -> list[str]:
         """Return the projects that are listed, some of which may have no record."""
-        return [name.decode() for name in (await self._exchange.run([("ZRANGE", keys.projects(), 0, -1)]))[0]]
+        return [name.decode() for name in (await self._batch.run([("ZRANGE", keys.projects(), 0, -1)]))[0]]
 
-    async def _signed(self, user_id: str) -> AsyncIterator[tuple[str, list[str]]]:
+    async def _find_by_author(self, user_id: str) -> AsyncIterator[tuple[str, list[str]]]:
         """Yield the projects with records by *user_id*, and the ids of those."""
         author, names = author_of(user_id), await self._names()
         for start in range(0, len(names), BATCH):
             batch = names[start : start + BATCH]
             commands: list[Command] = [("ZRANGE", keys.project_part(name, "by", author), 0, -1) for name in batch]
-            for name, ids in zip(batch, await self._exchange.run(commands), strict=True):
+            for name, ids in zip(batch, await self._batch.run(commands), strict=True):
                 if ids:
                     yield name, [record_id.decode() for record_id in ids]
 
 
-def _search(project_id: str, wish: Wish, conditions: Sequence[Condition], place: str, limit: int) -> Command:
-    """Return the script that looks for what is older than *place*."""
+def _search(
+    project_id: str, wish: SearchFilter, conditions: Sequence[IndexCondition], place: str, limit: int
+) -> Command:
+    """Return the command that searches before *place*."""
     part = keys.project_part
     tables = (
         part(project_id, "timeline"),
@@ -263,14 +251,14 @@ def _search(project_id: str, wish: Wish, conditions: Sequence[Condition], place:
 
 
 def _read_flat(reply: Sequence[Any]) -> list[Record]:
-    """Return the records of a script's reply: of each its id, what is stored, and what supersedes it."""
+    """Return the records of a script's reply: of each its id, stored form, and successor."""
     return [
         record_of(reply[at].decode(), reply[at + 1], reply[at + 2] if at + 2 < len(reply) else None)
         for at in range(0, len(reply), 3)
     ]
 
 
-def _placed(reply: Sequence[Any]) -> tuple[list[str], int]:
+def _read_places(reply: Sequence[Any]) -> tuple[list[str], int]:
     """Return the ids of a reply with scores, and the last score: protocol 3 sends pairs, protocol 2 a flat list."""
     if reply and isinstance(reply[0], bytes):
         reply = list(zip(reply[::2], reply[1::2], strict=True))

@@ -1,4 +1,4 @@
-"""What a project remembers: records of decisions, standards and runs, what they may be, and how they are stored."""
+"""Records of a project: decisions, standards and runs, the limits of their fields, and their stored form."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ class Record:
     """One record of a project; only being superseded, and the redaction of its author, ever change it.
 
     `record_id` is `d17`, `s3` or `h42`, growing per project and kind. Times are ms since 1970 by the server's clock.
-    `by` is a user id, None when nobody's. `redacted_ms` tells when its author was forgotten, None when not.
+    `by` is a user id, None without an author. `redacted_ms` is when its author was forgotten, None when not.
     """
 
     record_id: str
@@ -75,7 +75,7 @@ class ProjectInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRecord:
     """A record that was not loaded, and why."""
 
     record_id: str
@@ -83,19 +83,19 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadReport:
-    """What came of loading records: how many were added, how many were there already, and which were refused."""
+class ProjectLoadReport:
+    """The outcome of loading records: how many were added, how many were there already, and which were refused."""
 
     added: int = 0
     known: int = 0
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[RefusedRecord, ...] = ()
 
 
-def checked(record: Record) -> Record:
+def check(record: Record) -> Record:
     """Return *record* as it is kept, tags stripped and each once; its id and time are not looked at.
 
     Raises:
-        InvalidInput: a field has what it may not have; the message names the field and the cure.
+        InvalidInput: a field is invalid; the message names the field and the cure.
     """
     kind_of(record.kind)
     if not isinstance(record.text, str) or not record.text.strip():
@@ -107,7 +107,7 @@ def checked(record: Record) -> Record:
         )
     _demand_unicode(record.text, "text")
     if record.by is not None:
-        checked_user(record.by, "by")
+        check_user(record.by, "by")
     if record.session_id is not None:
         checked_name(record.session_id, "session_id")
     if record.supersedes is not None and kind_of_id(record.supersedes) != record.kind:
@@ -115,7 +115,7 @@ def checked(record: Record) -> Record:
             f"supersedes {record.supersedes!r} is no {record.kind}; a {record.kind} supersedes one of its kind, "
             f"such as '{LETTERS[record.kind]}1'"
         )
-    tags = checked_tags(record.tags)
+    tags = check_tags(record.tags)
     if len(tags) > MAX_TAGS:
         raise InvalidInput(f"tags are {len(tags)}, at most {MAX_TAGS} are taken; keep those that are searched for")
     data = json_of(record.data)
@@ -126,7 +126,7 @@ def checked(record: Record) -> Record:
     return replace(record, tags=tags, data=json.loads(data))
 
 
-def checked_new(
+def check_new(
     kind: Kind,
     text: str,
     tags: Sequence[str],
@@ -139,15 +139,15 @@ def checked_new(
     """Return a record as it is kept, without an id and a time so far.
 
     Raises:
-        InvalidInput: a field has what it may not have; the message names the field and the cure.
+        InvalidInput: a field is invalid; the message names the field and the cure.
     """
     given = {} if data is None else data
-    return checked(
-        Record("", kind, text, checked_tags(tags), by=by, supersedes=supersedes, session_id=session_id, data=given)
+    return check(
+        Record("", kind, text, check_tags(tags), by=by, supersedes=supersedes, session_id=session_id, data=given)
     )
 
 
-def checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
+def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return *tags* stripped, each once however it is capitalised, in their order.
 
     Raises:
@@ -164,8 +164,8 @@ def checked_tags(tags: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def checked_user(user_id: str, what: str = "user_id") -> str:
-    """Return *user_id* when it names somebody; *what* names the field in the error.
+def check_user(user_id: str, what: str = "user_id") -> str:
+    """Return *user_id* when it can be one; *what* names the field in the error.
 
     Raises:
         InvalidInput: it does not.
@@ -176,7 +176,7 @@ def checked_user(user_id: str, what: str = "user_id") -> str:
     return user_id
 
 
-def checked_token(token: str) -> str:
+def check_token(token: str) -> str:
     """Return *token* when it can be one.
 
     Raises:
@@ -188,11 +188,11 @@ def checked_token(token: str) -> str:
     return token
 
 
-def checked_loaded(record: Record) -> Record:
+def check_loaded(record: Record) -> Record:
     """Return *record* as it is kept, id and time included.
 
     Raises:
-        InvalidInput: a field has what it may not have; the message names the field and the cure.
+        InvalidInput: a field is invalid; the message names the field and the cure.
     """
     if kind_of_id(record.record_id) != kind_of(record.kind):
         raise InvalidInput(f"kind {record.kind!r} is not that of record {record.record_id!r}; correct one of them")
@@ -201,16 +201,16 @@ def checked_loaded(record: Record) -> Record:
             raise InvalidInput(f"{name} of record {record.record_id!r} must be a time from 1970 to 2247")
     if record.supersedes == record.record_id:
         raise InvalidInput(f"record {record.record_id!r} supersedes itself; name the one before it")
-    return checked(record)
+    return check(record)
 
 
 def author_of(user_id: str) -> str:
     """Return the name of the index of records by *user_id*: a digest, as an id may be longer than a key takes.
 
     Raises:
-        InvalidInput: *user_id* names nobody.
+        InvalidInput: *user_id* can be none.
     """
-    return hashlib.blake2b(checked_user(user_id).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(check_user(user_id).encode(), digest_size=16).hexdigest()
 
 
 def kind_of(kind: str) -> Kind:
@@ -255,7 +255,7 @@ def json_of(value: object) -> bytes:
 
 
 def body_of(record: Record) -> bytes:
-    """Return what is stored of *record* beside its id, its times and what supersedes it."""
+    """Return the stored form of *record* without its id, times and successor."""
     kept: dict[str, object] = {"text": record.text}
     if record.tags:
         kept["tags"] = record.tags
@@ -286,7 +286,7 @@ def record_of(record_id: str, stored: bytes, superseded_by: bytes | None) -> Rec
     )
 
 
-def redacted(record: Record) -> Record:
+def redact(record: Record) -> Record:
     """Return *record* without what its author said and who that was; kind, tags, links and times stay."""
     return replace(record, text=REDACTED, by=None, data={})
 
@@ -301,22 +301,22 @@ def difference(stored: Record, loaded: Record) -> str | None:
     return f"another record is stored as {stored.record_id!r}; load it into another project"
 
 
-def unknown(project_id: str, record_id: str, what: str) -> InvalidInput:
-    """Return the error that tells that *what* names a record that is not there."""
+def refuse_unknown(project_id: str, record_id: str, what: str) -> InvalidInput:
+    """Return the error for a field *what* that names a missing record."""
     return InvalidInput(
         f"{what} {record_id!r} is no record of project {project_id!r}; `tasklore project search` shows what is"
     )
 
 
-def younger(record_id: str) -> InvalidInput:
-    """Return the error that tells that a record is older than *record_id*, which it supersedes."""
+def refuse_younger(record_id: str) -> InvalidInput:
+    """Return the error for a record that is older than *record_id*, which it supersedes."""
     return InvalidInput(
         f"supersedes {record_id!r} is younger; a record comes after what it supersedes, correct the time"
     )
 
 
-def superseded(record_id: str, by: str) -> InvalidInput:
-    """Return the error that tells that *record_id* was superseded before."""
+def refuse_superseded(record_id: str, by: str) -> InvalidInput:
+    """Return the error for a *record_id* that was superseded before."""
     return InvalidInput(
         f"supersedes {record_id!r} is superseded by {by!r} already; supersede {by!r}, or look at it first"
     )

@@ -3,7 +3,7 @@
 A record is stored as `at redacted body` (times in ms, redacted 0 when it is not). Its line in `words` is
 ` :kind #tag word word `: tags percent-escaped, so that a word begins behind a space and a whole tag ends before one.
 Each index is a sorted set of ids by their place in the order: the time in 1,024ths of a millisecond, of which each
-record has its own. A mark tells by a count and an id what happened last to records of a kind and a tag.
+record has its own. A mark, a count and an id, changes with the records of a kind and a tag.
 """
 
 from pathlib import Path

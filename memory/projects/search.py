@@ -1,4 +1,4 @@
-"""What is looked for in a project's records: conditions, and the indexes that lead to the records that meet them."""
+"""Filters of a search in a project's records, and the indexes that lead to the records that meet them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from urllib.parse import quote
 from contracts.errors import InvalidInput
 from memory import keys
 from memory.command_batch import Command
-from memory.projects.records import END_OF_TIME_MS, LETTERS, Kind, Record, checked_tags, kind_of
+from memory.projects.records import END_OF_TIME_MS, LETTERS, Kind, Record, check_tags, kind_of
 from memory.projects.words import tag_name, words_of
 
 #: Records of one answer; whoever wants more goes on `before` the last.
@@ -22,10 +22,10 @@ _FEWEST_INDEXES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What is looked for; every condition has to be met.
+class SearchFilter:
+    """The conditions of a search; every one has to be met.
 
-    `any_tag` tells whether one of the tags is enough. Times are ms since 1970: from `since_ms` on, before `until_ms`.
+    With `any_tag` one of the tags is enough. Times are ms since 1970: from `since_ms` on, before `until_ms`.
     """
 
     kind: Kind | None = None
@@ -39,7 +39,7 @@ class Wish:
     any_tag: bool = False
 
 
-def wish_of(
+def read_filter(
     *,
     kind: Kind | None,
     tags: Sequence[str],
@@ -49,11 +49,11 @@ def wish_of(
     in_force: bool,
     limit: int,
     before: str | None,
-) -> Wish | None:
-    """Return what is looked for, None when nothing can be it: *text* has no word, or no time is left.
+) -> SearchFilter | None:
+    """Return the filter, None when nothing can meet it: *text* has no word, or no time is left.
 
     Raises:
-        InvalidInput: a field has what it may not have; the message names the field and the cure.
+        InvalidInput: a field is invalid; the message names the field and the cure.
     """
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput(f"limit {limit} must be 1 to {MAX_LIMIT:,}; go on `before` the last record for more")
@@ -65,10 +65,10 @@ def wish_of(
         return None
     if kind is not None:
         kind_of(kind)
-    return Wish(kind, checked_tags(tags), words, since, until, in_force, limit, before)
+    return SearchFilter(kind, check_tags(tags), words, since, until, in_force, limit, before)
 
 
-class Condition(NamedTuple):
+class IndexCondition(NamedTuple):
     """A condition: one of *texts* stands in a record's line of words; *indexes* hold all that meet it.
 
     Without *texts* every line does; without *indexes* there are too many that do.
@@ -109,23 +109,23 @@ def vocabulary_lookup(project_id: str, words: Sequence[str]) -> list[Command]:
     ]
 
 
-def conditions_of(project_id: str, wish: Wish, known: Sequence[Sequence[bytes]]) -> list[Condition]:
+def conditions_of(project_id: str, wish: SearchFilter, known: Sequence[Sequence[bytes]]) -> list[IndexCondition]:
     """Return the conditions of *wish*; *known* are the replies to `vocabulary_lookup`."""
     part, most = keys.project_part, _most(len(known))
     conditions = []
     index = "in-force" if wish.in_force else "kind"
     if wish.kind is not None:
-        conditions.append(Condition((f" :{wish.kind} ",), (part(project_id, index, wish.kind),)))
+        conditions.append(IndexCondition((f" :{wish.kind} ",), (part(project_id, index, wish.kind),)))
     elif wish.in_force:
-        conditions.append(Condition((), tuple(part(project_id, index, kind) for kind in LETTERS)))
-    by_tag = [Condition((f" {tag_text(tag)} ",), (part(project_id, "tag", tag_name(tag)),)) for tag in wish.tags]
+        conditions.append(IndexCondition((), tuple(part(project_id, index, kind) for kind in LETTERS)))
+    by_tag = [IndexCondition((f" {tag_text(tag)} ",), (part(project_id, "tag", tag_name(tag)),)) for tag in wish.tags]
     if wish.any_tag and by_tag:
         texts, indexes = zip(*by_tag, strict=True)
-        by_tag = [Condition(sum(texts, ()), sum(indexes, ()))]
+        by_tag = [IndexCondition(sum(texts, ()), sum(indexes, ()))]
     conditions += by_tag
     for beginning, words in zip(wish.words, known, strict=True):
         indexes = tuple(part(project_id, "word", word.decode()) for word in words) if len(words) <= most else ()
-        conditions.append(Condition((f" {beginning}",), indexes))
+        conditions.append(IndexCondition((f" {beginning}",), indexes))
     return conditions
 
 

@@ -1,4 +1,4 @@
-"""What is said of a user's waiting rows: who claims them, and what becomes of each."""
+"""Waiting rows of a user: claims of them, and their outcomes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """What becomes of a row.
+    """The outcome of a row.
 
     An `Outcome` closes it for good. `retry` keeps it first among its owner's, not before *not_before_ms* (ms since
     1970, None is at once), with one attempt more. `needs_model` takes it out of the order until it is resumed.

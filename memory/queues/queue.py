@@ -2,8 +2,8 @@
 
 There are two of these tables, of turns that people said and of facts that were found in them. Everything of one user
 lies under one tag and changes in scripts. Beside it an index of owners says when it pays to look at whose rows: an
-append marks its owner with a new score, and whoever looked writes what it saw only over the score it saw before, so
-that no append is forgotten, whoever dies between two steps; what a lost server forgot `mend` finds again.
+append marks its owner with a new score, and a look writes its result only over the score that it saw, so
+that no append is forgotten, whatever dies between two steps; rows that a lost server forgot `mend` finds again.
 """
 
 import json
@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
-from contracts.identifiers import user_of, user_token
+from contracts.identifiers import user_of
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
+from memory.key_parts import token_of
 from memory.queues import scripts as queue_scripts
 from memory.queues.claims import OUTCOMES, Claim, Closing, Counts, KnownRow, QueueName, Row, closing_arguments
 from memory.queues.scripts import PARKED
@@ -67,7 +68,7 @@ class PersonalQueue:
     ) -> None:
         self._name: QueueName = name
         self._keep_ms = keep // timedelta(milliseconds=1)
-        self._exchange = Exchange(client, deadline_s, breaker)
+        self._batch = CommandBatch(client, deadline_s, breaker)
         self._new_token = new_token
         self._owners = keys.owners(name)
 
@@ -82,8 +83,8 @@ class PersonalQueue:
             InvalidInput: *owner* or an id is empty or no text.
         """
         token = _token_of(owner)
-        words = [word for row_id, body in rows for word in (_checked_id(row_id), body)]
-        added, _ = await self._exchange.run(
+        words = [word for row_id, body in rows for word in (_check_id(row_id), body)]
+        added, _ = await self._batch.run(
             [
                 self._script(queue_scripts.APPEND_ROWS, token, self._keep_ms, trace, *words),
                 ("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token),
@@ -94,22 +95,21 @@ class PersonalQueue:
     async def owners_due(self, now_ms: int, limit: int) -> list[str]:
         """Return up to *limit* owners whose rows it pays to claim, who waits longest first."""
         command = ("FCALL", queue_scripts.OWNERS_DUE, 1, self._owners, now_ms, limit)
-        return [user_of(token.decode()) for token in (await self._exchange.run([command]))[0]]
+        return [user_of(token.decode()) for token in (await self._batch.run([command]))[0]]
 
     async def claim(self, owner: str, *, holder: str, limit: int, lease_ms: int, now_ms: int) -> Claim | None:
         """Return the first rows of *owner* in order, up to one that is not due; None when there is nothing to claim.
 
-        While a claim lasts nobody gets another one, under whatever *holder*. It lasts *lease_ms* unless renewed. Of a
+        While a claim lasts there is no other one, under whatever *holder*. It lasts *lease_ms* unless renewed. Of a
         claim that ended without a word every row comes alone next.
 
         Raises:
             InvalidInput: *owner* is empty or no text, or *limit* is not 1 to 1,000.
         """
         if not 1 <= limit <= MOST_ROWS:
-            msg = f"a claim is of 1 to {MOST_ROWS} rows, not {limit}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"a claim is of 1 to {MOST_ROWS} rows, not {limit}")
         token, terms = _token_of(owner), (self._new_token(), limit, lease_ms, now_ms)
-        seen, found = await self._exchange.run(
+        seen, found = await self._batch.run(
             [
                 ("ZSCORE", self._owners, token),
                 self._script(queue_scripts.CLAIM_ROWS, token, holder, *terms),
@@ -120,7 +120,7 @@ class PersonalQueue:
             await self._settle(token, seen, look)
         if not claimed:
             return None
-        rows = tuple(_claimed_rows(claimed[1:]))
+        rows = tuple(_read_claimed(claimed[1:]))
         return Claim(self._name, owner, token, holder, int(claimed[0]), rows, self._keep_ms)
 
     async def renew(self, claim: Claim, lease_ms: int) -> bool:
@@ -130,7 +130,7 @@ class PersonalQueue:
     async def release(self, claim: Claim) -> None:
         """Give *claim* back: whatever of its rows is still waiting can be claimed at once, by anybody."""
         token = claim.owner_token
-        seen, found = await self._exchange.run(
+        seen, found = await self._batch.run(
             [
                 ("ZSCORE", self._owners, token),
                 self._script(queue_scripts.RELEASE_CLAIM, token, claim.holder, claim.fence),
@@ -145,13 +145,13 @@ class PersonalQueue:
             await self._mark(token)
 
     async def note(self, claim: Claim, row_id: str, note: bytes) -> bool:
-        """Keep *note*, what was worked out for a row, for its next claim; False when the claim or the row is gone."""
-        return bool(await self._under(claim, queue_scripts.NOTE_ROW, _checked_id(row_id), note))
+        """Keep *note* on a row for its next claim; False when the claim or the row is gone."""
+        return bool(await self._under(claim, queue_scripts.NOTE_ROW, _check_id(row_id), note))
 
     async def close(self, claim: Claim, closings: Sequence[Closing]) -> bool:
         """Do *closings*, all or none; False, and none, when *claim* is lost. A row closed already stays as it is."""
         command = self._script(queue_scripts.CLOSE, claim.owner_token, *closing_arguments(claim, closings))
-        return bool((await self._exchange.run([command]))[0])
+        return bool((await self._batch.run([command]))[0])
 
     async def resume(self, owner: str, reason: Literal["needs_model"] = "needs_model") -> int:
         """Put the rows of *owner* that were closed as *reason* back where they were in the order; return how many."""
@@ -159,7 +159,7 @@ class PersonalQueue:
         resumed = 0
         while True:
             command = self._script(queue_scripts.RESUME_ROWS, token, reason, PAGE)
-            count = int((await self._exchange.run([command]))[0])
+            count = int((await self._batch.run([command]))[0])
             resumed += count
             if count:
                 await self._mark(token)
@@ -171,7 +171,7 @@ class PersonalQueue:
         resumed, cursor = 0, 0
         while True:
             # Every owner with a waiting or parked row is in the index throughout, and this misses none of those.
-            reply = (await self._exchange.run([("ZSCAN", self._owners, cursor, "COUNT", PAGE)]))[0]
+            reply = (await self._batch.run([("ZSCAN", self._owners, cursor, "COUNT", PAGE)]))[0]
             for token in reply[1][::2]:
                 resumed += await self.resume(user_of(token.decode()), reason)
             cursor = int(reply[0])
@@ -180,13 +180,13 @@ class PersonalQueue:
 
     async def rows(self, owner: str, limit: int) -> tuple[KnownRow, ...]:
         """Return up to *limit* rows for people: those that wait in order, those parked, then the last closed first."""
-        found = (await self._exchange.run([self._script(queue_scripts.READ_ROWS, _token_of(owner), limit)]))[0]
-        return tuple(_known_row(*found[at : at + 5]) for at in range(0, len(found), 5))
+        found = (await self._batch.run([self._script(queue_scripts.READ_ROWS, _token_of(owner), limit)]))[0]
+        return tuple(_read_known(*found[at : at + 5]) for at in range(0, len(found), 5))
 
     async def counts(self, owner: str) -> Counts:
         """Return how many rows of *owner* there are, by state."""
         of = keys.queue(self._name, _token_of(owner))
-        waiting, parked, closed = await self._exchange.run(
+        waiting, parked, closed = await self._batch.run(
             [
                 ("ZCOUNT", of.pending, "-inf", f"({PARKED}"),
                 ("ZCOUNT", of.pending, PARKED, "+inf"),
@@ -199,11 +199,11 @@ class PersonalQueue:
     async def pending_total(self, limit_owners: int = 10_000) -> int:
         """Return how many rows wait in order; of owners beyond the first *limit_owners* one row each is counted."""
         waiting = ("ZCOUNT", self._owners, "-inf", f"({PARKED}")
-        owners = int((await self._exchange.run([waiting]))[0])
+        owners = int((await self._batch.run([waiting]))[0])
         total = counted = 0
         async for tokens in self._waiting_owners(limit_owners):
             of = [keys.queue(self._name, token).pending for token in tokens]
-            total += sum(await self._exchange.run([("ZCOUNT", pending, "-inf", f"({PARKED}") for pending in of]))
+            total += sum(await self._batch.run([("ZCOUNT", pending, "-inf", f"({PARKED}") for pending in of]))
             counted += len(tokens)
         return total + max(0, owners - counted)
 
@@ -214,7 +214,7 @@ class PersonalQueue:
         """
         numbers: list[int] = []
         async for tokens in self._waiting_owners(limit_owners):
-            looks = await self._exchange.run([self._script(queue_scripts.LOOK, token) for token in tokens])
+            looks = await self._batch.run([self._script(queue_scripts.LOOK, token) for token in tokens])
             numbers += [number for _, number in looks if number]
         return min(numbers) // 1000 if numbers else None
 
@@ -222,11 +222,11 @@ class PersonalQueue:
         """Look at about *limit* keys of the server, from *cursor* on, and index the owners whose rows wait unknown."""
         head, tail = keys.queue(self._name, "x").pending.split("x")
         scan = ("SCAN", cursor, "MATCH", f"{head}*{tail}", "COUNT", limit)
-        reply = (await self._exchange.run([scan]))[0]
+        reply = (await self._batch.run([scan]))[0]
         tokens = [key.decode()[len(head) : -len(tail)] for key in reply[1]]
-        scores = await self._exchange.run([("ZSCORE", self._owners, token) for token in tokens])
+        scores = await self._batch.run([("ZSCORE", self._owners, token) for token in tokens])
         unknown = [token for token, score in zip(tokens, scores, strict=True) if score is None]
-        looks = await self._exchange.run([self._script(queue_scripts.LOOK, token) for token in unknown])
+        looks = await self._batch.run([self._script(queue_scripts.LOOK, token) for token in unknown])
         waiting = [token for token, (look, _) in zip(unknown, looks, strict=True) if look != _NEVER]
         for token in waiting:
             await self._mark(token)
@@ -236,7 +236,7 @@ class PersonalQueue:
         """Remove everything of *owner*, whatever is claimed of it; return how many rows there were."""
         token = _token_of(owner)
         of = keys.queue(self._name, token)
-        seen, count, _ = await self._exchange.run([("ZSCORE", self._owners, token), ("HLEN", of.rows), ("UNLINK", *of)])
+        seen, count, _ = await self._batch.run([("ZSCORE", self._owners, token), ("HLEN", of.rows), ("UNLINK", *of)])
         await self._settle(token, seen, _NEVER)
         return int(count)
 
@@ -245,56 +245,50 @@ class PersonalQueue:
 
     async def _under(self, claim: Claim, sha: str, *words: str | bytes | int) -> Any:
         command = self._script(sha, claim.owner_token, claim.holder, claim.fence, *words)
-        return (await self._exchange.run([command]))[0]
+        return (await self._batch.run([command]))[0]
 
     async def _mark(self, token: str) -> None:
         """Say that it pays to look at this owner now."""
-        await self._exchange.run([("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token)])
+        await self._batch.run([("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token)])
 
     async def _settle(self, token: str, seen: Any, look: int) -> None:
-        """Write what was seen of an owner, unless somebody marked it since *seen* was its score."""
+        """Write the look at an owner, unless it was marked since *seen* was its score."""
         score = "" if seen is None else repr(float(seen))
-        await self._exchange.run([("FCALL", queue_scripts.SETTLE_OWNER, 1, self._owners, token, score, look)])
+        await self._batch.run([("FCALL", queue_scripts.SETTLE_OWNER, 1, self._owners, token, score, look)])
 
     async def _waiting_owners(self, limit: int) -> AsyncIterator[list[str]]:
         for offset in range(0, limit, PAGE):
             page = "LIMIT", offset, min(PAGE, limit - offset)
             command = ("ZRANGEBYSCORE", self._owners, "-inf", f"({PARKED}", *page)
-            tokens = [token.decode() for token in (await self._exchange.run([command]))[0]]
+            tokens = [token.decode() for token in (await self._batch.run([command]))[0]]
             yield tokens
             if len(tokens) < PAGE:
                 return
 
 
 def _token_of(owner: str) -> str:
-    """Return the token of *owner*; rows of nobody would be shared by everybody whose id got lost."""
-    if not owner:
-        raise InvalidInput("rows need an owner: send the user id, or the conversation id of somebody anonymous")
-    try:
-        return user_token(owner)
-    except UnicodeEncodeError as error:
-        msg = f"owner {owner!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
+    return token_of(owner, "rows need an owner: send the user id, or the conversation id of somebody anonymous")
 
 
-def _checked_id(row_id: str) -> bytes:
+def _check_id(row_id: str) -> bytes:
     try:
         spelled = row_id.encode()
     except UnicodeEncodeError as error:
-        msg = f"row id {row_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"row id {row_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+        ) from error
     if not spelled:
         raise InvalidInput("a row needs an id, by which it is known when it comes again")
     return spelled
 
 
-def _claimed_rows(parts: list[Any]) -> Iterator[Row]:
+def _read_claimed(parts: list[Any]) -> Iterator[Row]:
     for at in range(0, len(parts), 6):
         row_id, body, attempts, crashes, note, trace = parts[at : at + 6]
         yield Row(row_id.decode(), body, attempts, note, crashes, trace.decode())
 
 
-def _known_row(row_id: bytes, number: bytes, body: bytes, spelled: bytes, note: bytes) -> KnownRow:
+def _read_known(row_id: bytes, number: bytes, body: bytes, spelled: bytes, note: bytes) -> KnownRow:
     state = json.loads(spelled)
     appended_ms = int(float(number)) % PARKED // 1000
     return KnownRow(

@@ -1,4 +1,4 @@
-"""What was said and is not learned yet, or could not be: rows of turns and facts with the reason and what helps."""
+"""Turns and facts that are not learned yet, or could not be: rows with the reason and the cure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class WaitingRow:
 
 
 async def rows_waiting(owner: str, turns: PersonalQueue, facts: PersonalQueue) -> Sequence[WaitingRow]:
-    """Return what of *owner* waits in *turns* and *facts*, turns first.
+    """Return the rows of *owner* that wait in *turns* and *facts*, turns first.
 
     Raises:
         MemoryUnavailable: the store did not answer in time.

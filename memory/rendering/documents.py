@@ -1,8 +1,8 @@
-"""Memory as Markdown for a prompt: what must never be missing, then what is relevant, each with its date, in a budget.
+"""Memory as Markdown for a prompt: pinned items, then relevant ones, each with its date, in a budget.
 
 First come the pinned places of the kinds (protected ones, name, language, manner of answering): they have a budget of
 their own and are never cut silently. Then items and quoted turns compete by relevance to the query. Everything lies in
-one block. Its lines begin with `MARK`, and what came from a document stands in double quotes, as `plain` makes it; so
+one block. Its lines begin with `MARK`, and text of a document stands in double quotes, as `plain` makes it; so
 no stored sentence can begin a line, close its quotes or end the block (see
 `memory.rendering.quoting` and, for recognising a block that comes back in a conversation,
 `memory.rendering.recalled`).
@@ -20,10 +20,10 @@ from memory.documents.items import CONFLICT, Item, leaf_text, leaf_values
 from memory.documents.kinds import Kind, Kinds
 from memory.documents.paths import Path
 from memory.episodes.ranking import rank
-from memory.rendering.quoting import MARK, plain, quoted
-from memory.rendering.recalled import CLOSE, OPEN, rendered_spans, without_rendered
+from memory.rendering.quoting import MARK, plain, quote
+from memory.rendering.recalled import CLOSE, OPEN, find_rendered, without_rendered
 
-__all__ = ["Quotation", "Rendered", "render", "rendered_spans", "tokens_of", "without_rendered"]
+__all__ = ["Quotation", "Rendered", "find_rendered", "render", "tokens_of", "without_rendered"]
 
 #: Tokens for what is remembered in one prompt: about 60 items, a tenth of what a short conversation takes.
 BUDGET_TOKENS = 1_000
@@ -53,7 +53,7 @@ class Quotation:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What may stand in a prompt.
+    """A block for a prompt.
 
     `text` is the block, empty when there is nothing to show. `shown` is what stands in it, by resource id and
     path, best first. `left_out` counts what did not fit. `tokens` estimates the block, `pinned_tokens` its first part.
@@ -67,7 +67,7 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
+class _RankedLeaf:
     """One leaf as it competes for its line; `section` numbers the heading it stands under."""
 
     resource_id: str
@@ -104,10 +104,10 @@ def render(
 ) -> Rendered:
     """Return *documents*, bodies by resource id, as one block; the same arguments give the same text.
 
-    What is pinned comes first, within *pinned_tokens*. Behind it stands, within *budget_tokens*, what answers *query*
-    best by its words (BM25), then what was said later; *said* are turns, best first, that take up to half of that. The
+    Pinned items come first, within *pinned_tokens*. Behind them stand, within *budget_tokens*, those that answer
+    *query* best by its words (BM25), then later ones; *said* are turns, best first, that take up to half of that. The
     past is shown only where it has to do with the query, behind what holds. What expired, faded or is hidden by a
-    temporary statement is not shown. With 0 *pinned_tokens* what is pinned competes like the rest.
+    temporary statement is not shown. With 0 *pinned_tokens* pinned items compete like the rest.
     """
     block = _Block(kinds, today)
     found = [leaf for name, body in documents.items() for leaf in block.leaves_of(name, body)]
@@ -147,7 +147,7 @@ def tokens_of(text: str) -> int:
 class _Chosen:
     """Leaves that fit, each with its line, and the tokens of these lines and their headings."""
 
-    lines: tuple[tuple[_Leaf, str], ...]
+    lines: tuple[tuple[_RankedLeaf, str], ...]
     tokens: int
 
 
@@ -159,8 +159,8 @@ class _Block:
         self._today = today
         self._sections: list[_Section] = []
 
-    def leaves_of(self, resource_id: str, body: Mapping[str, JsonValue]) -> Iterator[_Leaf]:
-        """Yield what may be shown of one document."""
+    def leaves_of(self, resource_id: str, body: Mapping[str, JsonValue]) -> Iterator[_RankedLeaf]:
+        """Yield the leaves of one document that may be shown."""
         kind = self._kinds.get(resource_id)
         numbers: dict[tuple[object, ...], int] = {}
         for path, value in leaf_values(body):
@@ -176,29 +176,29 @@ class _Block:
             if home not in numbers:
                 numbers[home] = len(self._sections)
                 self._sections.append(_Section(resource_id, _title(Path(home), kind)))
-            yield _Leaf(resource_id, path, value, item, numbers[home], is_pinned, state == "past")
+            yield _RankedLeaf(resource_id, path, value, item, numbers[home], is_pinned, state == "past")
 
-    def scores(self, found: Sequence[_Leaf], query: str) -> list[float]:
+    def scores(self, found: Sequence[_RankedLeaf], query: str) -> list[float]:
         """Return how well each leaf with its headings answers *query*."""
         if not query.strip():
             return [0.0] * len(found)
         return rank(query, [f"{self._heading_words(leaf)} {leaf_text(leaf.value)}" for leaf in found])
 
-    def _heading_words(self, leaf: _Leaf) -> str:
+    def _heading_words(self, leaf: _RankedLeaf) -> str:
         subject = leaf.item.subject if leaf.item is not None else None
         section, kind = self._sections[leaf.section], self._kinds.get(leaf.resource_id)
         place = kind.place_at(leaf.path) if kind is not None else None
         return f"{section.title} {place.meaning if place is not None else section.resource_id} {subject or ''}"
 
-    def choose(self, ranked: Iterable[_Leaf], budget: int) -> _Chosen:
+    def choose(self, ranked: Iterable[_RankedLeaf], budget: int) -> _Chosen:
         """Return the leaves of *ranked* that fit into *budget* tokens."""
         spent = 0
-        lines: list[tuple[_Leaf, str]] = []
+        lines: list[tuple[_RankedLeaf, str]] = []
         headed: set[str | int] = set()
         for leaf in ranked:
             if spent + LEAST_LINE > budget:
                 break
-            line = f"{MARK} - {_shown(leaf, self._today)}"
+            line = f"{MARK} - {_show(leaf, self._today)}"
             needed = tokens_of(f"{line}\n")
             if leaf.resource_id not in headed:
                 needed += tokens_of(f"{_document_heading(leaf.resource_id, self._kinds)}\n")
@@ -235,7 +235,7 @@ def _quotations(said: Sequence[Quotation], budget: int) -> list[str]:
 
 
 def _quotation(one: Quotation) -> str:
-    return f"{MARK} - {quoted(one.text)} (said {one.at}, by {quoted(one.speaker)})"
+    return f"{MARK} - {quote(one.text)} (said {one.at}, by {quote(one.speaker)})"
 
 
 def _title(place: Path, kind: Kind | None) -> str:
@@ -243,17 +243,17 @@ def _title(place: Path, kind: Kind | None) -> str:
     if kind is not None and any(known.path == place for known in kind.places):
         return _words(str(place.last).replace("_", " ").capitalize())
     # What stands in no list and no object needs a heading too, or it would seem to belong to the one before.
-    return " / ".join(quoted(step) if isinstance(step, str) else str(step) for step in place.steps) or "More"
+    return " / ".join(quote(step) if isinstance(step, str) else str(step) for step in place.steps) or "More"
 
 
 def _words(title: str) -> str:
     """Return *title* as a heading, in quotes when there is more in it than words."""
-    return title if _PLAIN_TITLE.fullmatch(title) else quoted(title)
+    return title if _PLAIN_TITLE.fullmatch(title) else quote(title)
 
 
 def _document_heading(resource_id: str, kinds: Kinds) -> str:
     kind = kinds.get(resource_id)
-    return f"{MARK} ## {_words(kind.title) if kind is not None else quoted(resource_id)}"
+    return f"{MARK} ## {_words(kind.title) if kind is not None else quote(resource_id)}"
 
 
 def _section_heading(section: _Section) -> str:
@@ -264,24 +264,24 @@ def _more(count: int) -> str:
     return f"{MARK} ({count} more not shown)"
 
 
-def _shown(leaf: _Leaf, today: date) -> str:
+def _show(leaf: _RankedLeaf, today: date) -> str:
     """Return one leaf as a line shows it, without what stands before it."""
     if leaf.item is None:
         last = leaf.path.last
         value = _value(leaf.value)
-        return f"{quoted(last)}: {value}" if isinstance(last, str) else value
+        return f"{quote(last)}: {value}" if isinstance(last, str) else value
     notes = [
         *_notes(leaf, leaf.item, today),
-        *(f"{quoted(name)}: {_value(other)}" for name, other in leaf.item.others.items() if name != CONFLICT),
+        *(f"{quote(name)}: {_value(other)}" for name, other in leaf.item.others.items() if name != CONFLICT),
     ]
-    return f"{quoted(leaf.item.display)} ({', '.join(notes)})" if notes else quoted(leaf.item.display)
+    return f"{quote(leaf.item.display)} ({', '.join(notes)})" if notes else quote(leaf.item.display)
 
 
-def _notes(leaf: _Leaf, item: Item, today: date) -> Iterator[str]:
+def _notes(leaf: _RankedLeaf, item: Item, today: date) -> Iterator[str]:
     if item.added is not None and not leaf.is_pinned:
         yield f"said {item.added}"
     if item.subject:
-        yield f"about {quoted(item.subject)}"
+        yield f"about {quote(item.subject)}"
     if item.since is not None:
         yield f"since {item.since}"
     if (end := item.until if leaf.is_past else item.expiry) is not None:
@@ -300,5 +300,5 @@ def _value(value: JsonValue) -> str:
     shown = leaf_text(value)
     if value is None or isinstance(value, bool | int | float):
         short = shown if len(shown) <= 40 else plain(shown, 40)
-        return short if "\u2026" not in short else quoted(short)
-    return quoted(shown)
+        return short if "\u2026" not in short else quote(short)
+    return quote(shown)

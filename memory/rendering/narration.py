@@ -1,6 +1,6 @@
-"""What an agent did, senses and sensed, and what was said to it, as sentences in the first person.
+"""Actions, senses and messages of an agent, as sentences in the first person.
 
-Each is one line, whatever the names and texts in it. New actions, senses and odd plurals are told by what is
+Each is one line, whatever the names and texts in it. New actions, senses and odd plurals are worded by those
 registered: `Narrator.with_action`, `Narrator.with_sense`, `Narrator.with_plural`.
 """
 
@@ -32,9 +32,9 @@ _LONGEST_TOLD = 600
 
 @dataclass(frozen=True, slots=True)
 class Narrator:
-    """Tells actions and observations; an action that nobody registered is told by its bare words, a sense not at all.
+    """Words actions and observations; an unregistered action is worded by its bare name, a sense is left out.
 
-    `most` is how many of a kind, and how many kinds, are told one by one.
+    `most` is how many of a kind, and how many kinds, are listed one by one.
     """
 
     actions: Mapping[str, TellAction] = field(default_factory=lambda: dict(_ACTIONS))
@@ -43,11 +43,11 @@ class Narrator:
     most: int = MOST_TOLD
 
     def with_action(self, action: str, tell: TellAction) -> "Narrator":
-        """Return a narrator that also tells *action*, or tells it otherwise."""
+        """Return a narrator that also words *action*, or words it anew."""
         return replace(self, actions={**self.actions, action: tell})
 
     def with_sense(self, key: str, tell: TellSense) -> "Narrator":
-        """Return a narrator that also tells the sense under *key* of the sensory data."""
+        """Return a narrator that also words the sense under *key* of the sensory data."""
         return replace(self, senses={**self.senses, key: tell})
 
     def with_plural(self, kind: str, kinds: str) -> "Narrator":
@@ -55,20 +55,20 @@ class Narrator:
         return replace(self, plurals={**self.plurals, kind: kinds})
 
     def telling(self, most: int) -> "Narrator":
-        """Return a narrator that tells at most *most* of a kind one by one; with 0 it only counts."""
+        """Return a narrator that lists at most *most* of a kind one by one; with 0 it only counts."""
         return replace(self, most=most)
 
     def action(self, action: Action) -> str:
         """Return what the agent did: "I texted Alice: 'Found coins!'"."""
         tell = self.actions.get(action.action)
-        return _told(action) if tell is None else plain(tell(action), _LONGEST_TOLD)
+        return _say_other(action) if tell is None else plain(tell(action), _LONGEST_TOLD)
 
     def now(self, sensed: SensoryData) -> str:
-        """Return what it senses: "I am at position (2, 1), have collected 1 coin; I see no objects; I see ..."."""
+        """Return its senses: "I am at position (2, 1), have collected 1 coin; I see no objects; I see ..."."""
         return self._observation(sensed, "present")
 
     def then(self, sensed: SensoryData) -> str:
-        """Return what it sensed: "I was at position (2, 1), had collected 1 coin; I saw no objects; I saw ..."."""
+        """Return its senses in the past tense: "I was at position (2, 1), had collected 1 coin; I saw ..."."""
         return self._observation(sensed, "past")
 
     def counted(self, number: int, kind: str) -> str:
@@ -102,7 +102,7 @@ class Narrator:
         told = [self.counted(number, kind) for kind, number in has[: self.most]]
         if more := sum(number for _, number in has[self.most :]):
             told.append(self.counted(more, "other object" if told else "object"))
-        return f"I {am} at position {place(sensed.position)}, {have} collected {listed(told) or 'nothing'}"
+        return f"I {am} at position {place(sensed.position)}, {have} collected {list_words(told) or 'nothing'}"
 
     def _agents(self, sensed: SensoryData) -> str:
         seen = sensed.nearby_agents
@@ -112,7 +112,7 @@ class Narrator:
         ]
         if more := len(seen) - len(told):
             told.append(self.counted(more, "other agent"))
-        return listed(told) or "no other agents"
+        return list_words(told) or "no other agents"
 
     def _places(self, places: Sequence[Position], here: Position) -> str:
         if not self.most:
@@ -133,18 +133,18 @@ def at_time(time_s: float, sentence: str) -> str:
     return f"At time {short(time_s)}s {sentence}"
 
 
-def said(speaker: str, message: str, limit: int = MAX_SHOWN) -> str:
+def say_message(speaker: str, message: str, limit: int = MAX_SHOWN) -> str:
     """Return what *speaker* said, at most *limit* characters of it: "Bob said: 'Hello!'"."""
-    return f"{_called(speaker)} said: {speech(message, limit)}"
+    return f"{_name_of(speaker)} said: {speech(message, limit)}"
 
 
-def texted(to: str, message: str | None, limit: int = MAX_SHOWN) -> str:
-    """Return what the agent itself said to whom: "I texted Alice: 'Found coins!'"; without words when None."""
-    return f"I texted {_called(to)}{f': {speech(message, limit)}' if message is not None else ''}"
+def say_texted(to: str, message: str | None, limit: int = MAX_SHOWN) -> str:
+    """Return the message of the agent itself: "I texted Alice: 'Found coins!'"; without words when None."""
+    return f"I texted {_name_of(to)}{f': {speech(message, limit)}' if message is not None else ''}"
 
 
-def _called(name: str) -> str:
-    """Return *name* on one line, without a colon that would begin what somebody says: "Bob:" is "Bob\u2236"."""
+def _name_of(name: str) -> str:
+    """Return *name* on one line, without a colon that would begin a message: "Bob:" is "Bob\u2236"."""
     return _BEGINS.sub("\u2236", plain(name))
 
 
@@ -165,7 +165,7 @@ def distance(one: Position, other: Position) -> float:
 
 
 def place(position: Position) -> str:
-    """Return *position* as it is told: (2, 1.6)."""
+    """Return *position* as `(2, 1.6)`."""
     return f"({short(position.x)}, {short(position.z)})"
 
 
@@ -178,7 +178,7 @@ def plural(kind: str) -> str:
     return f"{kind}s"
 
 
-def listed(parts: Sequence[str]) -> str:
+def list_words(parts: Sequence[str]) -> str:
     """Return *parts* as a list in a sentence: "a", "a and b", "a, b and c"."""
     return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
@@ -189,10 +189,10 @@ def by_whom(speakers: Mapping[str, int], most: int = 5) -> str:
     told = [f"{number} by {plain(name)}" for name, number in ranked[:most]]
     if more := sum(number for _, number in ranked[most:]):
         told.append(f"{more} by others")
-    return listed(told)
+    return list_words(told)
 
 
-def _moved(action: Action) -> str:
+def _say_move(action: Action) -> str:
     match action.target:
         case Position() as there:
             return f"I moved to position {place(there)}"
@@ -202,21 +202,21 @@ def _moved(action: Action) -> str:
             return "I moved"
 
 
-def _texted(action: Action) -> str:
-    return texted(action.target.agent if isinstance(action.target, AgentTarget) else "nobody", action.utterance)
+def _say_text(action: Action) -> str:
+    return say_texted(action.target.agent if isinstance(action.target, AgentTarget) else "nobody", action.utterance)
 
 
-def _collected(action: Action) -> str:
+def _say_collect(action: Action) -> str:
     where = f"lay at position {place(action.target)}" if isinstance(action.target, Position) else "I had found"
     return f"I collected what {where}"
 
 
-def _waited(_action: Action) -> str:
+def _say_wait(_action: Action) -> str:
     return "I waited"
 
 
-def _told(action: Action) -> str:
-    """Return an action that nobody registered: "I did 'dance' with Bob"."""
+def _say_other(action: Action) -> str:
+    """Return an unregistered action: "I did 'dance' with Bob"."""
     match action.target:
         case Position() as there:
             target = f" at position {place(there)}"
@@ -228,7 +228,7 @@ def _told(action: Action) -> str:
     return f"I did {speech(action.action)}{target}{words}"
 
 
-_ACTIONS: Mapping[str, TellAction] = {"move": _moved, "text": _texted, "collect": _collected, "wait": _waited}
+_ACTIONS: Mapping[str, TellAction] = {"move": _say_move, "text": _say_text, "collect": _say_collect, "wait": _say_wait}
 #: Kinds of things that lie about in worlds, and have no regular plural.
 _PLURALS: Mapping[str, str] = {
     "sheep": "sheep", "fish": "fish", "deer": "deer", "gold": "gold", "food": "food", "wood": "wood", "wolf": "wolves",

@@ -1,6 +1,6 @@
 """The analysis of a response as a few lines for the prompt of the next one, within a hard budget of tokens.
 
-What comes from the story is made plain (`memory.rendering.quoting`): one line of visible signs that can neither close
+Text of the story is made plain (`memory.rendering.quoting`): one line of visible signs that can neither close
 the frame nor begin a line or a label of its own. What the lines say, and what matters how much, is
 `memory.rendering.prompt_lines`'.
 """
@@ -28,20 +28,20 @@ _PATIENCE = 40
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What may stand in a prompt: `text`, empty when not even its frame fits; its tokens; and how many parts do not."""
+    """A context for a prompt: `text`, empty when not even its frame fits; its tokens; and how many parts do not."""
 
     text: str
     tokens: int
     left_out: int
 
 
-def condensed(document: AnalysisDocument) -> str:
+def condense(document: AnalysisDocument) -> str:
     """Return *document* as a context: all of it that is ever shown, whatever it takes.
 
     What an agent did not leave is not spoken of.
     """
     scene, following = scene_lines(document), context_lines(document)
-    return _composed(scene, following, _all(scene, following))
+    return _compose(scene, following, _all(scene, following))
 
 
 def within(document: AnalysisDocument, budget_tokens: int = BUDGET_TOKENS, count: Count | None = None) -> Context:
@@ -53,17 +53,17 @@ def within(document: AnalysisDocument, budget_tokens: int = BUDGET_TOKENS, count
     count = count or counter()
     scene, following = scene_lines(document), context_lines(document)
     everything = _all(scene, following)
-    text = _composed(scene, following, everything)
+    text = _compose(scene, following, everything)
     if len(text) <= _LONGEST_TOKEN * budget_tokens and (tokens := count(text)) <= budget_tokens:
         return Context(text, tokens, 0)
-    return _chosen(scene, following, budget_tokens, count)
+    return _choose(scene, following, budget_tokens, count)
 
 
-def _chosen(scene: Sequence[Line], following: Sequence[Line], budget: int, count: Count) -> Context:
+def _choose(scene: Sequence[Line], following: Sequence[Line], budget: int, count: Count) -> Context:
     """Return the context of those parts that fit, the most important tried first."""
     parts = [part for line in (*scene, *following) for part in line.parts]
     kept: set[int] = set()
-    text = _composed(scene, following, kept)
+    text = _compose(scene, following, kept)
     tokens = count(text)
     if tokens > budget:
         return Context("", 0, len(parts))
@@ -71,7 +71,7 @@ def _chosen(scene: Sequence[Line], following: Sequence[Line], budget: int, count
     for number in sorted(range(len(parts)), key=lambda number: parts[number].rank):
         if parts[number].rank > lowest or refused == _PATIENCE:
             break
-        longer = _composed(scene, following, kept | {number})
+        longer = _compose(scene, following, kept | {number})
         needed = count(longer) if len(longer) <= _LONGEST_TOKEN * budget else budget + 1
         if needed <= budget:
             kept.add(number)
@@ -88,7 +88,7 @@ def _all(scene: Sequence[Line], following: Sequence[Line]) -> range:
     return range(sum(len(line.parts) for line in (*scene, *following)))
 
 
-def _composed(scene: Sequence[Line], following: Sequence[Line], kept: Collection[int]) -> str:
+def _compose(scene: Sequence[Line], following: Sequence[Line], kept: Collection[int]) -> str:
     """Return the context with the parts whose numbers are *kept*, and says how many are not."""
     texts: list[str] = []
     at = 0
@@ -96,10 +96,10 @@ def _composed(scene: Sequence[Line], following: Sequence[Line], kept: Collection
         shown = line.text(range(at, at + len(line.parts)), kept)
         at += len(line.parts)
         texts.append(shown)
-    above, below = _filled(texts[: len(scene)]), _filled(texts[len(scene) :])
+    above, below = _fill(texts[: len(scene)]), _fill(texts[len(scene) :])
     more = [f"({at - len(kept)} more left out)"] if len(kept) < at else []
     return "\n".join([OPEN, *above, *([_NEXT, *below] if below else ()), *more, CLOSE])
 
 
-def _filled(texts: Sequence[str]) -> list[str]:
+def _fill(texts: Sequence[str]) -> list[str]:
     return [text for text in texts if text]

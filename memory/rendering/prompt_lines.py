@@ -95,16 +95,16 @@ def context_lines(document: AnalysisDocument) -> list[Line]:
     if found.fact_extraction is not None:
         for name, facts in list(found.fact_extraction.facts.items())[:NAMES]:
             shown = (Part(_whole(fact), FACT + at) for at, fact in enumerate(facts[:FACTS]))
-            lines.append(Line(f"- {_name(name)}: ", (Group(tuple(_said(shown))),)))
+            lines.append(Line(f"- {_name(name)}: ", (Group(tuple(_show_said(shown))),)))
     if found.memory_extraction is not None:
         for name, memories in list(found.memory_extraction.memories.items())[:NAMES]:
             recalled = (Part(_name(memory.id), RECALLED) for memory in memories[:MEMORIES])
-            lines.append(Line(f"- {_name(name)} Memories: ", (Group(tuple(_said(recalled))),)))
+            lines.append(Line(f"- {_name(name)} Memories: ", (Group(tuple(_show_said(recalled))),)))
     if found.thread_extraction is not None:
         loaded = found.thread_extraction.loaded
         first = _critical_first(loaded)[: max(THREADS, sum(map(_is_critical, loaded)))]
         threads = (Part(_name(thread.id), RECALLED) for thread in first)
-        lines.append(Line("- Active Threads: ", (Group(tuple(_said(threads))),)))
+        lines.append(Line("- Active Threads: ", (Group(tuple(_show_said(threads))),)))
     return lines
 
 
@@ -112,7 +112,7 @@ def _scene(background: Background) -> Iterator[Part]:
     found = background.response_analysis
     scene = found.scene if found is not None else None
     if scene is not None and scene.type:
-        yield from _said([Part(_name(scene.type), SCENE)])
+        yield from _show_said([Part(_name(scene.type), SCENE)])
     if scene is not None and scene.tension is not None:
         yield Part(f"Tension {scene.tension}/10", SCENE)
     alerts = found.alerts if found is not None else None
@@ -129,7 +129,7 @@ def _characters(background: Background) -> Iterator[Group]:
             ("In Scene: ", characters.in_scene, MUST),
             ("Mentioned: ", characters.mentioned, ASIDE),
         ):
-            yield Group(tuple(_said(Part(_name(name), rank) for name in names)), lead)
+            yield Group(tuple(_show_said(Part(_name(name), rank) for name in names)), lead)
 
 
 def _memories(background: Background) -> Iterator[Part]:
@@ -165,7 +165,7 @@ def _threads(background: Background, immediate: Immediate) -> Iterator[Group]:
     found, extracted = background.plot_threads, immediate.thread_extraction
     new = found.new if found is not None else ()
     yield Group(
-        tuple(_said(Part(_name(thread.id), MUST if _is_critical(thread) else RECALLED) for thread in new)), "NEW: "
+        tuple(_show_said(Part(_name(thread.id), MUST if _is_critical(thread) else RECALLED) for thread in new)), "NEW: "
     )
     touched: list[Thread | LoadedThread] = list(found.mentioned) if found is not None else []
     known = {thread.id for thread in (*new, *touched)}
@@ -218,7 +218,7 @@ def _has_come(section: AnySection | None) -> TypeGuard[AnySection]:
     return section is not None and section.status not in _UNKNOWN
 
 
-def _said(parts: Iterable[Part]) -> Iterator[Part]:
+def _show_said(parts: Iterable[Part]) -> Iterator[Part]:
     """Yield the parts of which anything is left to see."""
     return (part for part in parts if part.text)
 
@@ -228,7 +228,7 @@ def _name(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return all of *text*; what becomes plain is hardly ever longer than it was, and never twice as long."""
+    """Return all of *text*; plain text is hardly ever longer, and never twice as long."""
     return _plain(text, 2 * len(text) + 1)
 
 

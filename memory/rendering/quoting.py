@@ -1,7 +1,7 @@
 """Stored text made harmless: one line of visible signs in double quotes that it cannot close.
 
 Letters and digits of every script stay as they are. What a prompt, Markdown, JSON, HTML, a template or a chat format
-reads as structure becomes a plain sign that looks alike, and what nobody can see is left out.
+reads as structure becomes a plain sign that looks alike, and invisible characters are left out.
 """
 
 import re
@@ -62,7 +62,7 @@ class _Signs(dict[int, str]):
 _SIGNS = _Signs()
 
 
-def quoted(text: str, limit: int = MAX_SHOWN) -> str:
+def quote(text: str, limit: int = MAX_SHOWN) -> str:
     """Return *text* as `plain` makes it, in double quotes."""
     return f'"{plain(text, limit)}"'
 

@@ -1,4 +1,4 @@
-"""Recognises rendered memory in what somebody says: what was recalled and comes back is no news.
+"""Recognises rendered memory in a message: recalled text that comes back is no news.
 
 A block is known by its first and last line and by the mark before each of its lines, so that a piece of one is known as
 well: indented, quoted again, cut at either end, wrapped, run together into one line, or escaped as JSON.
@@ -53,23 +53,23 @@ Span = tuple[int, int]
 
 
 def without_rendered(text: str) -> str:
-    """Return *text* without rendered memory, what is left stripped; the empty text when there was nothing else."""
-    spans = rendered_spans(text)
+    """Return *text* without rendered memory, stripped; the empty text when there is nothing else."""
+    spans = find_rendered(text)
     if not spans:
         return text
     kept = [text[end:start] for (_, end), (start, _) in zip([(0, 0), *spans], [*spans, (len(text), 0)], strict=True)]
     return "\n".join(part.strip() for part in kept if part.strip())
 
 
-def rendered_spans(text: str) -> tuple[Span, ...]:
+def find_rendered(text: str) -> tuple[Span, ...]:
     """Return where in *text* rendered memory stands: starts and ends in characters, in order, none touching another."""
     opens, closes = ([found.span() for found in pattern.finditer(text)] for pattern in (_BEGINS, _ENDS))
     spans = [*opens, *closes]
     for pattern in (_MARKED, _NOTED):
         spans += (found.span() for found in pattern.finditer(text))
     spans += _without_mark(text, opens, closes)
-    joined = _joined(text, spans)
-    return _joined(text, [*joined, *_cut_ends(text, joined)])
+    joined = _join(text, spans)
+    return _join(text, [*joined, *_cut_ends(text, joined)])
 
 
 def _without_mark(text: str, opens: Iterable[Span], closes: Iterable[Span]) -> Iterator[Span]:
@@ -97,7 +97,7 @@ def _without_mark(text: str, opens: Iterable[Span], closes: Iterable[Span]) -> I
 
 
 def _cut_ends(text: str, spans: Iterable[Span]) -> Iterator[Span]:
-    """Yield a first and a last line that were cut through, when what is beside them is rendered memory."""
+    """Yield a first and a last line that were cut through, when the text beside them is rendered memory."""
     spans = list(spans)
     first = len(text) - len(text.lstrip())
     line_end = text.find("\n", first)
@@ -120,7 +120,7 @@ def _is_piece(line: str, fits: bool) -> bool:
     return fits and len(line) >= LEAST_PIECE
 
 
-def _joined(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
+def _join(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
     """Return *spans* in order, with the blanks and signs around and between them."""
     joined: list[Span] = []
     for start, end in sorted(spans):

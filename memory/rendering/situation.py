@@ -1,7 +1,7 @@
-"""What a prompt says of a conversation, of what was sensed and done, and of what is: three sections, never mixed.
+"""A prompt on a conversation, on past senses and actions, and on the present: three sections, never mixed.
 
-All of it keeps a hard budget of tokens. The oldest of the past is left out first, what was sensed and said in turns;
-then new messages are shortened, then the oldest of them are left out, which is said. What is now comes last of all.
+All of it keeps a hard budget of tokens. The oldest of the past is left out first, senses and messages in turns;
+then new messages are shortened, then the oldest of them are left out, with a note. The present is left out last of all.
 """
 
 from collections import Counter
@@ -10,7 +10,17 @@ from dataclasses import dataclass, replace
 
 from contracts.conversations import History, Utterance
 from contracts.observations import AgentTarget, Observation, SensoryData
-from memory.rendering.narration import MOST_TOLD, Narrator, at_time, by_whom, listed, said, short, speech, texted
+from memory.rendering.narration import (
+    MOST_TOLD,
+    Narrator,
+    at_time,
+    by_whom,
+    list_words,
+    say_message,
+    say_texted,
+    short,
+    speech,
+)
 from memory.rendering.quoting import MAX_SHOWN, plain
 from memory.rendering.tokens import Count, counter, estimate, exact
 
@@ -30,7 +40,7 @@ _MOST_LINES, _LEAST_LINE, _LONGEST_TOKEN = 300, 4, 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _SituationParts:
     """The text in parts: each line on its own, so that some can be left out; the past runs from the oldest."""
 
     said: tuple[str, ...]
@@ -68,11 +78,11 @@ def situation(
 ) -> str:
     """Return what an agent called *name* knows at *time*, in seconds of its world, within *budget_tokens*.
 
-    Past messages and *observations*, oldest first, are told in the past tense with their time; *allowed* are the
-    actions it may choose from. No message stands among the observations: of what it texted itself the words are in the
-    conversation. What somebody else said under the agent's name is told as that. Empty when not even the budget of a
-    few lines is given. None as *count* counts exactly where the extra `tokens` is installed, and errs on the safe side
-    elsewhere.
+    Past messages and *observations*, oldest first, are worded in the past tense with their time; *allowed* are the
+    actions it may choose from. No message stands among the observations: the words of its own messages are in the
+    conversation. A message of another speaker under the agent's name is marked as that. Empty when not even the budget
+    of a few lines is given. None as *count* counts exactly where the extra `tokens` is installed, and errs on the safe
+    side elsewhere.
     """
     fits = _Budget(budget_tokens, count)
     telling = _Telling(history, observations, name, narrator or Narrator())
@@ -81,7 +91,7 @@ def situation(
 
 
 class _Budget:
-    """How many tokens a text may be; called with one, it tells whether it fits.
+    """The tokens that a text may have; called with one, it returns whether it fits.
 
     Our counters cut a text at the end of each line at least, and begin anew behind it: what lines count together they
     count apart, so that each is counted once. Of another counter nothing is known, and it is given the whole.
@@ -126,28 +136,28 @@ class _Telling:
         self.past, self.current = history.past, history.current
         self._speakers = Counter([one.speaker for one in self.past])
         names = {*self._speakers, *(one.speaker for one in self.current)}
-        self._my_names = {one for one in names if name is not None and _folded(one) == _folded(name)}
+        self._my_names = {one for one in names if name is not None and _fold(one) == _fold(name)}
         self.narrator = narrator
         self._then = narrator.telling(min(narrator.most, _TOLD_OF_PAST)).then
         self._observations = observations
-        self._addressed = _addressed(observations[-_LOOKED_AT:])
+        self._recipients = _recipients(observations[-_LOOKED_AT:])
 
     def now(self, narrator: Narrator, now: SensoryData, time: float, allowed: Sequence[str]) -> tuple[str, ...]:
-        """Return the lines of what is now, as *narrator* tells it."""
+        """Return the lines of the present, in the words of *narrator*."""
         me = f" I am {plain(self.name)}." if self.name is not None else ""
-        may = f"I may: {listed([plain(action) for action in allowed])}"
+        may = f"I may: {list_words([plain(action) for action in allowed])}"
         return f"It is time {short(time)}s.{me}", narrator.now(now), may
 
     def new(self, limit: int, last: int = _MOST_LINES) -> list[str]:
         """Return the *last* of the new messages, at most *limit* characters of each."""
         return [self._message(one, limit) for one in self.current[max(len(self.current) - last, 0) :]]
 
-    def said(self) -> Iterator[str]:
+    def messages(self) -> Iterator[str]:
         """Yield past messages, the latest first."""
         return (at_time(one.time, self._message(one, MAX_SHOWN)) for one in reversed(self.past[-_MOST_LINES:]))
 
-    def seen(self) -> Iterator[str]:
-        """Yield what was sensed and done, the latest first."""
+    def observations(self) -> Iterator[str]:
+        """Yield past senses and actions, the latest first."""
         for one in reversed(self._observations[-_MOST_LINES:]):
             if one.did is not None:
                 # The words are in the conversation, once.
@@ -173,21 +183,21 @@ class _Telling:
 
     def _message(self, one: Utterance, limit: int) -> str:
         if one.speaker not in self._my_names:
-            return said(one.speaker, one.message, limit)
+            return say_message(one.speaker, one.message, limit)
         if not one.own:
             # Whoever sends a message chooses under which name.
-            return said(f"somebody calling itself {plain(one.speaker)}", one.message, limit)
-        to = self._addressed.get((one.time, one.message))
-        return f"I said: {speech(one.message, limit)}" if to is None else texted(to, one.message, limit)
+            return say_message(f"somebody calling itself {plain(one.speaker)}", one.message, limit)
+        to = self._recipients.get((one.time, one.message))
+        return f"I said: {speech(one.message, limit)}" if to is None else say_texted(to, one.message, limit)
 
 
-def _folded(name: str) -> str:
-    """Return what a name cannot be told from where it is shown."""
+def _fold(name: str) -> str:
+    """Return the form by which shown names are compared."""
     return plain(name).casefold()
 
 
-def _addressed(observations: Sequence[Observation]) -> Mapping[tuple[float, str], str]:
-    """Return to whom the agent itself said something, by time and text."""
+def _recipients(observations: Sequence[Observation]) -> Mapping[tuple[float, str], str]:
+    """Return the recipients of the agent's own messages, by time and text."""
     return {
         (one.time, one.did.utterance): one.did.target.agent
         for one in observations
@@ -197,11 +207,11 @@ def _addressed(observations: Sequence[Observation]) -> Mapping[tuple[float, str]
 
 def _current(
     telling: _Telling, now: SensoryData, time: float, allowed: Sequence[str], fits: "_Budget"
-) -> _Parts | None:
-    """Return what is new and now without anything past; None when not even that it is now fits."""
+) -> _SituationParts | None:
+    """Return new messages and the present without the past; None when not even the present fits."""
     full = telling.narrator
     for narrator in (*(full.telling(most) for most in _TOLD), replace(full, most=0, senses={})):
-        parts = _Parts((), (), (), telling.now(narrator, now, time, allowed))
+        parts = _SituationParts((), (), (), telling.now(narrator, now, time, allowed))
         if len(telling.current) <= fits.most_lines:
             for limit in _SHOWN:
                 whole = replace(parts, new=tuple(telling.new(limit)), earlier=telling.earlier(0))
@@ -210,10 +220,10 @@ def _current(
         # The tenth coin gives way to a message; where the agent is, and that there are coins, does not.
         if narrator.most <= 1 and fits(parts.text(), share=0.5):
             break
-    return _shortened(telling, parts, fits)
+    return _shorten(telling, parts, fits)
 
 
-def _shortened(telling: _Telling, parts: _Parts, fits: "_Budget") -> _Parts | None:
+def _shorten(telling: _Telling, parts: _SituationParts, fits: "_Budget") -> _SituationParts | None:
     """Return *parts* with the latest of the new messages that fit, and how many do not."""
     number = len(telling.current)
     lines = telling.new(_SHOWN[-1], last=fits.most_lines)
@@ -229,13 +239,13 @@ def _shortened(telling: _Telling, parts: _Parts, fits: "_Budget") -> _Parts | No
     return found
 
 
-def _with_past(telling: _Telling, parts: _Parts, fits: "_Budget") -> str:
+def _with_past(telling: _Telling, parts: _SituationParts, fits: "_Budget") -> str:
     """Return *parts* as text with as much of the past as fits: a message and an observation in turns, latest first."""
     if parts.hidden:
         return parts.text()
     left = fits.tokens - fits.of(parts.text())
     kept: dict[str, list[str]] = {"said": [], "seen": []}
-    sources = {"said": telling.said(), "seen": telling.seen()}
+    sources = {"said": telling.messages(), "seen": telling.observations()}
     while sources:
         for name in tuple(sources):
             line = next(sources[name], None)

@@ -123,7 +123,7 @@ def known_tokens() -> frozenset[bytes]:
         name, _, listed = line.partition(" ")
         what, _, form = name.partition("-")
         if what == "words":
-            found |= {_spelled(word, letter) for word in listed.split() for letter in form}
+            found |= {_spell(word, letter) for word in listed.split() for letter in form}
         elif what == "signs":
             found |= {sign.translate(_SHOWN).encode() for sign in listed.split()}
         elif what == "bytes":
@@ -131,6 +131,6 @@ def known_tokens() -> frozenset[bytes]:
     return frozenset(found)
 
 
-def _spelled(word: str, form: str) -> bytes:
+def _spell(word: str, form: str) -> bytes:
     shown = word.capitalize() if form.isupper() else word
     return (f" {shown}" if form in "sS" else shown).encode()

@@ -1,4 +1,4 @@
 """The session cache of a pipeline run, and how far the phases of each run are.
 
-Here belongs what is stored and its scripts; what runs next is decided in `supervisor.pipelines`.
+Stored sessions and their scripts belong here; the next phase is decided in `supervisor.pipelines`.
 """

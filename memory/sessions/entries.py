@@ -6,7 +6,7 @@ key the head, so that listing a session reads no value. The script that writes p
     {expires_ms, 0 for never}:{created_ms}:{number}:{"size":23,"stored":23,"ms":7000,"agent":"Analyzer","ttl":60000}
 
 `size` is bytes of JSON, `stored` bytes of the body, `ms` how long computing took, `ttl` its own time to live in ms;
-what is not known is left out. The number tells this write from every other one of the session. A body that does not
+unknown ones are left out. The number is that of this write among all of the session. A body that does not
 start with `x` is the JSON itself; `x` is the first byte of a zlib stream of it.
 """
 
@@ -81,10 +81,10 @@ class SessionRoot:
 class EntryInfo:
     """An entry without its value; times in ms since 1970 by the server's clock.
 
-    `expires_ms` and `ttl_ms` are None when it lives as long as its session. `computation_ms` is 0 when nobody measured
-    it, and then `is_timed` is False; `agent` is "" when nobody said. `bytes` is the size of its JSON, `stored_bytes`
-    that of what is kept of it. `hidden_by` names the phase that replaced the entry's own, None when it is shown.
-    `number` tells this entry from every earlier one under its key, and grows.
+    `expires_ms` and `ttl_ms` are None when it lives as long as its session. `computation_ms` is 0 when not measured,
+    and then `is_timed` is False; `agent` is "" when unknown. `bytes` is the size of its JSON, `stored_bytes`
+    that of its stored form. `hidden_by` names the phase that replaced the entry's own, None when it is shown.
+    `number` grows with each write of the session.
     """
 
     key: str
@@ -105,8 +105,8 @@ class EntryInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The value of an entry, which may be falsy, and what is known of it; `entry.hits` counts this use too."""
+class FoundEntry:
+    """The value of an entry, which may be falsy, and its description; `entry.hits` counts this use too."""
 
     value: JsonValue
     entry: EntryInfo
@@ -114,15 +114,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class NewEntry:
-    """What is to be written.
+    """An entry to be written.
 
     Args:
         key: `{phase}:{data_type}` or `{phase}:{data_type}:{identifier}`.
         phase: When given it has to be the key's.
         agent: Who computed it.
-        computation_ms: How long that took; None when nobody measured it.
+        computation_ms: How long that took; None when not measured.
         ttl: Its own time to live; None is that of the session.
-        if_absent: Leave what is there as it is.
+        if_absent: Leave a living entry as it is.
     """
 
     key: str
@@ -135,8 +135,8 @@ class NewEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadReport:
-    """What became of a file's entries: how many were `loaded`, the keys `expired`, and what was wrong with the rest."""
+class SessionLoadReport:
+    """The outcome of loading a file: how many entries were `loaded`, keys `expired`, and why others were `refused`."""
 
     session_id: str
     loaded: int
@@ -144,7 +144,7 @@ class LoadReport:
     refused: Mapping[str, str]
 
 
-def checked_key(key: str, phase: str | None = None) -> EntryKey:
+def check_key(key: str, phase: str | None = None) -> EntryKey:
     """Return the parts of *key*.
 
     Raises:
@@ -153,8 +153,9 @@ def checked_key(key: str, phase: str | None = None) -> EntryKey:
     parts = read_key(key)
     if phase is not None and phase != parts.phase:
         cure = str(parts._replace(phase=phase)) if phase else "a phase"
-        msg = f"session key {key!r} belongs to phase {parts.phase!r}, not to {phase!r}; write it as {cure!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"session key {key!r} belongs to phase {parts.phase!r}, not to {phase!r}; write it as {cure!r}"
+        )
     return parts
 
 
@@ -166,8 +167,7 @@ def milliseconds(ttl: timedelta, what: str) -> int:
     """
     ms = ttl // timedelta(milliseconds=1)
     if not 0 < ms <= _MAX_MS:
-        msg = f"{what} must be a span of time of at least 1 ms and at most {_MAX_MS} ms, not {ttl}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} must be a span of time of at least 1 ms and at most {_MAX_MS} ms, not {ttl}")
     return ms
 
 
@@ -187,8 +187,7 @@ def root_words(
         InvalidInput: the domain is empty or no text, or the time to live cannot be counted.
     """
     if not domain.strip() or not domain.isprintable():
-        msg = f"domain {domain!r} must be a printable name, such as 'data' or 'webdev'"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"domain {domain!r} must be a printable name, such as 'data' or 'webdev'")
     words: list[str | bytes | int] = ["version", VERSION, "session_id", session_id, "domain", domain]
     words += ["ttl_ms", milliseconds(ttl, "the time to live of a session"), "state", state]
     if dependencies:
@@ -208,24 +207,23 @@ def encode(key: str, value: JsonValue, limit: int) -> bytes:
         EntryTooLarge: its JSON has more than *limit* bytes.
     """
     if _is_deep(value):
-        msg = (
+        raise InvalidInput(
             f"the value of session key {key!r} is nested deeper than {MAX_LEVELS} levels; "
             "make it flatter, such as a list of nodes that name each other, or store it as text"
         )
-        raise InvalidInput(msg)
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         body = _as_bytes(text, value)
     except (TypeError, ValueError, RecursionError) as error:
-        msg = f"the value of session key {key!r} is no JSON: {error}; use null, true, numbers, text, lists and objects"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"the value of session key {key!r} is no JSON: {error}; use null, true, numbers, text, lists and objects"
+        ) from error
     if len(body) > limit:
-        msg = (
+        raise EntryTooLarge(
             f"the value of session key {key!r} has {len(body)} bytes of JSON, a session takes at most {limit}; "
             "store it elsewhere and keep a reference, or split it by identifiers, "
-            f"such as {str(checked_key(key)._replace(identifier='part-1'))!r}"
+            f"such as {str(check_key(key)._replace(identifier='part-1'))!r}"
         )
-        raise EntryTooLarge(msg)
     return body
 
 
@@ -260,7 +258,7 @@ def unpack(stored: bytes) -> JsonValue:
     """Return the value that was stored as *stored*.
 
     Raises:
-        ValueError: nobody of ours stored that.
+        ValueError: another program stored that.
     """
     try:
         body = zlib.decompress(stored) if stored[:1] == b"x" else stored
@@ -283,7 +281,7 @@ def head_of(entry: NewEntry, size: int, stored: int) -> bytes:
 
 
 def read_head(key: str, head: bytes, hits: int, hidden_by: str | None = None) -> EntryInfo | None:
-    """Return what *head* tells of the entry *key*, None when nobody of ours wrote it."""
+    """Return the entry *key* with this *head*, None when another program wrote it."""
     try:
         parts = read_key(key)
         expires, created, number, rest = head.split(b":", 3)
@@ -308,7 +306,7 @@ def read_head(key: str, head: bytes, hits: int, hidden_by: str | None = None) ->
 
 
 def read_root(told: Mapping[str, bytes | None], left_ms: int, stored: int, listed_ms: int = 0) -> SessionRoot | None:
-    """Return the session whose root says *told*, None when nobody of ours wrote it.
+    """Return the session of the root *told*, None when another program wrote it.
 
     Args:
         told: Fields of `ROOT_FIELDS`; one that is missing has its default.

@@ -12,21 +12,21 @@ from pydantic import JsonValue
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
-from memory.long_term.single_flight import Joined, Place, SingleFlight
-from memory.sessions.entries import Found, NewEntry, checked_key
+from memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
+from memory.sessions.entries import FoundEntry, NewEntry, check_key
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A value, which may be falsy, as whoever computed it hands it to the other callers of its process."""
+    """A value, which may be falsy, as it is handed to the other callers of a process."""
 
     value: JsonValue
 
 
 class Sessions(Protocol):
-    """What is needed of a session cache."""
+    """The part of a session cache that is needed."""
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> Found | None:
+    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> FoundEntry | None:
         """Return an entry and count the use, None when there is none."""
         ...
 
@@ -55,8 +55,8 @@ async def get_or_compute(
     """Return the entry *key*, which counts as a use, or what *compute* returns, which is then that entry.
 
     One caller over all processes computes and the others wait for it; when it dies another one computes. An error of
-    *compute* is its caller's own. Whoever has waited *wait_s*, or cannot reach the server, computes for itself: the
-    first value that is kept stays.
+    *compute* is its caller's own. A caller that has waited *wait_s*, or cannot reach the server, computes for itself:
+    the first value that is kept stays.
 
     Args:
         cache: Where the session is.
@@ -77,7 +77,7 @@ async def get_or_compute(
         UnknownSession: there is no such session, or its time to live is over.
         PhaseReplaced: the phase was invalidated or started anew since *task_id* began.
     """
-    checked_key(key)
+    check_key(key)
     recalled = False
 
     async def recall() -> Computed | None:
@@ -90,7 +90,7 @@ async def get_or_compute(
         known = await recall()
         if known is not None:
             return known.value
-    place = Place(keys.session(session_id).entries, key, keys.session_flight(session_id, key))
+    place = FlightPlace(keys.session(session_id).entries, key, keys.session_flight(session_id, key))
     outcome = await flights.join(place, recall, wait_s=wait_s)
     if isinstance(outcome, Joined):
         return outcome.value.value if recalled else await _as_own(outcome.value, recall)

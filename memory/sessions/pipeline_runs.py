@@ -19,7 +19,7 @@ from contracts.errors import InvalidPipeline, RunSetAside, UnknownSession
 from contracts.identifiers import user_token
 from contracts.pipelines import Pipeline
 from memory import keys
-from memory.command_batch import Command, Exchange, as_mapping
+from memory.command_batch import Command, CommandBatch, as_mapping
 from memory.sessions import pipeline_scripts
 from memory.sessions import scripts as session_scripts
 from memory.sessions.entries import root_words
@@ -60,7 +60,7 @@ class PipelineRuns:
     def __init__(
         self, client: Redis, *, deadline_s: float = 1.0, new_token: Callable[[], str] = lambda: secrets.token_hex(8)
     ) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._new_token = new_token
 
     async def create(self, new: NewRun) -> bool:
@@ -88,7 +88,7 @@ class PipelineRuns:
             *_words({phase: _json(dict(marks)) for phase, marks in new.seen.items()}),
         )
         # Listed first: a session that nobody can find would be worse than a listed one that is not there.
-        return bool((await self._exchange.run([*commands, made]))[-1])
+        return bool((await self._batch.run([*commands, made]))[-1])
 
     async def read(self, session_id: str) -> RunRecord | None:
         """Return the run, None when there is no such session, its time is over, or no pipeline runs in it.
@@ -96,7 +96,7 @@ class PipelineRuns:
         Raises:
             InvalidPipeline: what is kept cannot be read; a newer version made it.
         """
-        found = (await self._exchange.run([_script(pipeline_scripts.READ_RUN, session_id)]))[0]
+        found = (await self._batch.run([_script(pipeline_scripts.READ_RUN, session_id)]))[0]
         return _record(*found) if found else None
 
     async def claim(self, session_id: str, holder: str, lease_ms: int, most_lapses: int = MOST_LAPSES) -> int | None:
@@ -112,9 +112,9 @@ class PipelineRuns:
         aside = SET_ASIDE, RunSetAside.__name__, _json(told), _KEEP_ASIDE // timedelta(milliseconds=1)
         words = holder, self._new_token(), lease_ms, most_lapses, *aside
         claimed = _script(pipeline_scripts.CLAIM_RUN, session_id, *words)
-        fence, *held = (await self._exchange.run([claimed]))[0]
+        fence, *held = (await self._batch.run([claimed]))[0]
         if held:
-            await self._exchange.run([_mark(keys.running(held[1].decode()), session_id, held[0])])
+            await self._batch.run([_mark(keys.running(held[1].decode()), session_id, held[0])])
         if fence == -2:
             raise RunSetAside(f"run {session_id!r}: {SET_ASIDE}")
         return int(fence) if fence > 0 else None
@@ -122,36 +122,36 @@ class PipelineRuns:
     async def set_aside(self, supervisor_id: str) -> list[str]:
         """Return the sessions whose runs were set aside and wait for somebody to resume them."""
         index = keys.running(supervisor_id)
-        listed = (await self._exchange.run([("ZRANGEBYSCORE", index, "+inf", "+inf")]))[0]
+        listed = (await self._batch.run([("ZRANGEBYSCORE", index, "+inf", "+inf")]))[0]
         sessions = [member.decode() for member in listed]
-        found = await self._exchange.run([("HGET", keys.session(one).root, "error") for one in sessions])
+        found = await self._batch.run([("HGET", keys.session(one).root, "error") for one in sessions])
         return [one for one, error in zip(sessions, found, strict=True) if error == SET_ASIDE.encode()]
 
     async def renew(self, session_id: str, holder: str, fence: int, lease_ms: int) -> bool:
         """Let the lease last *lease_ms* from now; False when it is lost, and whoever drives has to stop."""
         renewed = _script(pipeline_scripts.RENEW_RUN, session_id, holder, fence, lease_ms)
-        held = (await self._exchange.run([renewed]))[0]
+        held = (await self._batch.run([renewed]))[0]
         if held:
-            await self._exchange.run([_mark(keys.running(held[1].decode()), session_id, held[0])])
+            await self._batch.run([_mark(keys.running(held[1].decode()), session_id, held[0])])
         return bool(held)
 
     async def give_back(self, session_id: str, holder: str, fence: int) -> None:
         """End the lease: another supervisor may go on at once."""
-        given = (await self._exchange.run([_script(pipeline_scripts.GIVE_BACK, session_id, holder, fence)]))[0]
+        given = (await self._batch.run([_script(pipeline_scripts.GIVE_BACK, session_id, holder, fence)]))[0]
         if given:
-            await self._exchange.run([_mark(keys.running(given[0].decode()), session_id)])
+            await self._batch.run([_mark(keys.running(given[0].decode()), session_id)])
 
     async def now_ms(self) -> int:
         """Return the time by the clock of the store, in ms since 1970."""
-        seconds, micros = (await self._exchange.run([("TIME",)]))[0]
+        seconds, micros = (await self._batch.run([("TIME",)]))[0]
         return int(seconds) * 1000 + int(micros) // 1000
 
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
         """Return up to *limit* running sessions whose lease lapsed, or was never taken, longest first."""
         index = keys.running(supervisor_id)
-        listed = (await self._exchange.run([("FCALL", pipeline_scripts.RUNNING_DUE, 1, index, limit)]))[0]
+        listed = (await self._batch.run([("FCALL", pipeline_scripts.RUNNING_DUE, 1, index, limit)]))[0]
         sessions = [member.decode() for member in listed]
-        looks = await self._exchange.run([_script(pipeline_scripts.LOOK_AT_RUN, session) for session in sessions])
+        looks = await self._batch.run([_script(pipeline_scripts.LOOK_AT_RUN, session) for session in sessions])
         due, repairs = list[str](), list[Command]()
         for session, (runs, held_until) in zip(sessions, looks, strict=True):
             if not runs:
@@ -160,17 +160,17 @@ class PipelineRuns:
                 repairs.append(_mark(index, session, held_until))
             else:
                 due.append(session)
-        await self._exchange.run(repairs)
+        await self._batch.run(repairs)
         return due
 
     async def user_of(self, session_id: str) -> str | None:
         """Return whose run it is, None when it is nobody's or there is none."""
-        found = (await self._exchange.run([("HGET", keys.session(session_id).root, "user_id")]))[0]
+        found = (await self._batch.run([("HGET", keys.session(session_id).root, "user_id")]))[0]
         return None if found is None else found.decode()
 
     async def postpone(self, supervisor_id: str, session_id: str, for_ms: int) -> None:
         """Let the run of *session_id* be due again in *for_ms*."""
-        await self._exchange.run([_mark(keys.running(supervisor_id), session_id, await self.now_ms() + for_ms)])
+        await self._batch.run([_mark(keys.running(supervisor_id), session_id, await self.now_ms() + for_ms)])
 
     async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
         """Note that *phase* runs as *task_id*, which alone may write for it from now on, the *run*-th of the phase.
@@ -178,7 +178,7 @@ class PipelineRuns:
         False when the fence is lost. A task that began already stays as it is.
         """
         begun = _script(pipeline_scripts.BEGIN_PHASE, session_id, fence, phase, task_id, run)
-        return bool((await self._exchange.run([begun]))[0])
+        return bool((await self._batch.run([begun]))[0])
 
     async def settle_phase(
         self, session_id: str, fence: int, phase: str, state: PhaseState, corrects: str | None = None
@@ -189,7 +189,7 @@ class PipelineRuns:
         From then on no task may write for it: a run that comes late would begin its uses anew.
         """
         words = fence, phase, state.task_id or "", _spelled(state), corrects or ""
-        return bool((await self._exchange.run([_script(pipeline_scripts.SETTLE_PHASE, session_id, *words)]))[0])
+        return bool((await self._batch.run([_script(pipeline_scripts.SETTLE_PHASE, session_id, *words)]))[0])
 
     async def reset_phases(
         self,
@@ -213,9 +213,9 @@ class PipelineRuns:
             UnknownSession: there is none, its time to live is over, or no pipeline runs in it.
         """
         if restart:
-            owner = (await self._exchange.run([("HGET", keys.session(session_id).root, "supervisor_id")]))[0]
+            owner = (await self._batch.run([("HGET", keys.session(session_id).root, "supervisor_id")]))[0]
             if owner:
-                await self._exchange.run([_mark(keys.running(owner.decode()), session_id)])
+                await self._batch.run([_mark(keys.running(owner.decode()), session_id)])
         words: tuple[str | bytes | int, ...] = (
             self._new_token(),
             "" if fence is None else fence,
@@ -224,7 +224,7 @@ class PipelineRuns:
         )
         root = _redeclared(declared) | ({} if inputs is None else {"inputs": _json(inputs)})
         reset = _script(pipeline_scripts.RESET_PHASES, session_id, *words, *_words(root), *_words(why))
-        done, found = await self._exchange.run([reset, _script(pipeline_scripts.READ_RUN, session_id)])
+        done, found = await self._batch.run([reset, _script(pipeline_scripts.READ_RUN, session_id)])
         if done < 0 or not found:
             msg = f"no pipeline runs in session {session_id!r}; `tasklore session list` shows those there are"
             raise UnknownSession(msg)
@@ -241,7 +241,7 @@ class PipelineRuns:
         is_kept = keep or state != "completed"
         keep_ms = KEEP_OUTCOME // timedelta(milliseconds=1)
         words = fence, state, int(is_kept), outcome, keep_ms, _text(error), error_type_of(state)
-        ended = (await self._exchange.run([_script(pipeline_scripts.END_RUN, session_id, *words)]))[0]
+        ended = (await self._batch.run([_script(pipeline_scripts.END_RUN, session_id, *words)]))[0]
         if not ended:
             return False
         supervisor = ended[0].decode()
@@ -249,36 +249,36 @@ class PipelineRuns:
         if not is_kept:
             # It stays listed as the user's: its outcome, which holds the result, has to be found.
             commands.append(("ZREM", keys.sessions(), session_id))
-        await self._exchange.run(commands)
+        await self._batch.run(commands)
         return True
 
     async def outcome(self, session_id: str) -> bytes | None:
         """Return what `end` was told, None after `KEEP_OUTCOME`, and while it runs."""
-        found: bytes | None = (await self._exchange.run([("GET", keys.run(session_id))]))[0]
+        found: bytes | None = (await self._batch.run([("GET", keys.run(session_id))]))[0]
         return found
 
     async def request_cancel(self, session_id: str, reason: str) -> bool:
         """Note why a running one is to be cancelled, the first reason counts; False when it does not run."""
-        return bool((await self._exchange.run([_script(pipeline_scripts.WISH, session_id, _text(reason))]))[0])
+        return bool((await self._batch.run([_script(pipeline_scripts.WISH, session_id, _text(reason))]))[0])
 
     async def cancel_reason(self, session_id: str) -> str | None:
         """Return why the run is to be cancelled, None unless that was requested."""
-        found = (await self._exchange.run([("HGET", keys.session(session_id).root, "wish")]))[0]
+        found = (await self._batch.run([("HGET", keys.session(session_id).root, "wish")]))[0]
         return None if found is None else found.decode()
 
     async def note_seen(self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]) -> bool:
         """Keep what *phase* read beside the session: marks by name; False when the fence is lost."""
         noted = _script(pipeline_scripts.NOTE_SEEN, session_id, fence, phase, _json(seen))
-        return bool((await self._exchange.run([noted]))[0])
+        return bool((await self._batch.run([noted]))[0])
 
     async def note_progress(self, session_id: str, fence: int) -> bool:
         """Note that a phase came further, so that who dies over it is not held for stuck; False: the fence is lost."""
         noted = _script(pipeline_scripts.NOTE_PROGRESS, session_id, fence)
-        return bool((await self._exchange.run([noted]))[0])
+        return bool((await self._batch.run([noted]))[0])
 
     async def seen(self, session_id: str) -> dict[str, dict[str, str]]:
         """Return what each phase read beside the session, by phase."""
-        found = as_mapping((await self._exchange.run([("HGETALL", keys.session(session_id).seen)]))[0])
+        found = as_mapping((await self._batch.run([("HGETALL", keys.session(session_id).seen)]))[0])
         return {phase.decode(): json.loads(marks) for phase, marks in found.items()}
 
 

@@ -3,7 +3,7 @@
 from contracts.errors import InvalidInput, PhaseReplaced, UnknownSession
 
 
-def unknown(session_id: str) -> UnknownSession:
+def refuse_unknown(session_id: str) -> UnknownSession:
     """Return that there is no such session."""
     return UnknownSession(
         f"session {session_id!r} is unknown, or its time to live is over; "
@@ -11,8 +11,8 @@ def unknown(session_id: str) -> UnknownSession:
     )
 
 
-def replaced(session_id: str, phase: str, writer: str, task_id: str | None) -> PhaseReplaced:
-    """Return that task *task_id* may no longer write for *phase*, but *writer*, "" when nobody may."""
+def refuse_replaced(session_id: str, phase: str, writer: str, task_id: str | None) -> PhaseReplaced:
+    """Return that task *task_id* may no longer write for *phase*, but *writer*, "" when no task may."""
     now = f"task {writer!r} writes for it" if writer else "nobody writes for it"
     return PhaseReplaced(
         f"phase {phase!r} of session {session_id!r} was invalidated or started anew: {now} now, "
@@ -20,7 +20,7 @@ def replaced(session_id: str, phase: str, writer: str, task_id: str | None) -> P
     )
 
 
-def taken(session_id: str) -> InvalidInput:
+def refuse_taken(session_id: str) -> InvalidInput:
     """Return that a file cannot become a session whose id is taken."""
     return InvalidInput(
         f"session {session_id!r} exists already, and importing never mixes two; "
@@ -28,6 +28,6 @@ def taken(session_id: str) -> InvalidInput:
     )
 
 
-def still_running(session_id: str) -> InvalidInput:
+def refuse_running(session_id: str) -> InvalidInput:
     """Return that a session whose pipeline runs is not removed."""
     return InvalidInput(f"the pipeline of session {session_id!r} runs; cancel it first")

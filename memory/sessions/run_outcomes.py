@@ -1,4 +1,4 @@
-"""How pipelines of a user ended, for forgetting: what is told of a run after its session, and whose it was."""
+"""Ends of pipelines, for forgetting a user: records of runs after their sessions, and their users."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,11 @@ from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 
 
 class RunOutcomes:
-    """Removes what is kept of runs beside their sessions.
+    """Removes records of runs beside their sessions.
 
     Args:
         client: A client that does not decode responses.
@@ -18,22 +18,14 @@ class RunOutcomes:
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
     async def drop(self, session_ids: Sequence[str]) -> int:
-        """Remove how the runs of *session_ids* ended, and return of how many that was told.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Remove the ends of the runs of *session_ids*, and return how many there were."""
         commands: list[Command] = [("UNLINK", keys.run(session_id)) for session_id in session_ids]
-        return sum(await self._exchange.run(commands))
+        return sum(await self._batch.run(commands))
 
     async def disown(self, user_id: str, session_ids: Sequence[str]) -> None:
-        """Note no longer that *session_ids* were started for *user_id*.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Note no longer that *session_ids* were started for *user_id*."""
         if session_ids:
-            await self._exchange.run([("SREM", keys.user_sessions(user_token(user_id)), *session_ids)])
+            await self._batch.run([("SREM", keys.user_sessions(user_token(user_id)), *session_ids)])

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.sessions import files as session_files
 from memory.sessions import scripts as session_scripts
 from memory.sessions.entries import (
@@ -23,12 +23,12 @@ from memory.sessions.entries import (
     ROOT_FIELDS,
     TIME_TO_LIVE,
     EntryInfo,
-    Found,
-    LoadReport,
+    FoundEntry,
     NewEntry,
+    SessionLoadReport,
     SessionRoot,
     State,
-    checked_key,
+    check_key,
     downstream,
     encode,
     head_of,
@@ -39,11 +39,11 @@ from memory.sessions.entries import (
     root_words,
     unpack,
 )
-from memory.sessions.index import Listed, SessionList, forgetting, noting_user
-from memory.sessions.refusals import replaced, still_running, taken, unknown
+from memory.sessions.index import ListPlace, SessionList, forgetting, noting_user
+from memory.sessions.refusals import refuse_replaced, refuse_running, refuse_taken, refuse_unknown
 from memory.sessions.stats import SessionStats, read_states, summarise
 
-__all__ = ["EntryInfo", "Found", "LoadReport", "NewEntry", "SessionCache", "SessionRoot", "SessionStats"]
+__all__ = ["EntryInfo", "FoundEntry", "NewEntry", "SessionCache", "SessionLoadReport", "SessionRoot", "SessionStats"]
 
 T = TypeVar("T")
 
@@ -79,8 +79,8 @@ class SessionCache:
         deadline_s: float = 1.0,
         new_token: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
-        self._exchange = Exchange(client, deadline_s)
-        self._list = SessionList(self._exchange)
+        self._batch = CommandBatch(client, deadline_s)
+        self._list = SessionList(self._batch)
         self._max_bytes = max_value_bytes
         self._new_token = new_token
 
@@ -98,10 +98,10 @@ class SessionCache:
 
         Args:
             session_id: 1 to 64 letters, digits, `_` or `-`.
-            domain: What it is about; see `contracts.pipelines.KNOWN_DOMAINS`, any other name serves as well.
+            domain: Its subject; see `contracts.pipelines.KNOWN_DOMAINS`, any other name serves as well.
             ttl: How long it lives after its last update.
             dependencies: The phases that each phase directly depends on, for `invalidate_downstream`.
-            user_id: For whom it is.
+            user_id: The user it was started for.
             project: The project whose memory its phases see.
         """
         words = root_words(
@@ -113,7 +113,7 @@ class SessionCache:
         """Return a session without its entries; None when there is none, or its time to live is over."""
         return (await self._roots([session_id], ROOT_FIELDS))[0]
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> Found | None:
+    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> FoundEntry | None:
         """Return an entry and count the use; None when there is none, or its time to live is over.
 
         With *reader*, such as a task's id, only the first use by it is counted.
@@ -122,11 +122,11 @@ class SessionCache:
 
     async def get_many(
         self, session_id: str, wanted: Sequence[str], *, reader: str | None = None
-    ) -> list[Found | None]:
+    ) -> list[FoundEntry | None]:
         """Do `get` for every key of *wanted*, in one round trip."""
         return await self._look(session_id, wanted, reader)
 
-    async def peek(self, session_id: str, wanted: Sequence[str]) -> list[Found | None]:
+    async def peek(self, session_id: str, wanted: Sequence[str]) -> list[FoundEntry | None]:
         """Return entries as `get_many` does, without counting a use: for showing them, and for evidence."""
         return await self._look(session_id, wanted, None, mode="peek")
 
@@ -167,18 +167,18 @@ class SessionCache:
             return
         words: list[str | bytes | int] = [task_id or "", phase or ""]
         for entry in entries:
-            body, head = await self._written(entry)
+            body, head = await self._encode_entry(entry)
             ttl_ms = "" if entry.ttl is None else milliseconds(entry.ttl, f"the time to live of {entry.key!r}")
             words += (entry.key, ttl_ms, int(entry.if_absent), head, body)
         outcome = await self._update(session_id, session_scripts.SET, *words)
         if outcome is None:
-            raise unknown(session_id)
+            raise refuse_unknown(session_id)
         if outcome[0] == b"replaced":
-            raise replaced(session_id, outcome[1].decode(), outcome[2].decode(), task_id)
+            raise refuse_replaced(session_id, outcome[1].decode(), outcome[2].decode(), task_id)
 
     async def delete(self, session_id: str, key: str) -> bool:
         """Remove one entry, also a hidden one; return whether there was one."""
-        checked_key(key)
+        check_key(key)
         return bool(await self._update(session_id, session_scripts.DELETE, key))
 
     async def invalidate_phases(self, session_id: str, phases: Collection[str]) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ class SessionCache:
 
     async def cleanup(self, session_id: str) -> int:
         """Remove entries whose time to live is over and return how many; this is no update of the session."""
-        return int((await self._exchange.run([self._script(session_id, session_scripts.CLEANUP, 0)]))[0] or 0)
+        return int((await self._batch.run([self._script(session_id, session_scripts.CLEANUP, 0)]))[0] or 0)
 
     async def sessions(
         self, *, state: State | None = None, limit: int = 100, before: SessionRoot | None = None
@@ -229,7 +229,7 @@ class SessionCache:
             limit: At least 1.
             before: The last one of the page before.
         """
-        place = None if before is None else Listed(before.listed_ms, before.session_id)
+        place = None if before is None else ListPlace(before.listed_ms, before.session_id)
         found: list[SessionRoot] = []
         while len(found) < limit:
             places = await self._list.after(place, min(PAGE, limit - len(found)) if state is None else PAGE)
@@ -256,10 +256,10 @@ class SessionCache:
             ids = [one.session_id for one in places]
             for at in range(0, len(ids), _SWEPT_AT_ONCE):
                 some = ids[at : at + _SWEPT_AT_ONCE]
-                await self._exchange.run([self._script(name, session_scripts.CLEANUP, 1) for name in some])
-            there = await self._exchange.run([("EXISTS", keys.session(name).root) for name in ids])
+                await self._batch.run([self._script(name, session_scripts.CLEANUP, 1) for name in some])
+            there = await self._batch.run([("EXISTS", keys.session(name).root) for name in ids])
             lost = [one for one, exists in zip(places, there, strict=True) if not exists]
-            taken = await self._exchange.run(
+            taken = await self._batch.run(
                 [self._list.taking_out(one.session_id, one.listed_ms, grace_ms) for one in lost]
             )
             gone += [one.session_id for one, done in zip(lost, taken, strict=True) if done]
@@ -272,11 +272,11 @@ class SessionCache:
             InvalidInput: its pipeline runs; cancel it first, or *force* it.
         """
         of = keys.session(session_id)
-        told = (await self._exchange.run([("FCALL", session_scripts.DROP, len(of), *of, int(force))]))[0]
+        told = (await self._batch.run([("FCALL", session_scripts.DROP, len(of), *of, int(force))]))[0]
         if told == 0:
-            raise still_running(session_id)
+            raise refuse_running(session_id)
         user_id, supervisor_id = ("", "") if told is None else (word.decode() for word in told)
-        await self._exchange.run(forgetting(session_id, user_id, supervisor_id))
+        await self._batch.run(forgetting(session_id, user_id, supervisor_id))
         return told is not None
 
     async def export(self, session_id: str) -> dict[str, Any]:
@@ -287,14 +287,14 @@ class SessionCache:
         """
         root = await self.root(session_id)
         if root is None:
-            raise unknown(session_id)
+            raise refuse_unknown(session_id)
         shown = [entry for entry in await self.entries(session_id) if entry.hidden_by is None]
-        found: list[Found | None] = []
+        found: list[FoundEntry | None] = []
         for batch in session_files.batches(shown, lambda entry: entry.stored_bytes, _BATCH_BYTES):
             found += await self.peek(session_id, [entry.key for entry in batch])
         return session_files.document_of(root, [one for one in found if one is not None])
 
-    async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> LoadReport:
+    async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> SessionLoadReport:
         """Make a session out of *file*, an exported one, under its own id or *session_id*; its time to live starts now.
 
         An entry whose own time to live is over by its `created_at`, or that breaks a rule, is not loaded but reported;
@@ -303,11 +303,11 @@ class SessionCache:
         Raises:
             InvalidInput: the file has not the form of a session, or there is one of this id.
         """
-        seconds, micros = (await self._exchange.run([("TIME",)]))[0]
+        seconds, micros = (await self._batch.run([("TIME",)]))[0]
         now_ms = int(seconds) * 1000 + int(micros) // 1000
         read = session_files.read(file, session_id, now_ms, self._max_bytes)
         if read.refused and not read.entries:
-            return LoadReport(read.session_id, 0, read.expired, read.refused)
+            return SessionLoadReport(read.session_id, 0, read.expired, read.refused)
         name, root, keep_ms = read.session_id, read.root_words, _LOADING // timedelta(milliseconds=1)
         packed = [(one, await _aside(len(one.body), pack, one.body)) for one in read.entries]
         # Of two that load at once the later one has all, and the earlier one is refused.
@@ -316,11 +316,11 @@ class SessionCache:
         for at, batch in enumerate(batches):
             words = [word for one, stored in batch for word in one.words(stored)]
             command = self._script(name, session_scripts.LOAD, token, int(at == 0), keep_ms, *words)
-            if not (await self._exchange.run([command]))[0]:
-                raise taken(name)
+            if not (await self._batch.run([command]))[0]:
+                raise refuse_taken(name)
         if not await self._make(name, None, (token, read.created_ms, read.updated_ms), root):
-            raise taken(name)
-        return LoadReport(name, len(read.entries), read.expired, read.refused)
+            raise refuse_taken(name)
+        return SessionLoadReport(name, len(read.entries), read.expired, read.refused)
 
     async def _make(
         self, session_id: str, user_id: str | None, terms: tuple[str | int, ...], words: Sequence[str | bytes | int]
@@ -329,16 +329,16 @@ class SessionCache:
         commands = noting_user(user_id, session_id) if user_id is not None else []
         commands.append(self._list.listing(session_id))
         commands.append(("FCALL", session_scripts.CREATE, len(of), *of, self._new_token(), *terms, *words))
-        return bool((await self._exchange.run(commands))[-1])
+        return bool((await self._batch.run(commands))[-1])
 
     async def _roots(
-        self, names: Sequence[str], fields: Sequence[str], places: Sequence[Listed] | None = None
+        self, names: Sequence[str], fields: Sequence[str], places: Sequence[ListPlace] | None = None
     ) -> list[SessionRoot | None]:
         commands: list[Command] = []
         for name in names:
             of = keys.session(name)
             commands.append(("FCALL", session_scripts.READ_ROOT, 2, of.root, of.entries, *fields))
-        replies = await self._exchange.run(commands)
+        replies = await self._batch.run(commands)
         listed = [one.listed_ms for one in places] if places is not None else [0] * len(replies)
         return [
             None if reply is None else read_root(dict(zip(fields, reply[2:], strict=True)), reply[0], reply[1], ms)
@@ -347,20 +347,20 @@ class SessionCache:
 
     async def _look(
         self, session_id: str, wanted: Sequence[str], reader: str | None, mode: str = "count"
-    ) -> list[Found | None]:
+    ) -> list[FoundEntry | None]:
         if not wanted:
             return []
         for key in wanted:
-            checked_key(key)
+            check_key(key)
         of = keys.session(session_id)
         places = of.root, of.entries, of.hits, of.uses, of.corrected
         terms = ("once", reader) if reader is not None else (mode, "")
-        replies = (await self._exchange.run([("FCALL", session_scripts.GET, 5, *places, *terms, *wanted)]))[0]
-        return [await _found(*reply) if reply else None for reply in replies] or [None] * len(wanted)
+        replies = (await self._batch.run([("FCALL", session_scripts.GET, 5, *places, *terms, *wanted)]))[0]
+        return [await _read_found(*reply) if reply else None for reply in replies] or [None] * len(wanted)
 
     async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int | None, int]:
         """Return entries, phases with their states, when the run began (None: no pipeline) and the time, in ms."""
-        reply = (await self._exchange.run([self._script(session_id, session_scripts.ENTRIES)]))[0]
+        reply = (await self._batch.run([self._script(session_id, session_scripts.ENTRIES)]))[0]
         if reply is None:
             return [], [], None, 0
         now_ms, phases, began_ms, *rows = reply
@@ -368,9 +368,9 @@ class SessionCache:
         entries = sorted((entry for entry in read if entry), key=lambda entry: entry.number)
         return entries, phases, int(began_ms) if began_ms else None, int(now_ms)
 
-    async def _written(self, entry: NewEntry) -> tuple[bytes, bytes]:
+    async def _encode_entry(self, entry: NewEntry) -> tuple[bytes, bytes]:
         """Return body and head of *entry*."""
-        checked_key(entry.key, entry.phase)
+        check_key(entry.key, entry.phase)
         body = encode(entry.key, entry.value, self._max_bytes)
         stored = await _aside(len(body), pack, body)
         return stored, head_of(entry, len(body), len(stored))
@@ -378,19 +378,19 @@ class SessionCache:
     async def _update(self, session_id: str, sha: str, *words: str | bytes | int) -> Any:
         """Run a script that updates a session, listed first; None when there is none."""
         commands = [self._list.listing(session_id), self._script(session_id, sha, *words)]
-        return (await self._exchange.run(commands))[1]
+        return (await self._batch.run(commands))[1]
 
     def _script(self, session_id: str, sha: str, *words: str | bytes | int) -> Command:
         return ("FCALL", sha, 8, *keys.session(session_id)[:8], *words)
 
 
-async def _found(key: bytes, head: bytes, hits: int | bytes, stored: bytes) -> Found | None:
-    """Return the entry that a script found, None when it was written by nobody of ours."""
+async def _read_found(key: bytes, head: bytes, hits: int | bytes, stored: bytes) -> FoundEntry | None:
+    """Return the entry that a script found, None when another program wrote it."""
     entry = read_head(key.decode(), head, int(hits))
     if entry is None:
         return None
     try:
-        return Found(await _aside(entry.bytes, unpack, stored), entry)
+        return FoundEntry(await _aside(entry.bytes, unpack, stored), entry)
     except ValueError:
         return None
 

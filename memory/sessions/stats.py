@@ -19,9 +19,10 @@ EXPENSIVE_MS = 10_000
 class SessionStats:
     """Every number is 0 for a session without entries.
 
-    `total_saved_time_ms` is what was not computed again: in a session of a pipeline, what its latest run found computed
-    by earlier runs, also by phase in `saved_by_phase`; elsewhere computation time times hits. `not_worth_caching` are
-    keys whose computation took under a second, `uncached_phases` phases that took over ten seconds and kept nothing.
+    `total_saved_time_ms` is computing time saved: in a session of a pipeline, that of results which its latest run
+    found of earlier runs, also by phase in `sum_saved`; elsewhere computation time times hits. `not_worth_caching`
+    are keys whose computation took under a second, `uncached_phases` phases that took over ten seconds and kept
+    nothing.
     """
 
     total_entries: int = 0
@@ -46,7 +47,7 @@ def summarise(
     """
     kept = {entry.phase for entry in entries}
     ages = [max(0, now_ms - entry.created_ms) for entry in entries]
-    saved = saved_by_phase(entries, phases, began_ms or 0)
+    saved = sum_saved(entries, phases, began_ms or 0)
     by_hits = sum(entry.computation_ms * entry.hits for entry in entries)
     slow = (name for name, state in phases.items() if state.took_ms > EXPENSIVE_MS and name not in kept)
     return SessionStats(
@@ -62,7 +63,7 @@ def summarise(
     )
 
 
-def saved_by_phase(entries: Sequence[EntryInfo], phases: Mapping[str, PhaseState], began_ms: int) -> dict[str, int]:
+def sum_saved(entries: Sequence[EntryInfo], phases: Mapping[str, PhaseState], began_ms: int) -> dict[str, int]:
     """Return the milliseconds of computing that a run which began at *began_ms* did not do again, by phase.
 
     A phase that was done by then counts with all that its task took; one that runs again for its list, with the items
@@ -80,7 +81,7 @@ def saved_by_phase(entries: Sequence[EntryInfo], phases: Mapping[str, PhaseState
 
 
 def read_states(phases: Sequence[bytes]) -> dict[str, PhaseState]:
-    """Return what is known of each phase, of *phases*: name and JSON of its state, in turns; none unreadable."""
+    """Return the state of each of *phases*, names and JSON in turns; unreadable ones are left out."""
     states: dict[str, PhaseState] = {}
     for name, state in zip(phases[::2], phases[1::2], strict=True):
         with suppress(ValueError, TypeError, AttributeError):

@@ -12,7 +12,7 @@ from contracts.analysis.document import AnalysisDocument, read_document
 from contracts.analysis.stories import StoryChange, StoryResponse
 from contracts.errors import InvalidInput
 from memory import keys
-from memory.command_batch import Exchange
+from memory.command_batch import CommandBatch
 from memory.stories import scripts
 from memory.stories.reader import NAMES, Wanted, digest_of, look, numbers_in, unreadable
 from memory.stories.view import demand_changing, unknown
@@ -30,7 +30,7 @@ class AnalysisStore:
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
     async def read(self, story_id: str, number: int) -> AnalysisDocument | None:
         """Return the analysis of a response, None when there is none (any more).
@@ -49,7 +49,7 @@ class AnalysisStore:
             of.records: (digest, f"@{number}"),
             of.responses: (digest,),
         }
-        [last, earlier], [raw], [analysed, rests_on], [written] = await look(self._exchange, story_id, wanted)
+        [last, earlier], [raw], [analysed, rests_on], [written] = await look(self._batch, story_id, wanted)
         if raw is None:
             return None
         try:
@@ -66,19 +66,19 @@ class AnalysisStore:
     async def raw(self, story_id: str, number: int) -> bytes | None:
         """Return the analysis of a response as it was stored, None when there is none."""
         found: bytes | None
-        [[found]] = await look(self._exchange, story_id, {keys.story(story_id).documents: (number,)})
+        [[found]] = await look(self._batch, story_id, {keys.story(story_id).documents: (number,)})
         return found
 
     async def numbers(self, story_id: str) -> tuple[int, ...]:
         """Return the numbers of the responses whose analyses are kept, in their order."""
-        [names] = await look(self._exchange, story_id, {keys.story(story_id).documents: NAMES})
+        [names] = await look(self._batch, story_id, {keys.story(story_id).documents: NAMES})
         return numbers_in(names)
 
     async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
         """Return the revision of the story, and the document and the record of a response, as they were stored."""
         of = keys.story(story_id)
         wanted: dict[str, Wanted] = {of.base: ("revision",), of.documents: (number,), of.records: (number,)}
-        [revision], [document], [record] = await look(self._exchange, story_id, wanted)
+        [revision], [document], [record] = await look(self._batch, story_id, wanted)
         return int(revision), document, record
 
     async def fold(
@@ -123,7 +123,7 @@ class AnalysisStore:
             revision if rests_on is None else rests_on,
             *spelled,
         )
-        done = (await self._exchange.run([("FCALL", scripts.FOLD, len(tables), *tables, *words)]))[0]
+        done = (await self._batch.run([("FCALL", scripts.FOLD, len(tables), *tables, *words)]))[0]
         if done < 0:
             raise unknown(story_id)
         return bool(done)
@@ -132,7 +132,7 @@ class AnalysisStore:
         """Note that a response is analysed, so that somebody looks after it when nobody renews it for *lease_ms*."""
         member = _member(story_id, number)
         index = keys.analysing(supervisor_id)
-        await self._exchange.run([("FCALL", scripts.MARK, 1, index, member, lease_ms)])
+        await self._batch.run([("FCALL", scripts.MARK, 1, index, member, lease_ms)])
 
     async def due(self, supervisor_id: str, lease_ms: int, limit: int = 100) -> list[tuple[str, int]]:
         """Return analyses that somebody has to look after, the longest due first; nobody else is told for *lease_ms*.
@@ -140,19 +140,19 @@ class AnalysisStore:
         They are story and number of the response; the story may be gone.
         """
         index = keys.analysing(supervisor_id)
-        found = (await self._exchange.run([("FCALL", scripts.DUE, 1, index, lease_ms, limit)]))[0]
+        found = (await self._batch.run([("FCALL", scripts.DUE, 1, index, lease_ms, limit)]))[0]
         parts = (member.decode().rpartition(":") for member in found)
         return [(story_id, int(number)) for story_id, _, number in parts]
 
     async def renew(self, supervisor_id: str, story_id: str, number: int, lease_ms: int) -> bool:
         """Let nobody else look after an analysis for *lease_ms* from now; False when it is not under way."""
         words = _member(story_id, number), lease_ms
-        renewed = (await self._exchange.run([("FCALL", scripts.RENEW, 1, keys.analysing(supervisor_id), *words)]))[0]
+        renewed = (await self._batch.run([("FCALL", scripts.RENEW, 1, keys.analysing(supervisor_id), *words)]))[0]
         return bool(renewed)
 
     async def end(self, supervisor_id: str, story_id: str, number: int) -> None:
         """Note that nobody has to look after an analysis any more."""
-        await self._exchange.run([("ZREM", keys.analysing(supervisor_id), _member(story_id, number))])
+        await self._batch.run([("ZREM", keys.analysing(supervisor_id), _member(story_id, number))])
 
 
 def _spelled(change: StoryChange | None) -> bytes:

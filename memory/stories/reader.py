@@ -16,7 +16,7 @@ from contracts.analysis.stories import Changes, StoryChange, StoryResponse
 from contracts.errors import InvalidInput
 from contracts.faults import complaint_of
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.stories import scripts
 from memory.stories.view import unknown
 
@@ -34,7 +34,7 @@ _LARGE = 64 * 1024
 _Value = TypeVar("_Value")
 
 
-async def look(exchange: Exchange, story_id: str, wanted: Mapping[str, Wanted]) -> list[Any]:
+async def look(exchange: CommandBatch, story_id: str, wanted: Mapping[str, Wanted]) -> list[Any]:
     """Return what each key of *wanted* holds of the fields asked for, all at one moment.
 
     Raises:

@@ -10,8 +10,8 @@ from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
-from memory.command_batch import Exchange
-from memory.long_term.single_flight import Joined, Place, SingleFlight
+from memory.command_batch import CommandBatch
+from memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
 from memory.sessions.once import Computed
 
 #: How long an answer is kept: longer than the latest agent of an analysis is awaited.
@@ -32,7 +32,7 @@ class SharedAnswers:
         self, client: Redis, flights: SingleFlight[Computed], calls: str = "ten", *, deadline_s: float = 1.0
     ) -> None:
         self.calls = calls
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._flights = flights
 
     async def get_or_compute(
@@ -45,10 +45,10 @@ class SharedAnswers:
         """
         # No entry of a session begins with a dot, so that none has these keys.
         answers, lease = (keys.session_flight(story_id, f".{number}{more}") for more in ("", f":{name}"))
-        place = Place(answers, name, lease)
+        place = FlightPlace(answers, name, lease)
 
         async def recall() -> Computed | None:
-            [raw] = await self._exchange.run([("HGET", place.hash, place.field)])
+            [raw] = await self._batch.run([("HGET", place.hash, place.field)])
             return None if raw is None else Computed(json.loads(raw))
 
         outcome = await self._flights.join(place, recall, wait_s=wait_s)
@@ -60,7 +60,7 @@ class SharedAnswers:
                 # Another one may have an answer still.
                 return value
             with suppress(MemoryUnavailable):
-                await self._exchange.run(
+                await self._batch.run(
                     [
                         ("HSET", place.hash, place.field, json.dumps(value)),
                         ("PEXPIRE", place.hash, int(KEEP.total_seconds() * 1000)),

@@ -25,7 +25,7 @@ from contracts.analysis.stories import (
     StoryThread,
 )
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.stories import scripts
 from memory.stories.reader import (
     ALL,
@@ -81,7 +81,7 @@ class StoryStore:
     def __init__(
         self, client: Redis, *, deadline_s: float = 1.0, clock_ms: Callable[[], int] = lambda: int(time() * 1000)
     ) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
         self._clock_ms = clock_ms
 
     async def load(self, base: StoryBase) -> bool:
@@ -97,7 +97,7 @@ class StoryStore:
         words = (len(fields), *(word for field in fields.items() for word in field), *entities)
         # Listed first: what is not listed is not found by somebody who wants it deleted.
         listed = ("ZADD", keys.stories(), "GT", self._clock_ms(), story_id)
-        replies = await self._exchange.run([listed, ("FCALL", scripts.LOAD, 2, of.base, of.entities, *words)])
+        replies = await self._batch.run([listed, ("FCALL", scripts.LOAD, 2, of.base, of.entities, *words)])
         return bool(replies[1])
 
     async def settings(self, story_id: str) -> StorySettings:
@@ -106,13 +106,13 @@ class StoryStore:
 
     async def base_digest(self, story_id: str) -> str:
         """Return the digest of where it begins (`StoryBase.digest`)."""
-        [[digest]] = await look(self._exchange, story_id, {keys.story(story_id).base: ("digest",)})
+        [[digest]] = await look(self._batch, story_id, {keys.story(story_id).base: ("digest",)})
         return digest.decode() if digest else ""
 
     async def entities(self, story_id: str) -> tuple[Entity, ...]:
         """Return everybody and everything with a file, in the order of their names."""
         key = keys.story(story_id).entities
-        [reply] = await look(self._exchange, story_id, {key: ALL})
+        [reply] = await look(self._batch, story_id, {key: ALL})
         found = (read_of(Entity, raw, key, name, _load_again(story_id)) for name, raw in pairs_in(reply))
         return tuple(sorted(found, key=lambda entity: entity.name))
 
@@ -123,7 +123,7 @@ class StoryStore:
     async def changes(self, story_id: str, sections: Collection[str]) -> Changes:
         """Return what every response changed, as the agents of *sections* found it."""
         told = {section: ALL for section in CHANGING if section in sections}
-        found = await look(self._exchange, story_id, {keys.story_changes(story_id, section): ALL for section in told})
+        found = await look(self._batch, story_id, {keys.story_changes(story_id, section): ALL for section in told})
         return await changes_of(story_id, dict(zip(told, found, strict=True)))
 
     async def standing(
@@ -138,7 +138,7 @@ class StoryStore:
         of = keys.story(story_id)
         wanted: dict[str, Wanted] = {of.base: ("settings", *parts)}
         wanted |= {keys.story_changes(story_id, section): ALL for section in told}
-        fields, *replies = await look(self._exchange, story_id, wanted)
+        fields, *replies = await look(self._batch, story_id, wanted)
 
         def understood() -> StandingStory:
             changes = changes_in(story_id, dict(zip(told, replies, strict=True)), spared=number)
@@ -157,7 +157,7 @@ class StoryStore:
         of = keys.story(story_id)
         words = response.number, response.model_dump_json(), digest_of(response), max(1, keep), hold_ms
         put = ("FCALL", scripts.PUT_RESPONSE, 4, of.base, of.responses, of.written, of.records, *words)
-        found, _ = await self._exchange.run([put, self._touched(story_id)])
+        found, _ = await self._batch.run([put, self._touched(story_id)])
         if found < 0:
             raise unknown(story_id)
         return bool(found)
@@ -165,19 +165,19 @@ class StoryStore:
     async def response(self, story_id: str, number: int) -> StoryResponse | None:
         """Return one response, None when it is not there (any more)."""
         key = keys.story(story_id).responses
-        [[raw]] = await look(self._exchange, story_id, {key: (number,)})
+        [[raw]] = await look(self._batch, story_id, {key: (number,)})
         cure = f"analyse response {number} of story {story_id!r} again, with its text"
         return None if raw is None else read_of(StoryResponse, raw, key, str(number), cure)
 
     async def numbers(self, story_id: str) -> tuple[int, ...]:
         """Return the numbers of the responses that are still there, in their order."""
-        [names] = await look(self._exchange, story_id, {keys.story(story_id).responses: NAMES})
+        [names] = await look(self._batch, story_id, {keys.story(story_id).responses: NAMES})
         return numbers_in(names)
 
     async def section(self, story_id: str, number: int, section: str) -> JsonValue:
         """Return what stands in one section of the analysis of a response, None when nothing does yet."""
         key = keys.story(story_id).documents
-        [[raw]] = await look(self._exchange, story_id, {key: (number,)})
+        [[raw]] = await look(self._batch, story_id, {key: (number,)})
         if raw is None:
             return None
         try:
@@ -188,9 +188,9 @@ class StoryStore:
 
     async def stories(self) -> tuple[StoryInfo, ...]:
         """Return every story, the one updated last first."""
-        listed = (await self._exchange.run([("ZRANGE", keys.stories(), 0, -1, "REV")]))[0]
+        listed = (await self._batch.run([("ZRANGE", keys.stories(), 0, -1, "REV")]))[0]
         story_ids = [one.decode() for one in listed]
-        told = await self._exchange.run([_told_of(story_id) for story_id in story_ids])
+        told = await self._batch.run([_told_of(story_id) for story_id in story_ids])
         found = (_info(story_id, reply) for story_id, reply in zip(story_ids, told, strict=True) if reply is not None)
         return tuple(sorted(found, key=lambda info: (-info.updated_ms, info.story_id)))
 
@@ -201,11 +201,11 @@ class StoryStore:
             ("FCALL", scripts.DELETE, len(every), *every),
             ("ZREM", keys.stories(), story_id),
         ]
-        return bool((await self._exchange.run(commands))[0])
+        return bool((await self._batch.run(commands))[0])
 
     async def _beginning(self, story_id: str, *parts: str) -> StoryBase:
         """Return where it begins: its settings and *parts*."""
-        [fields] = await look(self._exchange, story_id, {keys.story(story_id).base: ("settings", *parts)})
+        [fields] = await look(self._batch, story_id, {keys.story(story_id).base: ("settings", *parts)})
         return _base_of(story_id, parts, fields)
 
     def _touched(self, story_id: str) -> Command:

@@ -1,4 +1,4 @@
-"""What people say and what is learned of it: turns, facts, edits of documents, messages to agents."""
+"""Metrics of listening: turns, facts, edits of documents, messages to agents."""
 
 from runtime.counting.series import Children, Series
 from runtime.counting.words import (

@@ -14,7 +14,7 @@ _LATE_S = 5.0
 
 
 class ModelCounts:
-    """What whoever asks a model counts."""
+    """Metrics of requests to language models."""
 
     def __init__(self, series: Series) -> None:
         self._series = series

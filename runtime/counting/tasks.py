@@ -13,7 +13,7 @@ from runtime.counting.words import DEAD_REASONS, LOOKUP_BUCKETS, MAX_TASKS, RETR
 
 @dataclass(frozen=True, slots=True)
 class _TaskSeries:
-    """What is counted whenever a task of one name ends."""
+    """The series of one task name that change when a task ends."""
 
     outcomes: Children
     queue_wait: Histogram

@@ -1,6 +1,6 @@
-"""The system as a whole, told by processes that look after it: what waits, for whom, how much ended and how.
+"""Metrics of the whole system, exported by supervisors: backlog, users, and ended tasks by outcome.
 
-Every replica of such a process tells the same: whoever adds up takes the maximum of them, not the sum.
+Every replica exports the same values: aggregate them by maximum, not by sum.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from runtime.counting.words import words_of
 
 
 class WholeCounts:
-    """Gauges that exist only where somebody watches: elsewhere a zero would be a lie."""
+    """Gauges that exist only in processes that watch: elsewhere a zero would be wrong."""
 
     def __init__(self, series: Series) -> None:
         self._series = series
@@ -32,7 +32,7 @@ class WholeCounts:
     def watch_waiting(self, queue: str, waiting: Callable[[], float], oldest_s: Callable[[], float]) -> None:
         """Export what *waiting* and *oldest_s* say of *queue* (turns, facts or messages) in a process that reads it.
 
-        Both are of all users and the same in every such process: whoever scales by them takes the maximum, not the sum.
+        Both are of all users and the same in every such process: scale by their maximum, not by their sum.
         """
         one = queue.removesuffix("s")
         self._series.gauge(f"{queue}_pending", f"All {queue} that wait, whoever reads them.").set_function(waiting)
@@ -47,7 +47,7 @@ class WholeCounts:
         workers: Callable[[], Mapping[str, float]],
         oldest_s: Callable[[], float],
     ) -> None:
-        """Export by agent how many tasks wait or run, what they will take of slots, and how many workers live."""
+        """Export by agent how many tasks wait or run, how many slots they need, and how many workers live."""
         told = self._series.told
         told("tasks_unfinished", "Tasks that wait or run.", "agent", unfinished)
         about = "Seconds of a slot that these tasks take, as long as such tasks took lately."

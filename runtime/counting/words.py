@@ -1,4 +1,4 @@
-"""The closed words that series are labelled with, and the buckets of histograms: what may be counted is listed here."""
+"""The closed words that series are labelled with, and the buckets of histograms: every allowed label is listed here."""
 
 from typing import Any, get_args
 

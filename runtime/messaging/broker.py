@@ -1,4 +1,4 @@
-"""The FastStream broker of a process: typed handlers and publishers for what is said on core NATS, with middleware.
+"""The FastStream broker of a process: typed handlers and publishers for messages on core NATS, with middleware.
 
 Handlers are given messages that `reads` or `reads_or_ignores` has read. FastStream's own reading of JSON raises where
 nobody sees it: at an array of a thousand levels, a number of five thousand digits, or a header that says it is text.
@@ -48,7 +48,7 @@ GRACEFUL_S = 5.0
 
 
 class UnreadableMessage(InvalidInput):
-    """What came is no message of the kind that is said here; the message names the fields, for whoever sent it."""
+    """The body is no message of the expected kind; the error names the fields, for the sender."""
 
 
 def make_broker(
@@ -132,7 +132,7 @@ def reads(model: type[M]) -> Callable[[StreamMessage[Msg]], Awaitable[M]]:
 
 
 def reads_or_ignores(model: type[M]) -> Callable[[StreamMessage[Msg]], Awaitable[M]]:
-    """Return a decoder for handlers of *model* that nobody waits for: what cannot be read does not reach them."""
+    """Return a decoder for one-way handlers of *model*: unreadable messages do not reach them."""
     read = reads(model)
 
     async def read_or_ignore(message: StreamMessage[Msg]) -> M:
@@ -145,12 +145,12 @@ def reads_or_ignores(model: type[M]) -> Callable[[StreamMessage[Msg]], Awaitable
 
 
 async def reads_nothing(message: StreamMessage[Msg]) -> bytes:
-    """Hand over what came as it is: a decoder for handlers that look at the subject alone."""
+    """Return the body as it is: a decoder for handlers that look at the subject alone."""
     return bytes(message.body)
 
 
 def _problems_in(error: ValidationError) -> str:
-    """Return which fields are wrong, and how, without a word of what was sent."""
+    """Return the wrong fields and their faults, without a word of their values."""
     return "; ".join(
         fault_of(problem)
         for problem in error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_PROBLEMS]
@@ -201,7 +201,7 @@ class _Traced(BaseMiddleware[PublishCommand, Any]):
 
 
 class _ByFamily(NatsMetricsSettingsProvider):
-    """Labels by what is said, never by the subject itself: that ends in a task id, or is somebody's inbox."""
+    """Labels by the kind of a subject, never by the subject itself, which ends in a task id or is an inbox."""
 
     def get_consume_attrs_from_message(self, msg: StreamMessage[Msg]) -> ConsumeAttrs:
         found = super().get_consume_attrs_from_message(msg)

@@ -38,7 +38,7 @@ class BucketState(NamedTuple):
 
 
 async def state_of_bucket(line: Line, bucket: str) -> BucketState:
-    """Return the state of *bucket*, for whoever has read it and wants to know whether to read it again.
+    """Return the state of *bucket*, which tells a reader whether to read it again.
 
     Raises:
         Unreachable: the bucket did not answer, or does not exist yet.

@@ -34,18 +34,18 @@ PENDING_BYTES = 16 * 1024 * 1024
 
 
 def _ignore() -> None:
-    """Do nothing, for a listener nobody needs."""
+    """Do nothing."""
 
 
 def _ignore_refusal(_refusal: Refusal) -> None:
-    """Do nothing: it is in the log, and whoever waits for it is told."""
+    """Do nothing: the refusal is in the log, and its waiting request fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Whom to tell about a connection: each is called in the event loop, and must not raise.
+    """Callbacks of a connection: each is called in the event loop, and must not raise.
 
-    `closed` is told only of an end that nobody here asked for, `refused` of what the server does not let us do.
+    `closed` is called only for an end that this process did not ask for, `refused` for permission violations.
     """
 
     disconnected: Callable[[], None] = _ignore
@@ -56,14 +56,14 @@ class Listener:
 
 @asynccontextmanager
 async def connected(url: str, name: str, listener: Listener | None = None) -> AsyncIterator[Client]:
-    """Open a connection called *name* to *url*; on leaving, what is buffered is flushed and it is closed.
+    """Open a connection called *name* to *url*; on leaving, flush its buffer and close it.
 
-    Who we are is told by the environment, see `runtime.access`. What the server refuses ends a request at once.
+    Credentials come from the environment, see `runtime.access`. A refusal of the server ends a request at once.
 
     Raises:
         ConfigurationError: a file of ours cannot be read.
         Forbidden: a server answers and refuses us.
-        Unreachable: nobody answers within `CONNECT_S`.
+        Unreachable: no answer within `CONNECT_S`.
     """
     closing: list[bool] = []
     client = await _connect(url, name, listener or Listener(), closing)
@@ -138,7 +138,7 @@ logging.getLogger("asyncio").addFilter(_is_news)
 
 
 def _settled(name: str) -> dict[str, Any]:
-    """Return what the library is told of every connection; it has whole seconds in its types, and takes others."""
+    """Return the options of every connection; the library's types want whole seconds, it takes others."""
     return {
         "name": name,
         "connect_timeout": 2,

@@ -1,4 +1,4 @@
-"""What DEAD keeps of a message that is given up, and how an error is told to others."""
+"""Dead letters: the record of a message that is given up, and the wording of its error."""
 
 import base64
 import hashlib

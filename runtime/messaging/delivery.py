@@ -1,4 +1,4 @@
-"""A message as a durable consumer delivers it, under a lease that whoever works on it gives back with a word."""
+"""A message as a durable consumer delivers it, under a lease that its worker gives back with an acknowledgement."""
 
 from dataclasses import dataclass
 
@@ -36,12 +36,12 @@ class Delivery:
 
     @property
     def trace(self) -> TraceContext | None:
-        """What is done for it belongs to: its span, or else what its sender said."""
+        """The trace context of its work: its own span, else that of its sender."""
         return self.span.context or read_context(self.headers)
 
 
 def delivery_of(arrival: Arrival, headers: dict[str, str] | None, arrived_at: float) -> Delivery:
-    """Return *arrival* with what its acknowledgement subject tells: attempts and sequence (JetStream's ack format)."""
+    """Return *arrival* with attempts and sequence from its acknowledgement subject (JetStream's ack format)."""
     tokens = arrival.reply.split(".")
     # Newer servers put domain and account before the stream name.
     first = 6 if len(tokens) >= 11 else 4

@@ -37,7 +37,7 @@ class Stored(NamedTuple):
 
 
 class NoSuchStream(Unreachable):
-    """Nobody answers direct reads of a stream: there is none of that name, or it does not allow them."""
+    """The stream answers no direct reads: it does not exist, or does not allow them."""
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ async def open_direct_reads(line: Line, stream: str) -> AsyncIterator[DirectRead
     """Open *stream* on *line*; nothing is asked before the first call.
 
     The client library passes over messages with headers that are no text, and hears nothing any more after some of
-    them: whoever goes on for long reads on a link.
+    them: long reads use a link.
     """
     client = client_of(line)
     reads = DirectReads(client, stream)

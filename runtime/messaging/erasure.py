@@ -1,7 +1,7 @@
 """What people said is removed from the files of a stream, and not only from its counts.
 
 An acknowledged message is out of reach, but its bytes lie in the stream's files until nothing else waits in the same
-file, or more than half of that file is such remains. Two things are done about that, when somebody is to be forgotten:
+file, or more than half of that file is such remains. Two things are done about that, when a user is to be forgotten:
 
 - `Eraser.erase` and its relatives overwrite messages that are still stored. The server writes a whole file anew for
   each and waits for the disk, with the stream locked: some 100 a second, and publishers wait meanwhile. Hence it is
@@ -125,7 +125,7 @@ class Eraser:
         return total
 
     async def turn_over(self, stream: str, filler_subject: str) -> int:
-        """Have the remains of what was acknowledged until now dropped from the files; return how many messages wait.
+        """Have the server drop acknowledged messages from its files; return how many messages wait.
 
         With 0 nothing of it is left. While others wait, remains may stay in a file of which these are the greater
         part, until they are acknowledged as well: then do it again. Some 9 MB are written beneath *filler_subject*,

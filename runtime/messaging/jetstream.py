@@ -70,7 +70,7 @@ class JetStreamRefused(TaskloreError):
 
 
 class _Silence(Unreachable):
-    """Nobody answered in time; a cluster is silent, too, while it elects a leader."""
+    """No answer came in time; a cluster is silent, too, while it elects a leader."""
 
 
 async def ask_jetstream(client: Client, call: str, body: Any = None, *, within_s: float = API_S) -> dict[str, Any]:
@@ -101,7 +101,7 @@ async def ask_jetstream(client: Client, call: str, body: Any = None, *, within_s
 
 
 async def ask_or_none(client: Client, call: str, body: Any = None) -> dict[str, Any] | None:
-    """Return the answer of `$JS.API.{call}`, or None when what it names does not exist."""
+    """Return the answer of `$JS.API.{call}`, or None when the named object does not exist."""
     try:
         return await ask_jetstream(client, call, body)
     except JetStreamRefused as error:
@@ -113,8 +113,8 @@ async def ask_or_none(client: Client, call: str, body: Any = None) -> dict[str, 
 class Patience:
     """Asks a cluster that may still be forming again and again, for at most *seconds* over all questions together.
 
-    Only what may be asked twice without harm belongs here: an answer may be lost after the server has acted. With 0
-    seconds everything is asked once, which is for whoever asks again anyway.
+    Only idempotent requests belong here: an answer may be lost after the server has acted. With 0
+    seconds everything is asked once, for callers that repeat anyway.
     """
 
     def __init__(self, client: Client, seconds: float = FORMING_S) -> None:
@@ -152,7 +152,7 @@ class Patience:
             tries += 1
 
     async def ask_or_none(self, call: str, body: Any = None) -> dict[str, Any] | None:
-        """Return the answer of `$JS.API.{call}` as `ask` does, or None when what it names does not exist."""
+        """Return the answer of `$JS.API.{call}` as `ask` does, or None when the named object does not exist."""
         try:
             return await self.ask(call, body)
         except JetStreamRefused as error:

@@ -34,7 +34,7 @@ class Leases:
     """Everything held longer than a beat is renewed on its own connection, whatever the event loop does.
 
     *failed* is called in the owner's event loop when the thread ends before it should: leases would run out one by one.
-    *beside* opens, in the thread, something else to be renewed as often: what is held is leased elsewhere too.
+    *beside* opens, in the thread, something else to be renewed as often: held deliveries are leased elsewhere too.
 
     A regular expression or another C call that holds the interpreter's lock stops this thread too: hence a generous
     `ack_wait`, see docs/delivery.md.
@@ -74,7 +74,7 @@ class Leases:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop renewing: what is still held goes to somebody else after `ack_wait`."""
+        """Stop renewing: deliveries still held go to another worker after `ack_wait`."""
         if self._loop is not None and self._stopping is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stopping.set)
         await asyncio.to_thread(self._thread.join, _PATIENCE_S)

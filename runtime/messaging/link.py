@@ -50,7 +50,7 @@ class Link:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the connection stands; what is sent meanwhile is written once it stands again."""
+        """Whether the connection is up; messages sent meanwhile are written when it is up again."""
         return self.client.is_connected
 
     async def listen(self, subject: str, sink: Sink) -> Subscription:
@@ -65,7 +65,7 @@ class Link:
         return subscription
 
     def new_inbox(self) -> str:
-        """Return a subject nobody else listens on."""
+        """Return a unique reply subject."""
         return self.client.new_inbox()
 
     def send(self, subject: str, body: bytes, reply: str = "", headers: str = "") -> None:

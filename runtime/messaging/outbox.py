@@ -197,7 +197,7 @@ class Outbox:
     ) -> None:
         """Publish *body* and return when it is durably stored.
 
-        *waits_when_full* goes on trying a full stream for all of *patience_s*, for what nobody could send again.
+        *waits_when_full* goes on trying a full stream for all of *patience_s*, for messages without another sender.
 
         Raises:
             QueueFull: the stream is full, and still was a second later; nothing was stored.
@@ -257,7 +257,7 @@ class Outbox:
                 self._end(token, letter, NotAccepted(f"{letter.subject}: not stored: {words}"))
 
     async def sweep(self) -> None:
-        """Send again what was not answered in time, and give up what waited too long; runs until cancelled."""
+        """Send unanswered publishes again, and give up those that waited too long; runs until cancelled."""
         while True:
             await asyncio.sleep(_SWEEP_S)
             now = self._loop.time()
@@ -333,7 +333,7 @@ def _refusal_in(arrival: Arrival) -> _Refusal | None:
 async def open_outbox(
     link: Link, meter: "Metrics | None" = None, patience_s: float = PATIENCE_S, heal: Heal | None = None
 ) -> AsyncIterator[Outbox]:
-    """Open an outbox on *link*; on leaving, it waits a moment for what is under way."""
+    """Open an outbox on *link*; on leaving, it waits a moment for pending publishes."""
     outbox = Outbox(link, meter, patience_s, heal, open_signer(access_of()))
     answers = await link.listen(f"{outbox.answers}.*", outbox.hear)
     sweeper = asyncio.create_task(outbox.sweep())

@@ -1,7 +1,7 @@
 """Ordered partitions of a stream: their messages are taken in one after the other, or set aside, and no more.
 
-What is done while a message holds its partition up has to be a matter of milliseconds. An acknowledgement leaves the
-body in the stream's files until somebody is forgotten, or the server begins new ones; who may not wait for that has
+Work that holds a partition up has to be a matter of milliseconds. An acknowledgement leaves the
+body in the stream's files until a user is forgotten, or the server begins new ones; who may not wait for that has
 each message overwritten, at 5 to 20 ms of the server's disk.
 """
 
@@ -86,7 +86,7 @@ async def bury(
 class PartitionDesk:
     """Has each message of *stream* taken in by *take*; fits `runtime.messaging.pull.Desk`.
 
-    *eraser* overwrites each message on the server's disk; None leaves that to whoever forgets a user. *publishers* are
+    *eraser* overwrites each message on the server's disk; None leaves that to forgetting a user. *publishers* are
     those whose messages are taken in; None takes everybody's.
     """
 
@@ -148,7 +148,7 @@ class PartitionDesk:
 
 
 def ordered_sources(stream: str, name: str, ack_wait_s: float = ACK_WAIT_S) -> list[Source]:
-    """Return the partitions of *stream*, durables `{name}-{number}`: one message at a time in each, whoever reads."""
+    """Return the partitions of *stream*, durables `{name}-{number}`: one message at a time in each."""
     return [
         Source(stream, f"{name}-{number}", subjects.partition_filter(stream, number), ack_wait_s, max_ack_pending=1)
         for number in range(PARTITIONS)

@@ -146,7 +146,7 @@ class PullEngine:
             await self._silence(listening)
 
     def stop(self) -> None:
-        """Take nothing more; what has arrived is handed back, what runs may finish."""
+        """Take nothing more; hand back waiting deliveries, let running ones finish."""
         self._stopping = True
         self._wake.set()
 
@@ -179,7 +179,7 @@ class PullEngine:
         self._close(delivery, word)
 
     def forget(self, delivery: Delivery) -> None:
-        """Say nothing more on *delivery*, which is somebody else's by now."""
+        """Acknowledge *delivery* no more: another worker has it by now."""
         delivery.span.note({"tasklore.word": "taken_over"})
         if self._release(delivery):
             self._wake.set()
@@ -211,7 +211,7 @@ class PullEngine:
         self._words.append((delivery.reply, word))
 
     def _speak(self) -> None:
-        """Send the words of this turn of the loop; the last acknowledgement asks for what they made free."""
+        """Send the acknowledgements of this turn of the loop; the last one requests as many as they made free."""
         if self._is_unsure:
             return
         words, self._words = self._words, []
@@ -243,7 +243,7 @@ class PullEngine:
         return SIGN_OF_LIFE_S if self._link.is_connected else STUCK_S / 2
 
     def _askable(self) -> int:
-        """Return how many messages to ask for now: none while what is asked for already is half of the slots."""
+        """Return how many messages to request now: none while half of the slots are requested already."""
         if self._stopping or self._is_paused or self._is_unsure or not self._link.is_connected:
             return 0
         free = self._slots - self.held - self._wanted
@@ -297,7 +297,7 @@ class PullEngine:
             log.warning("consumer_not_found_at_end", durable=self._source.durable, words=len(self._words))
 
     def _orphan(self) -> None:
-        """Let go of what is held: it runs to its end in its slot and is reported, but can be acknowledged no more."""
+        """Orphan held deliveries: each runs to its end in its slot and is reported, but can be acknowledged no more."""
         self._meter.count_orphaned(len(self._held) + len(self._words))
         self._words.clear()
         for reply in self._held:

@@ -1,4 +1,4 @@
-"""What the NATS server refuses to this user: told to whoever waits for it, instead of letting them wait in vain.
+"""Permission violations of NATS, raised in the request that caused them, which would wait in vain otherwise.
 
 A refused publish or subscription is not answered on its own: the server says so on the connection, and the client
 library hands that to an error callback, its letters made small. Whoever asked would wait for its deadline and be told
@@ -32,19 +32,19 @@ _VITAL = ("$js.api.consumer.msg.next.", "$js.ack.")
 
 
 class Refused(Forbidden, nats.errors.Error):
-    """The server does not let this user do that; also an error of the client library, for whoever expects those."""
+    """The server refuses this to our user; also an error of the client library, for callers that expect those."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What was refused, its subject in small letters."""
+    """One refusal, its subject in small letters."""
 
     kind: Literal["publish", "subscription"]
     subject: str
 
     @property
     def is_vital(self) -> bool:
-        """Whether a process cannot do its work without: what it listens to, and what it takes and acknowledges."""
+        """Whether a process cannot work without: subscriptions, pulls and acknowledgements."""
         return self.kind == "subscription" or self.subject.startswith(_VITAL)
 
     def error(self, role: str | None, subject: str | None = None) -> Refused:
@@ -61,7 +61,7 @@ Heard = Callable[[Refusal], None]
 
 
 class Refusals:
-    """The refusals on one connection of *role*; `hear` is told every error of the client library."""
+    """The refusals on one connection of *role*; `hear` receives every error of the client library."""
 
     def __init__(self, role: str | None = None, inboxes: str = "_INBOX") -> None:
         self.role = role
@@ -72,7 +72,7 @@ class Refusals:
         self._mute: Refused | None = None
 
     def hear(self, error: Exception) -> bool:
-        """Return whether *error* is a refusal; whoever waits for what is refused is told."""
+        """Return whether *error* is a refusal; the waiting request is told."""
         refusal = read_refusal(str(error))
         if refusal is None:
             return False
@@ -89,12 +89,12 @@ class Refusals:
         return True
 
     def listen(self, heard: Heard) -> Callable[[], None]:
-        """Tell *heard* of every refusal, until what is returned is called."""
+        """Call *heard* for every refusal, until the returned function is called."""
         self._listeners.append(heard)
         return lambda: self._listeners.remove(heard)
 
     def expect(self, subject: str) -> "asyncio.Future[Refused]":
-        """Return what is done when a publish to *subject* is refused, or no answer to it can be heard."""
+        """Return a future that fails when a publish to *subject* is refused, or its answer cannot be heard."""
         waiter: asyncio.Future[Refused] = asyncio.get_running_loop().create_future()
         self._awaited[waiter] = subject
         waiter.add_done_callback(lambda done: self._awaited.pop(done, None))
@@ -116,7 +116,7 @@ class Connection(Client):
 
 
 async def unless_refused(client: Client, subject: str, work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of *work*, which publishes to *subject* and waits for what comes back.
+    """Return the result of *work*, which publishes to *subject* and waits for its answer.
 
     Raises:
         Refused: the server does not let us; *work* is cancelled.
@@ -140,7 +140,7 @@ async def unless_refused(client: Client, subject: str, work: Coroutine[Any, Any,
 
 
 def refusals_of(client: Client) -> Refusals | None:
-    """Return what is refused on *client*; None for a connection that was not opened by `messaging.connection`."""
+    """Return the refusals on *client*; None for a connection that was not opened by `messaging.connection`."""
     return client.refusals if isinstance(client, Connection) else None
 
 

@@ -40,7 +40,7 @@ _ADJUSTABLE_STREAM = {"max_bytes"}
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Limits of what may pile up: bytes of waiting tasks, bytes of dead letters, copies of each stream in a cluster."""
+    """Limits of backlog: bytes of waiting tasks, bytes of dead letters, copies of each stream in a cluster."""
 
     tasks_max_bytes: int = 1024**3
     replicas: int = 1
@@ -51,7 +51,7 @@ class Sizes:
 class Source:
     """What a pull engine reads: a durable consumer of a stream, and how long an unheard-of delivery stays leased.
 
-    *max_ack_pending* bounds what is under way at all readers together; -1 is no bound, 1 keeps the order of the stream.
+    *max_ack_pending* bounds unacknowledged messages over all readers; -1 is no bound, 1 keeps the order of the stream.
     """
 
     stream: str
@@ -114,8 +114,8 @@ async def declare_streams(
 ) -> None:
     """Create every stream and bucket that is missing; leave those that fit, and adjust the bytes that one may hold.
 
-    Of processes that were told different sizes the last to start decides. *despite_drift* is for whoever is at work: it
-    creates what is missing, and only tells of what has another configuration. A start waits *patience_s* seconds for a
+    Of processes with different sizes the last to start decides. *despite_drift* is for running processes: it
+    creates missing streams, and only logs those with another configuration. A start waits *patience_s* seconds for a
     cluster that has no leader or too few nodes yet; who is at work asks again by itself, and here only once.
 
     Raises:
@@ -171,7 +171,7 @@ def _is_fixed(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
 
 
 async def _adjust(server: Patience, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-    """Have the server take over what may be adjusted; where it has no room for that, the stream serves as it is."""
+    """Update the adjustable part of the configuration; where the server has no room, the stream serves as it is."""
     changes = {key: wanted[key] for key in _ADJUSTABLE_STREAM & wanted.keys() if found.get(key) != wanted[key]}
     if not changes:
         return
@@ -192,7 +192,7 @@ async def declare_consumer(
     A cluster that elects a leader, or whose nodes are away, is waited for *patience_s* seconds.
 
     Raises:
-        ConfigurationError: it is missing and *may_create* is False: whoever provisions has to make it.
+        ConfigurationError: it is missing and *may_create* is False: the bootstrap has to make it.
         DriftedConfiguration: it exists and reads something else.
         JetStreamRefused: the server does not make it, for instance since most of the stream's nodes are away.
         Unreachable: the server does not answer.
@@ -221,8 +221,8 @@ async def declare_consumer(
 async def find_consumer(client: Client, source: Source, sizes: Sizes, *, may_create: bool) -> str:
     """Return when the consumer of *source* was made; one that is missing is made anew, its stream before it.
 
-    What was changed by hand while the process ran is taken as it is: not to work would be worse. The next start refuses
-    it, and `tasklore doctor` names it. A cluster is asked once: whoever is at work asks again by itself.
+    A change by hand while the process runs is accepted: not to work would be worse. The next start refuses
+    it, and `tasklore doctor` names it. A cluster is asked once: a running process asks again by itself.
 
     Raises:
         ConfigurationError: it is missing and *may_create* is False.

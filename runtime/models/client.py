@@ -1,4 +1,4 @@
-"""The HTTP half of asking a model: one request by `openai.AsyncOpenAI`, imported only when somebody asks."""
+"""The HTTP half of asking a model: one request by `openai.AsyncOpenAI`, imported only for the first request."""
 
 import re
 from functools import lru_cache
@@ -46,7 +46,7 @@ async def complete(
 ) -> bytes:
     """Return the body of a successful response, unread: whatever the client would make of it, we judge ourselves.
 
-    With *malformed*, the model is shown the answer that it gave before, and what is wrong with it.
+    With *malformed*, the model is shown its earlier answer and the faults of it.
 
     Raises:
         LlmError: the request failed; without the key in its words, or in those of its causes.

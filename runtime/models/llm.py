@@ -44,7 +44,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Meter(Protocol):
-    """Whoever counts attempts for the whole process; `error_class` is None for an attempt that succeeded."""
+    """Counts attempts for the whole process; `error_class` is None for an attempt that succeeded."""
 
     def record(self, role: str, model: str, usage: Expense, duration_s: float, error_class: str | None) -> None:
         """Count one attempt."""
@@ -95,7 +95,7 @@ class _Question(Generic[T]):
 
 @dataclass(frozen=True)
 class _Outcome(Generic[T]):
-    """What came of one attempt, and what it cost."""
+    """Outcome and cost of one attempt."""
 
     result: T | LlmError
     usage: Expense
@@ -178,7 +178,7 @@ class Llm:
             role: names model, temperature and limits in the settings; an unknown one is served by `default`.
             answer: the pydantic model to fill; its JSON schema goes with the question.
             system: what the model is to do.
-            user: what it is to do it with; data, never trusted.
+            user: the material; data, never trusted.
             deadline_s: seconds left for everything: waiting for a free slot, every attempt and the pauses between.
             spent: the account of the task; every attempt is added to it, failed ones too.
 

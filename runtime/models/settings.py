@@ -18,7 +18,7 @@ class LlmRole(BaseModel):
     """One kind of question: the model that answers it and how far it may go.
 
     The models that are shipped refuse a temperature, and would think out of the tokens of their answer, which begins
-    with its reasoning anyway: they have none, and are told not to.
+    with its reasoning anyway: they have none, and are asked not to.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,7 +50,7 @@ _ROLES = {
 
 
 class LlmSettings(BaseModel):
-    """Everything that `Llm` is told; without a key and a base URL it is not configured and the rules answer."""
+    """Configuration of `Llm`; without a key and a base URL it is not configured and the rules answer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -76,7 +76,7 @@ class LlmSettings(BaseModel):
         return self.api_key is not None or self.base_url is not None
 
     def role(self, name: str) -> LlmRole:
-        """Return the settings of role *name*; a role nobody described is served by `default`."""
+        """Return the settings of role *name*; a role without settings is served by `default`."""
         return self.roles.get(name) or self.roles[DEFAULT_ROLE]
 
     @field_validator("roles", mode="after")

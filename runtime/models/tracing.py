@@ -1,4 +1,4 @@
-"""What a trace tells of a question to a language model: by the conventions for generative AI, and not a word of it."""
+"""Span attributes of a question to a language model, by the conventions for generative AI, without its text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ def asked(role: str, model: str) -> dict[str, Value]:
 
 
 def answered(body: Mapping[str, Any], tokens: Tokens) -> dict[str, Value]:
-    """Return the attributes of an answer: who gave it, and what it took."""
+    """Return the attributes of an answer: model, tokens and cost."""
     model = body.get("model")
     named: dict[str, Value] = {}
     if isinstance(model, str):

@@ -178,7 +178,7 @@ def retry_after_s(error: BaseException | None) -> float | None:
 
 
 def _seconds_until(then: str | None, now: str | None) -> float | None:
-    """Return the seconds between two HTTP dates, both told by the provider's own clock."""
+    """Return the seconds between two HTTP dates, both by the provider's own clock."""
     try:
         return max(0.0, (parsedate_to_datetime(then or "") - parsedate_to_datetime(now or "")).total_seconds())
     except (ValueError, TypeError):
@@ -186,7 +186,7 @@ def _seconds_until(then: str | None, now: str | None) -> float | None:
 
 
 def redact(error: BaseException | None, secret: str) -> None:
-    """Cut *secret* out of the words of *error* and of everything that led to it: providers quote what they refuse."""
+    """Remove *secret* from the message of *error* and of its causes: providers quote rejected keys."""
     if len(secret) < _SHORTEST_SECRET:
         return
     while error is not None:
@@ -198,6 +198,6 @@ def redact(error: BaseException | None, secret: str) -> None:
 
 
 def _problems(error: ValidationError) -> str:
-    """Name each field and its fault, without the value: that may be somebody's words."""
+    """Name each field and its fault, without the value, which may be private."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(map(fault_of, faults))[:_QUOTE]

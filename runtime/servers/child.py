@@ -124,7 +124,7 @@ class ServerProcess(ABC):
         self._dismiss_guard()
 
     def pause(self) -> None:
-        """Freeze the server with SIGSTOP: connections stay open and nobody answers."""
+        """Freeze the server with SIGSTOP: connections stay open without answers."""
         self._running().send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -164,8 +164,8 @@ class ServerProcess(ABC):
         """Return when the server on *port* is ours and answers.
 
         Raises:
-            OSError: Nobody listens yet.
-            EOFError: Somebody listens but does not answer as our server does, not yet perhaps.
+            OSError: The port is not open yet.
+            EOFError: The port is open but does not answer as our server does, not yet perhaps.
             ConfigurationError: It is ours and too old.
         """
 

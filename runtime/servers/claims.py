@@ -74,7 +74,7 @@ class DirectoryLock:
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on now, below the range of outgoing connections.
+    """Return a free loopback port, below the range of outgoing connections.
 
     From inside that range a client that knocks at a stopped server's port can be given the very same port for its own
     end, connect to itself and keep the server from coming back.

@@ -33,7 +33,7 @@ _SECRET_QUERY = re.compile(r"(?<=[?&])([a-z_]*(?:password|token)[a-z_]*=)[^&]*")
 class Endpoints:
     """Addresses of one running system; None is not known, `workers` maps the id of a worker to its HTTP address.
 
-    `monitor` is where its nats-server tells about itself over HTTP, which only a server of ours is known to do; `api`
+    `monitor` is the monitoring address of its nats-server, known only for a server of ours; `api`
     is the HTTP API of the supervisor, `http` its health and metrics.
     """
 
@@ -129,7 +129,7 @@ def write_endpoints(data_dir: Path, endpoints: Endpoints) -> Path:
 
 
 def remove_endpoints(data_dir: Path) -> None:
-    """Remove the file, when there is one: nobody serves at those addresses any more."""
+    """Remove the file, when there is one: those addresses serve no more."""
     (data_dir / FILE_NAME).unlink(missing_ok=True)
 
 

@@ -38,7 +38,7 @@ class _TimedPipeline(Pipeline):
     turns: asyncio.Semaphore
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Send what was queued and return the replies; raises redis' TimeoutError past the deadline."""
+        """Send the queued commands and return the replies; raises redis' TimeoutError past the deadline."""
         try:
             async with asyncio.timeout(self.deadline_s), self.turns:
                 return await super().execute(raise_on_error)
@@ -111,7 +111,7 @@ class Valkey(Redis):
 
 
 def _ignore() -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 @contextlib.asynccontextmanager
@@ -125,7 +125,7 @@ async def connect(
 ) -> AsyncIterator[Valkey]:
     """Open a client called *name* on the server that answers in bytes, and close its connections at the end.
 
-    Who we are is told by the address, else by the environment, see `runtime.access`.
+    Credentials come from the address, else from the environment, see `runtime.access`.
 
     Nothing is connected before the first command, so that a process may start while the server is away (see `check`).
     A call that finds *max_connections* others under way waits for its turn, within its deadline. *reconnected* is told
@@ -178,7 +178,7 @@ def _telling_loss(
 ) -> type[AbstractConnection]:
     """Return *kind* of connection with the library's own error for a transport that is closed, and *tls* for all.
 
-    uvloop has a RuntimeError for it, which nobody who waits for Redis expects. The library reads the authorities of the
+    uvloop has a RuntimeError for it, which callers of Redis do not expect. The library reads the authorities of the
     system anew for each connection, in which it trusts beside ours: 40 ms of the event loop, most of a memory's budget.
     """
 

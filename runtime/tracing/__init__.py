@@ -1,6 +1,6 @@
 """Traces: what a span is called and whose child it is, for every part of a process; off unless it was switched on.
 
-Not here: which things are worth a span, which is the business of whoever does them. Off, a context that came with a
+Not here: which operations get a span: their own modules decide. Off, a context that came with a
 message is carried on as it is, and nothing else is done; `runtime.tracing.exporting` alone imports OpenTelemetry.
 """
 

@@ -1,7 +1,7 @@
 """Recording with OpenTelemetry: the only module that imports its SDK, and only where tracing is switched on.
 
-Where spans go and which are taken is told by the environment variables that OpenTelemetry has for that. They are sent
-in batches by a thread of their own; a collector that is away costs spans, and nobody's time.
+OpenTelemetry's environment variables set the collector and the sampling. They are sent
+in batches by a thread of their own; a collector that is away costs spans and no time.
 """
 
 import asyncio
@@ -81,7 +81,7 @@ def _provider(service: str, name: str, version: str) -> "TracerProvider":
 
 
 def _demand_exporter() -> None:
-    """Refuse what is asked for and is not here: silently nothing would be sent."""
+    """Refuse an exporter that is not installed: silently nothing would be sent."""
     exporter = os.environ.get("OTEL_TRACES_EXPORTER", "otlp") or "otlp"
     protocol = (
         os.environ.get("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
@@ -109,7 +109,7 @@ def _demand_address() -> None:
 
 
 async def _shut_down(provider: "TracerProvider") -> None:
-    """Send what is left, as far as that takes no longer than `FLUSH_S`: a collector that is away holds nobody up."""
+    """Flush for at most `FLUSH_S`: a collector that is away delays no shutdown."""
     loop, sent = asyncio.get_running_loop(), asyncio.Event()
 
     def shut_down() -> None:

@@ -37,7 +37,7 @@ def _sending(subject: str, message_id: str) -> dict[str, Value]:
 
 
 def processing(subject: str) -> dict[str, Value]:
-    """Return the attributes of working on what came on *subject*, by the conventions for messaging."""
+    """Return the attributes of processing a message on *subject*, by the conventions for messaging."""
     return _said(subject, "process")
 
 

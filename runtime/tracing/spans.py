@@ -19,13 +19,13 @@ _current: ContextVar[TraceContext | None] = ContextVar("trace", default=None)
 
 
 class Span:
-    """Something that takes time, as nobody records it; a block of it changes nothing."""
+    """A span that is not recorded; its block changes nothing."""
 
     context: TraceContext | None = None
     """What messages that belong to it carry; None where nobody records."""
 
     def note(self, attributes: Mapping[str, Value]) -> None:
-        """Add *attributes*; what is noted after the end is lost."""
+        """Add *attributes*; ignored after the end."""
 
     def rename(self, name: str) -> None:
         """Call it *name*, once more is known."""
@@ -50,7 +50,7 @@ NO_SPAN = Span()
 
 
 class Tracer(Protocol):
-    """Whoever records: `runtime.tracing.exporting` has the one there is."""
+    """Records spans; implemented by `runtime.tracing.exporting`."""
 
     def begin(
         self,
@@ -86,7 +86,7 @@ def current() -> TraceContext | None:
 
 @contextmanager
 def within(context: TraceContext | None) -> Iterator[None]:
-    """Let what is done in the block belong to *context*, or to no trace; it may have come from elsewhere."""
+    """Make *context*, also of another process, or no trace, the current one in the block."""
     token = _current.set(context)
     try:
         yield
@@ -104,7 +104,7 @@ def begin(
     began_ns: int | None = None,
     identity: str | None = None,
 ) -> Span:
-    """Begin a span below *parent*, or a trace of its own; whoever begins one ends it.
+    """Begin a span below *parent*, or a trace of its own; the caller ends it.
 
     A span with an *identity* has the same id whenever it is begun with that again in one trace, so that another
     process can name it in *links* without having seen it.
@@ -123,7 +123,7 @@ def span(
     attributes: Mapping[str, Value] | None = None,
     links: Sequence[TraceContext] = (),
 ) -> Iterator[Span]:
-    """Span the block, below *parent* or what is current; what is done in it belongs to it.
+    """Record the block as a span below *parent* or the current one.
 
     Recording nothing, the block still belongs to *parent* when there is one.
     """

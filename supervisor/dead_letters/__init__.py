@@ -1,4 +1,4 @@
 """Dead letters: read, filtered, sent again or deleted.
 
-Here belongs the stream DEAD; how a task is given up is decided in `workers.execution`.
+The stream DEAD belongs here; giving up a task is decided in `workers.execution`.
 """

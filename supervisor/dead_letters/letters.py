@@ -21,7 +21,7 @@ _TASKS = subjects.TASKS_ALL.removesuffix(">")
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One dead letter at its place in DEAD: what an older worker left out of it is taken from subject and headers."""
+    """One dead letter at its place in DEAD; subject and headers complete the letter of an older worker."""
 
     sequence: int
     stored_at: datetime
@@ -29,17 +29,17 @@ class Letter:
 
     @property
     def agent_id(self) -> str | None:
-        """Whose task it was, None when it was none."""
+        """The agent of the task, None when it was none."""
         return self.content.agent_id or self._of_subject(0)
 
     @property
     def task_name(self) -> str | None:
-        """Which task it was, None when neither assignment nor subject say so."""
+        """The name of the task, None when neither assignment nor subject has it."""
         return self.content.task_name or self._of_subject(1)
 
     @property
     def generation(self) -> int:
-        """How often it was sent, 1 without any redrive."""
+        """The number of times it was sent, 1 without any redrive."""
         if self.content.generation is not None:
             return self.content.generation
         text = self.content.headers.get(subjects.GENERATION_HEADER, "")
@@ -53,7 +53,7 @@ class Letter:
 
     @property
     def body(self) -> bytes:
-        """What it carried, or the beginning of that when `is_whole` is False.
+        """The body of the message, or the beginning of it when `is_whole` is False.
 
         Raises:
             InvalidInput: it cannot be decoded.
@@ -65,11 +65,11 @@ class Letter:
 
     @property
     def is_whole(self) -> bool:
-        """Whether `body` is all that it carried."""
+        """Whether `body` is the whole one."""
         return len(self.body) == self.content.body_bytes
 
     def is_body(self, body: bytes) -> bool:
-        """Return whether *body* is what it carried as a whole."""
+        """Return whether *body* is the whole body of the message."""
         return digest_of(body) == self.content.body_digest
 
     def _of_subject(self, part: int) -> str | None:
@@ -82,7 +82,7 @@ class Letter:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which letters are meant: those that fit every condition; None is no condition, and none at all means every one.
+    """A selection of letters: those that fit every condition; None is no condition.
 
     `since` is when a letter was put into DEAD, at the earliest.
     """
@@ -112,14 +112,14 @@ class Selection:
 
 
 def read_letter(sequence: int, subject: str, stored_at: datetime, body: bytes) -> Letter:
-    """Return the letter that lies in DEAD on *subject*; what is none becomes one of reason `FOREIGN`."""
+    """Return the letter that lies in DEAD on *subject*; any other message becomes one of reason `FOREIGN`."""
     try:
         content = DeadLetter.model_validate_json(body)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
         return Letter(sequence, stored_at, _foreign(subject, stored_at, body, fault_of(problem)))
     if subjects.dead(content.subject) != subject:
-        # Whoever may only bury what was for one agent must not have it sent to another.
+        # A worker may only bury tasks of its own agent, and must not have them sent to another.
         content = _foreign(subject, stored_at, body, f"it names the subject {content.subject!r}")
     return Letter(sequence, stored_at, content)
 
@@ -139,5 +139,5 @@ def _foreign(subject: str, stored_at: datetime, body: bytes, problem: str) -> De
 
 
 def digest_of(body: bytes) -> str:
-    """Return the digest by which a dead letter names the whole of what it carried."""
+    """Return the digest by which a dead letter names its whole body."""
     return hashlib.blake2b(body, digest_size=16).hexdigest()

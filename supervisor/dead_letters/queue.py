@@ -1,6 +1,7 @@
-"""Dead letters: looked at, sent again, or deleted."""
+"""The queue of dead letters: list, redrive or delete them."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -47,7 +48,7 @@ class Kept(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of letters that were to be sent again; `stopped` is why the rest was not even tried, else None."""
+    """The outcome of a redrive; `stopped` is why the rest was not even tried, else None."""
 
     redriven: int = 0
     kept: list[Kept] = field(default_factory=list)
@@ -55,7 +56,7 @@ class Outcome:
 
 
 class DeadLetters:
-    """What lies in DEAD; opened with `open_dead_letters`.
+    """The letters in DEAD; opened with `open_dead_letters`.
 
     Raises:
         Unreachable: by every method, when the server does not answer or there is no such stream.
@@ -79,7 +80,7 @@ class DeadLetters:
     ) -> Page:
         """Return up to *limit* letters that fit *selection*, the newest first unless *oldest_first*.
 
-        *before* leaves out what is at this sequence or newer: the last sequence of a page is where the next begins.
+        *before* leaves out letters at this sequence or newer: the last sequence of a page is where the next begins.
         """
         last = (await self._stream.extent()).last if before is None else before - 1
         if oldest_first:
@@ -123,16 +124,16 @@ class DeadLetters:
     ) -> Outcome:
         """Send the letters of *choice* again, the oldest first, and delete each once its task is stored.
 
-        What dies meanwhile is left alone, so that a task which dies again is not sent for ever. A redrive that was
-        killed may be repeated: what was sent by then is swallowed by the stream, or found finished by the ledger.
-        A letter whose task was done with after it was written stays, unless *is_forced*: it would run once more. With
-        the ledger away nobody knows of such. *is_trial* only tells what would become of them.
+        Tasks that die meanwhile are left alone, so that one which dies again is not sent for ever. A redrive that was
+        killed may be repeated: the stream swallows the tasks sent by then, or the ledger finds them finished. A letter
+        whose task ended after it was written stays, unless *is_forced*: it would run once more. Without the ledger such
+        letters are not recognised. *is_trial* changes nothing and returns the outcome.
 
         Raises:
             InvalidInput: a sequence names no letter; nothing was sent.
         """
         outcome = Outcome()
-        async for page in self._chosen(choice):
+        async for page in self._select(choice):
             done = set() if is_forced else await self._keep_done(page, outcome)
             due = [letter for letter in page if letter.sequence not in done]
             await _each(due, lambda letter: self._send(letter, renewal, outcome, is_trial=is_trial))
@@ -158,11 +159,11 @@ class DeadLetters:
                 was_there = await self._stream.remove(letter.sequence, erase=True)
             deleted += was_there
 
-        async for page in self._chosen(choice):
+        async for page in self._select(choice):
             await _each(page, erase)
         return deleted
 
-    async def _chosen(self, choice: Choice) -> AsyncIterator[list[Letter]]:
+    async def _select(self, choice: Choice) -> AsyncIterator[list[Letter]]:
         if isinstance(choice, Selection):
             async for page in self._stream.pages(choice, (await self._stream.extent()).last):
                 yield page
@@ -175,8 +176,12 @@ class DeadLetters:
         done: set[int] = set()
 
         async def look(letter: Letter) -> None:
+            why = None
             async with turns:
-                why = await self._end_after(letter)
+                # A fault of the letter shows when it is sent; without the ledger it is sent all the same.
+                with contextlib.suppress(InvalidInput, MemoryUnavailable):
+                    task_id = checked_name(letter.content.task_id or "", "task_id")
+                    why = end_after(letter, await self._ledger.read(task_id))
             if why is not None:
                 done.add(letter.sequence)
                 outcome.kept.append(Kept(letter.sequence, why))
@@ -184,19 +189,12 @@ class DeadLetters:
         await _each([letter for letter in page if letter.content.task_id is not None], look)
         return done
 
-    async def _end_after(self, letter: Letter) -> str | None:
-        try:
-            task_id = checked_name(letter.content.task_id or "", "task_id")
-            return end_after(letter, await self._ledger.read(task_id))
-        except (InvalidInput, MemoryUnavailable):
-            # Whether it can be sent at all is told when it is sent; without the ledger that is done all the same.
-            return None
-
     async def _send(self, letter: Letter, renewal: Renewal, outcome: Outcome, *, is_trial: bool) -> None:
         try:
             redrive = redrive_of(letter, await self._whole_body(letter), self._now(), renewal)
             if not is_trial:
-                await self._publish(redrive)
+                await self._outbox.put(redrive.subject, redrive.body, redrive.message_id, headers=redrive.headers)
+                await self._note_task(redrive)
                 # Its text lies in TASKS again: overwriting it here would gain nothing and cost a hundred times more.
                 await self._stream.remove(letter.sequence, erase=False)
             outcome.redriven += 1
@@ -206,8 +204,7 @@ class DeadLetters:
             outcome.kept.append(Kept(letter.sequence, str(error)))
             outcome.stopped = str(error)
 
-    async def _publish(self, redrive: Redrive) -> None:
-        await self._outbox.put(redrive.subject, redrive.body, redrive.message_id, headers=redrive.headers)
+    async def _note_task(self, redrive: Redrive) -> None:
         if redrive.task_id is None:
             return
         try:
@@ -217,10 +214,10 @@ class DeadLetters:
             log.warning("ledger_away", task_id=redrive.task_id, error=str(error))
 
     async def _whole_body(self, letter: Letter) -> bytes:
-        """Return what *letter* carried; the ledger has it where the letter kept only the beginning.
+        """Return the body of *letter*, from the ledger where the letter kept only the beginning.
 
         Raises:
-            InvalidInput: nobody has the whole.
+            InvalidInput: the ledger does not have it either.
             MemoryUnavailable: the ledger did not answer in time.
         """
         if letter.is_whole:
@@ -238,7 +235,7 @@ class DeadLetters:
 
 @asynccontextmanager
 async def open_dead_letters(link: Link, outbox: Outbox, ledger: Ledger) -> AsyncIterator[DeadLetters]:
-    """Open what lies in DEAD on *link*; nothing is asked before the first call."""
+    """Open the letters in DEAD on *link*; nothing is asked before the first call."""
     async with open_dead_stream(link) as stream:
         yield DeadLetters(stream, outbox, ledger)
 

@@ -1,4 +1,4 @@
-"""What a dead letter becomes when it is sent again: the task it was, as the next generation, in a time of its own."""
+"""The redrive of a dead letter: its task as the next generation, with a new time."""
 
 import re
 from dataclasses import dataclass, field
@@ -16,16 +16,16 @@ from supervisor.dead_letters.letters import FOREIGN, Letter
 
 #: A subject of tasks in printable ASCII, without wildcards.
 _SUBJECT = re.compile(re.escape(subjects.TASKS_ALL.removesuffix(">")) + r"[!-)+-=?-~]+")
-#: Where only what cannot be read is given up: sending that again does not change it.
+#: Subjects of messages, which are given up only when unreadable: sending them again does not change that.
 _SAID = subjects.MESSAGES_ALL.removesuffix(">")
-#: What may stand in a header line: a letter in DEAD is whatever somebody wrote there.
+#: Valid headers: any program may write a letter into DEAD.
 _HEADER_NAME = re.compile(r"(?!Nats-)[A-Za-z0-9-]{1,64}")
 _HEADER_VALUE = re.compile(r"[ -~]{0,1024}")
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What becomes of the deadline that a sender had set: kept by default, moved to so far from now, or dropped."""
+    """The new deadline of a task: kept by default, moved to so far from now, or dropped."""
 
     deadline: timedelta | None = None
     drops_deadline: bool = False
@@ -47,7 +47,7 @@ class Redrive:
 
 
 def redrive_of(letter: Letter, body: bytes, now: datetime, renewal: Renewal = KEEP_DEADLINE) -> Redrive:
-    """Return what *letter*, which carried *body*, is sent again as.
+    """Return the redrive of *letter*, which carried *body*.
 
     Generation and message id follow from the letter alone: however often this is done, it is one more run. The body
     stays as it was but for `created_at`, from which the queue time and a task's own deadline count, and the deadline.
@@ -73,15 +73,15 @@ def redrive_of(letter: Letter, body: bytes, now: datetime, renewal: Renewal = KE
         for name, value in content.headers.items()
         if _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)
     } | {subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"}
-    renewed = _renewed(letter.sequence, body, now, renewal)
+    renewed = _renew(letter.sequence, body, now, renewal)
     return Redrive(content.subject, renewed, message_id, generation, content.task_id, headers)
 
 
 def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
     """Return why *letter* is not to be sent again, by the ledger's *entry* of its task; None when it may be.
 
-    It was written before the ledger decided: where another run had been quicker, or somebody had wished the task
-    cancelled, that is how its generation ended. A next generation that was completed does not count, since it is what
+    It was written before the ledger decided: where another run had been quicker, or the task had been cancelled, its
+    generation ended so. A next generation that was completed does not count, since it is what
     an interrupted redrive of this very letter made: sent again, it is found finished.
     """
     if entry is None:
@@ -103,21 +103,21 @@ def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
     )
 
 
-def _renewed(sequence: int, body: bytes, now: datetime, renewal: Renewal) -> bytes:
-    """Return *body* in a time of its own; what is no assignment stays as it is."""
+def _renew(sequence: int, body: bytes, now: datetime, renewal: Renewal) -> bytes:
+    """Return *body* with a new time; a body that is no assignment stays as it is."""
     try:
         assignment = TaskAssignment.model_validate_json(body)
     except ValidationError:
         return body
     fields = from_json(body)
-    fields["created_at"] = _written(now)
+    fields["created_at"] = _spell(now)
     if renewal.drops_deadline:
         fields.pop("deadline", None)
     elif renewal.deadline is not None:
-        fields["deadline"] = _written(now + renewal.deadline)
+        fields["deadline"] = _spell(now + renewal.deadline)
     elif assignment.deadline is not None and _aware(assignment.deadline) <= now:
         msg = (
-            f"the deadline of letter {sequence} passed at {_written(assignment.deadline)}; give it another one with "
+            f"the deadline of letter {sequence} passed at {_spell(assignment.deadline)}; give it another one with "
             "--new-deadline 10m, or none with --no-deadline"
         )
         raise InvalidInput(msg)
@@ -128,5 +128,5 @@ def _aware(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _written(moment: datetime) -> str:
+def _spell(moment: datetime) -> str:
     return _aware(moment).astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -32,14 +32,14 @@ class Extent(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """What one request brings: `following` letters fit after the last of these."""
+    """The letters of one request; `following` more fit after the last of these."""
 
     letters: list[Letter]
     following: int
 
 
 class DeadStream:
-    """Reads and deletes what lies in DEAD; opened with `open_dead_stream`.
+    """Reads and deletes letters in DEAD; opened with `open_dead_stream`.
 
     Raises:
         Unreachable: by every method, when the server does not answer or there is no such stream.
@@ -61,7 +61,7 @@ class DeadStream:
         return next((letter for letter in batch.letters if letter.sequence == sequence), None)
 
     async def count(self, selection: Selection) -> int:
-        """Return how many letters fit what the server can tell of *selection*: its agent and its time."""
+        """Return how many letters fit the agent and the time of *selection*."""
         return (await self._beginning(selection))[1]
 
     async def pages(self, selection: Selection, last: int) -> AsyncIterator[list[Letter]]:

@@ -37,8 +37,8 @@ from runtime.messaging.pull import Delivery, PullEngine
 from runtime.metrics import Metrics
 from supervisor.pipelines.declaration.cards import card_of
 from supervisor.pipelines.declaration.files import read_pipeline
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
-from supervisor.pipelines.ending import failure_in
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
+from supervisor.pipelines.outcome import failure_in
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports.closed_tasks import Reporter
 
@@ -210,7 +210,7 @@ class PipelineTasks:
             known = ", ".join(self._declared)
             raise InvalidInput(f"no pipeline {asked.task.name!r} is declared here; declared are {known}")
         inputs = asked.task.parameters
-        if problems := problems_in_inputs(pipeline, prepared_inputs(pipeline, inputs)):
+        if problems := problems_in_inputs(pipeline, fill_defaults(pipeline, inputs)):
             raise InvalidInput("; ".join(problem.text for problem in problems))
         await self._requests.begin(pipeline, inputs, session_id=task.session_id, user_id=asked.user_id)
 

@@ -1,11 +1,12 @@
 """Driving one run: phases begin as the graph allows, side by side, until none is left; then the run is ended.
 
-The driver keeps nothing that the store does not have: it may be killed between any two lines, and whoever claims the
-run next goes on from there. What it did since is done again to the same effect.
+The driver keeps nothing that the store does not have: it may be killed between any two lines, and the next process
+that claims the run goes on from there. Its last steps are then done again to the same effect.
 """
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,9 +20,9 @@ from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
 from runtime.lease_loop import LeaseLost
 from supervisor.pipelines.declaration.mentions import keys_read
-from supervisor.pipelines.declaration.phase_reader import Gone, lost_results
-from supervisor.pipelines.ending import end_run
+from supervisor.pipelines.declaration.phase_reader import Gone, find_lost_results
 from supervisor.pipelines.live import LiveRun, Parts
+from supervisor.pipelines.outcome import end_run
 from supervisor.pipelines.phase_run import CancelRequested, PhaseEnd, PhaseRun, Restart
 from supervisor.pipelines.planning import next_steps
 
@@ -35,11 +36,12 @@ class Drive:
     """Drives the run of *session_id* under the lease number *fence*."""
 
     def __init__(self, parts: Parts, session_id: str, fence: int) -> None:
-        self._parts = parts
         self.session_id = session_id
         self.fence = fence
+        self._parts = parts
         self._cancelled: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._restarts: Counter[str] = Counter()
+        #: Phases that another driver had begun when the run was taken up.
         self._adopted: set[str] = set()
         self._error = ""
 
@@ -52,35 +54,39 @@ class Drive:
         """Drive to the end.
 
         Raises:
-            LeaseLost: somebody else drives it.
+            LeaseLost: another process drives it.
             UnknownSession: the session was removed meanwhile.
             MemoryUnavailable: the store did not answer; claim it again later.
         """
-        live = await self._take_up()
-        if live is None:
+        record = await self._parts.runs.read(self.session_id)
+        if record is None or record.state != "running":
             return
-        named: dict[str, str | int | float | bool] = {
+        if record.cancel_reason is not None:
+            self.cancel(record.cancel_reason)
+        live = LiveRun.of(record, self.fence)
+        self._adopted = {name for name, state in record.phases.items() if state.status == "running"}
+        if self._adopted:
+            # Phases began by the store's clock; their time is measured by ours.
+            live.ahead = self._parts.now() - datetime.fromtimestamp(await self._parts.runs.now_ms() / 1000, UTC)
+        attributes: Mapping[str, str | int | float | bool] = {
             "tasklore.session_id": live.session_id,
-            "tasklore.run": live.record.run,
+            "tasklore.run": record.run,
         }
-        parent = spelled_context(live.record.trace)
-        with tracing.span(f"pipeline {live.record.pipeline.name}", parent=parent, attributes=named):
-            await self._drive(live)
-
-    async def _drive(self, live: LiveRun) -> None:
-        try:
-            reason = await self._work(live)
-        except ExceptionGroup as group:
-            lost = group.subgroup(LeaseLost)
-            raise (lost or group).exceptions[0] from group
-        if reason is None or all(state.is_over for state in live.phases.values()):
-            # A wish that comes once everything is through has nothing left to cancel.
-            await end_run(self._parts, live, error=self._error)
-        else:
-            await self._cancel_run(live, reason)
+        name, parent = f"pipeline {record.pipeline.name}", spelled_context(record.trace)
+        with tracing.span(name, parent=parent, attributes=dict(attributes)):
+            try:
+                reason = await self._work(live)
+            except ExceptionGroup as group:
+                lost = group.subgroup(LeaseLost)
+                raise (lost or group).exceptions[0] from group
+            if reason is None or all(state.is_over for state in live.phases.values()):
+                # Once everything is through nothing is left to cancel.
+                await end_run(self._parts, live, error=self._error)
+            else:
+                await self._cancel_run(live, reason)
 
     async def fail(self, error: str) -> None:
-        """End the run as failed, because it cannot be driven: *error* says why.
+        """End the run as failed because of *error*: it cannot be driven.
 
         Raises:
             MemoryUnavailable: the store did not answer.
@@ -89,22 +95,8 @@ class Drive:
         if record is not None and record.state == "running":
             await end_run(self._parts, LiveRun.of(record, self.fence), error=error)
 
-    async def _take_up(self) -> LiveRun | None:
-        record = await self._parts.runs.read(self.session_id)
-        if record is None or record.state != "running":
-            return None
-        if record.cancel_reason is not None:
-            self.cancel(record.cancel_reason)
-        self._adopted = {name for name, state in record.phases.items() if state.status == "running"}
-        live = LiveRun.of(record, self.fence)
-        if self._adopted:
-            # When they began is told by the store's clock; how long they may take is measured by ours.
-            there = datetime.fromtimestamp(await self._parts.runs.now_ms() / 1000, UTC)
-            live.ahead = self._parts.now() - there
-        return live
-
     async def _work(self, live: LiveRun) -> str | None:
-        """Run phases until nothing is left to run; return why it is to be cancelled, None when nobody wishes that."""
+        """Run phases until nothing is left to run; return why the run is to be cancelled, None where it is not."""
         under_way: dict[asyncio.Task[PhaseEnd], str] = {}
         async with asyncio.TaskGroup() as group:
             live.meanwhile = group.create_task
@@ -112,23 +104,41 @@ class Drive:
                 steps = next_steps(live.graph, live.statuses)
                 for name in (*steps.running, *steps.ready):
                     if name not in under_way.values():
-                        under_way[group.create_task(self._start(live, name).perform())] = name
+                        under_way[group.create_task(self._begin(live, name).perform())] = name
                 if not under_way:
-                    if not await self._lacks_result(live):
-                        break
-                    continue
+                    if steps.outcome == "completed" and await self._restore_results(live):
+                        continue
+                    break
                 awaited: set[asyncio.Future[Any]] = {*under_way, self._cancelled}
                 await asyncio.wait(awaited, timeout=self._mark_late(live), return_when=asyncio.FIRST_COMPLETED)
                 for task in [task for task in under_way if task.done()]:
-                    name = under_way.pop(task)
-                    await self._heed(live, name, task.result())
+                    await self._heed(live, under_way.pop(task), task.result())
                 for task in [task for task, name in under_way.items() if live.phases[name].status == "pending"]:
-                    # It was told what is no longer so, and begins anew.
+                    # Its parameters do not hold any more, and it begins anew.
                     del under_way[task]
                     task.cancel()
             for task in under_way:
                 task.cancel()
         return self._cancelled.result() if self._cancelled.done() else None
+
+    async def _heed(self, live: LiveRun, name: str, end: PhaseEnd) -> None:
+        if isinstance(end, CancelRequested):
+            self.cancel(end.reason)
+        elif isinstance(end, Restart):
+            await self._restart(live, name, end.gone)
+        else:
+            self._adopted.discard(name)
+
+    def _begin(self, live: LiveRun, name: str) -> PhaseRun:
+        is_adopted, before = name in self._adopted, live.phases[name]
+        run = PhaseRun(self._parts, live, live.by_name[name], adopted=is_adopted)
+        live.began[name] = self._parts.now()
+        if is_adopted and before.since_ms is not None:
+            live.began[name] = datetime.fromtimestamp(before.since_ms / 1000, UTC) + live.ahead
+        live.late.discard(name)
+        # Here only, so that it is not begun twice; the store is told once it does begin.
+        live.phases[name] = replace(before, status="running")
+        return run
 
     def _mark_late(self, live: LiveRun) -> float | None:
         """Note which phases that run are late; return seconds until the next look at them, None when none will be."""
@@ -144,51 +154,37 @@ class Drive:
                 self._parts.tell(live.event("phase_progress", self._parts.now(), name, text=text))
         return max(0.0, min(left_s)) if left_s else None
 
-    def _start(self, live: LiveRun, name: str) -> PhaseRun:
-        run = PhaseRun(self._parts, live, live.by_name[name], adopted=name in self._adopted)
-        since_ms = live.phases[name].since_ms if name in self._adopted else None
-        began = datetime.fromtimestamp(since_ms / 1000, UTC) + live.ahead if since_ms is not None else self._parts.now()
-        live.began[name] = began
-        live.late.discard(name)
-        # Here only, so that it is not begun twice; the store is told once it does begin.
-        live.phases[name] = replace(live.phases[name], status="running")
-        return run
-
-    async def _heed(self, live: LiveRun, name: str, end: PhaseEnd) -> None:
-        if isinstance(end, CancelRequested):
-            self.cancel(end.reason)
-        elif isinstance(end, Restart):
-            await self._restart(live, name, end.gone)
-        else:
-            self._adopted.discard(name)
-
     async def _restart(self, live: LiveRun, name: str, gone: Gone) -> None:
         """Run the phases in *gone* again, and *name* after them; too often, and *name* has failed."""
         # Two phases may miss the same: it runs again once for both.
         lost = {phase: why for phase, why in gone.items() if live.phases[phase].status == "done"}
-        spent = self._spent(lost)
-        if spent:
-            await self._give_up(live, name, spent)
-            return
-        live.phases[name] = replace(live.phases[name], status="pending")
-        await self._run_again(live, lost)
-
-    async def _lacks_result(self, live: LiveRun) -> bool:
-        """Let phases run again of whose result entries are gone; too often, and the run has failed.
-
-        False: nothing is to be done. A run that ends without its result would have to be computed as a whole.
-        """
-        if next_steps(live.graph, live.statuses).outcome != "completed":
-            return False
-        lost = await lost_results(self._parts, live)
-        self._error = self._spent(lost)
-        if lost and not self._error:
+        if not (error := self._count_restarts(lost)):
+            live.phases[name] = replace(live.phases[name], status="pending")
             await self._run_again(live, lost)
-            return True
-        return False
+            return
+        before = live.phases[name]
+        task_id = before.task_id if name in self._adopted else None
+        state = PhaseState("failed", run=before.run, task_id=task_id, error_type="CacheIncomplete", error=error)
+        if not await self._parts.runs.settle_phase(self.session_id, self.fence, name, state):
+            raise live.lost()
+        live.phases[name] = state
+        self._parts.meter.count_phase("failed")
+        self._parts.tell(live.event("phase_failed", self._parts.now(), name, text=f"CacheIncomplete: {error}"))
 
-    def _spent(self, lost: Gone) -> str:
-        """Return why *lost* phases do not run once more, "" when they may."""
+    async def _restore_results(self, live: LiveRun) -> bool:
+        """Run phases again whose result entries are gone; too often, and the run has failed. False: none are gone.
+
+        A run that ended without its result would have to be computed as a whole.
+        """
+        lost = await find_lost_results(self._parts, live)
+        self._error = self._count_restarts(lost)
+        if self._error or not lost:
+            return False
+        await self._run_again(live, lost)
+        return True
+
+    def _count_restarts(self, lost: Gone) -> str:
+        """Count that *lost* phases run once more; return why they do not, "" when they do."""
         self._restarts.update(lost.keys())
         phase = next((phase for phase in lost if self._restarts[phase] > MOST_RESTARTS), None)
         if phase is None:
@@ -199,7 +195,11 @@ class Drive:
         )
 
     async def _run_again(self, live: LiveRun, lost: Gone) -> None:
-        """Let *lost* phases begin anew, and those that have read of them: two generations of an entry do not mix."""
+        """Begin *lost* phases anew, and those that have read of them: two generations of an entry do not mix.
+
+        Raises:
+            LeaseLost: another process drives the run.
+        """
         if not lost:
             return
         why = {phase: f"the cache is incomplete: {gone}" for phase, gone in lost.items()}
@@ -208,12 +208,9 @@ class Drive:
             upstream = next((one for one in read if one in why), None)
             if upstream is not None and live.phases[phase].status in ("running", "done", "skipped"):
                 why[phase] = f"it has read of {upstream!r}, which runs again"
-        await self._reset(live, why)
-
-    async def _reset(self, live: LiveRun, why: dict[str, str]) -> None:
         record = await self._parts.runs.reset_phases(self.session_id, why, restart=False, fence=self.fence)
         if record is None:
-            raise LeaseLost(f"run {self.session_id!r} is driven by somebody else")
+            raise live.lost()
         live.corrected.clear()
         live.corrected.update(record.corrected)
         for phase in why:
@@ -221,31 +218,22 @@ class Drive:
             self._parts.meter.count_phase("restarted")
             self._parts.tell(live.event("phase_stale", self._parts.now(), phase, text=why[phase]))
 
-    async def _give_up(self, live: LiveRun, name: str, error: str) -> None:
-        task_id = live.phases[name].task_id if name in self._adopted else None
-        run = live.phases[name].run
-        state = PhaseState(status="failed", run=run, task_id=task_id, error_type="CacheIncomplete", error=error)
-        if not await self._parts.runs.settle_phase(self.session_id, self.fence, name, state):
-            raise LeaseLost(f"run {self.session_id!r} is driven by somebody else")
-        live.phases[name] = state
-        self._parts.meter.count_phase("failed")
-        self._parts.tell(live.event("phase_failed", self._parts.now(), name, text=f"CacheIncomplete: {error}"))
-
     async def _cancel_run(self, live: LiveRun, reason: str) -> None:
-        """Cancel what runs for good, and end the run."""
+        """Cancel the tasks that run for good, and end the run."""
         record = await self._parts.runs.read(self.session_id)
         if record is None:
             return
-        running = [state.task_id for state in record.phases.values() if state.status == "running" and state.task_id]
+
+        async def cancel(task_id: str) -> None:
+            try:
+                await self._parts.canceller.cancel(task_id, reason)
+            except NotAccepted as error:
+                # It is cancelled; only this driver would wait for its report, and ends the run.
+                log.info("cancelled_report_not_stored", task_id=task_id, error=str(error))
+
         async with asyncio.TaskGroup() as group:
-            for task_id in running:
-                group.create_task(self._cancel_task(task_id, reason))
+            for state in record.phases.values():
+                if state.status == "running" and state.task_id:
+                    group.create_task(cancel(state.task_id))
         live.phases.update(record.phases)
         await end_run(self._parts, live, cancelled=reason)
-
-    async def _cancel_task(self, task_id: str, reason: str) -> None:
-        try:
-            await self._parts.canceller.cancel(task_id, reason)
-        except NotAccepted as error:
-            # It is cancelled; whoever misses the report of a task of ours is this driver, which ends the run.
-            log.info("cancelled_report_not_stored", task_id=task_id, error=str(error))

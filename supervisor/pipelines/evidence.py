@@ -3,56 +3,82 @@
     {"format", "made_at", "session_id", "state", "run", "error", "pipeline", "inputs", "user_id", "project", "keep",
      "phases", "corrected", "seen", "timeline", "session", "masked"}
 
-`session` is the session with its entries in the form of its own files. `masked` names what is not there in full:
-`inputs` by name, `entries` by key, which count as missing, `pipeline` as places in the declaration.
+`session` is the session with its entries in the form of its own files. `masked` names the parts that are not there in
+full: `inputs` by name, `entries` by key, which count as missing, `pipeline` as places in the declaration.
 """
 
 import json
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, StrictInt, StrictStr, ValidationError
 
 from contracts.errors import InvalidInput
-from contracts.faults import complaint_of
+from contracts.faults import fault_of
 from contracts.identifiers import checked_name
 from contracts.pipelines import Pipeline
 from memory.projects.project import ProjectMemory
 from memory.projects.records import Record
 from memory.sessions import files as session_files
-from memory.sessions.entries import MAX_VALUE_BYTES, NewEntry
-from memory.sessions.files import FileEntry
+from memory.sessions.entries import MAX_VALUE_BYTES
 from memory.sessions.pipeline_records import NewRun, PhaseState, RunRecord
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from supervisor.pipelines.declaration.declarations import pipeline_from
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
 from supervisor.pipelines.declaration.marks import without_times
 from supervisor.pipelines.declaration.masker import MASK, Masker
 
 FORMAT = "tasklore-evidence/1"
 #: Records of the pipeline's history that are looked through for earlier ends of a run: one page.
 MOST_ENDS = 100
+#: The store's scripts keep smaller numbers exactly.
+_MOST_RUNS = 2**53
 
-_STATE_FIELDS = {one.name for one in fields(PhaseState)}
-#: What parts of a bundle have to be: files are changed by hand. A number is one that the store's scripts keep exactly.
-_STATE = TypeAdapter(PhaseState)
-_RUN = TypeAdapter(Annotated[int, Field(ge=0, lt=2**53)])
-_NAME = TypeAdapter(Annotated[str, Field(min_length=1, max_length=256)] | None)
-_NAMES = TypeAdapter(dict[str, str] | None)
 
-T = TypeVar("T")
+def _rest(state: PhaseState) -> PhaseState:
+    """Return *state* as nothing runs any more."""
+    if not 0 <= state.run < _MOST_RUNS:
+        raise ValueError("run has to be a count")
+    return state if state.status != "running" else PhaseState(run=state.run, why="it was running")
+
+
+_Text = Annotated[StrictStr, Field(min_length=1, max_length=256)]
+
+
+class _MaskedParts(BaseModel):
+    inputs: list[str]
+    entries: list[str]
+    pipeline: list[str]
+
+
+class _Bundle(BaseModel):
+    """The parts of a file that make a run: files are changed by hand."""
+
+    session_id: StrictStr
+    pipeline: dict[str, Any]
+    inputs: dict[str, Any]
+    phases: dict[str, Annotated[PhaseState, AfterValidator(_rest)]]
+    session: dict[str, Any]
+    cache: dict[str, Any]
+    masked: _MaskedParts
+    run: Annotated[StrictInt, Field(ge=0, lt=_MOST_RUNS)]
+    user_id: _Text | None = None
+    project: _Text | None = None
+    keep: bool | None = None
+    corrected: dict[str, StrictStr] | None = None
+    seen: dict[str, dict[str, str]] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What came back: the session, how many `entries`, and the keys of those that have to be made anew.
+    """A run that was made anew: how many `entries` came back, and the keys of those that have to be computed anew.
 
     These are `masked`, or their own time to live is over.
     """
@@ -76,17 +102,21 @@ def bundle_of(
 ) -> dict[str, Any]:
     """Return the evidence of *record*, whose phases are as in *phases*; *session* is its exported session.
 
-    *earlier* is what `earlier_ends` found.
+    *earlier* is the result of `earlier_ends`.
     """
     secret = frozenset(name for name, one in record.pipeline.inputs.items() if one.secret)
     masker = Masker.of(record.inputs, secret)
-    inputs, masked_inputs = _masked_parts(masker, record.inputs)
+    inputs, masked_inputs = _mask_parts(masker, record.inputs)
     for name in secret & record.inputs.keys():
         inputs[name] = MASK
         masked_inputs.append(name)
-    entries, masked_entries = _masked_entries(masker, session.get("cache", {}))
-    pipeline, places = _masked_pipeline(masker, record.pipeline)
-    states = {name: asdict(state) | {"error": _masked_text(masker, state.error)} for name, state in phases.items()}
+    entries, masked_entries = {}, []
+    for key, entry in session.get("cache", {}).items():
+        # Its data type names the value as any other name does: `login:token` is one.
+        found, hidden = _mask_parts(masker, {key.split(":")[1] if ":" in key else key: entry.get("value")})
+        entries[key] = {**entry, "value": next(iter(found.values()))}
+        masked_entries += [key for _ in hidden]
+    pipeline, places = _mask_pipeline(masker, record.pipeline)
     return {
         "format": FORMAT,
         "made_at": made_at.isoformat(),
@@ -99,7 +129,10 @@ def bundle_of(
         "user_id": record.user_id,
         "project": record.project,
         "keep": record.keep,
-        "phases": states,
+        "phases": {
+            name: asdict(state) | {"error": None if state.error is None else masker.mask_text(state.error)}
+            for name, state in phases.items()
+        },
         "corrected": dict(corrected),
         "seen": {phase: dict(marks) for phase, marks in seen.items()},
         "timeline": _timeline(record, phases, earlier, masker),
@@ -155,7 +188,7 @@ async def restore(
     supervisor_id: str,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Restored:
-    """Make the run that *bundle* tells of anew, as failed, so that resuming it runs only what failed or is missing.
+    """Make the run in *bundle* anew, as failed, so that resuming it runs only phases that failed or are missing.
 
     *inputs* are given for those that were masked. Uses of entries are counted anew. Doing so twice does no harm.
 
@@ -163,81 +196,67 @@ async def restore(
         InvalidInput: the bundle is broken, a masked input is not given, or the session is there with another run.
         MemoryUnavailable: the store did not answer.
     """
-    new, file, masked = _new_run(bundle, inputs, supervisor_id)
-    now_ms = int(now().timestamp() * 1000)
-    read = session_files.read(file, new.session_id, now_ms, MAX_VALUE_BYTES)
-    if not await runs.create(new):
-        await _demand_same(runs, new)
-    for one in read.entries:
-        # One by one: each may be as large as one round trip allows.
-        await cache.set_many(new.session_id, [_with_rest(one, now_ms)])
-    return Restored(new.session_id, len(read.entries), masked, (*read.expired, *read.refused))
-
-
-def _with_rest(one: FileEntry, now_ms: int) -> NewEntry:
-    """Return what is to be written, with what is left of its own time to live: that began when it was computed."""
-    if one.expires_ms is None:
-        return one.entry
-    return replace(one.entry, ttl=timedelta(milliseconds=one.expires_ms - now_ms))
-
-
-async def _demand_same(runs: PipelineRuns, new: NewRun) -> None:
-    known = await runs.read(new.session_id)
-    is_same = known is not None and (known.pipeline, known.run) == (new.pipeline, new.run)
-    if known is None or known.state != "failed" or not is_same:
-        raise InvalidInput(
-            f"session {new.session_id!r} is there, with another run or another state than in the evidence; resume it "
-            "without the evidence, or remove it first"
-        )
-
-
-def _new_run(
-    bundle: Mapping[str, Any], inputs: Mapping[str, JsonValue], supervisor_id: str
-) -> tuple[NewRun, dict[str, Any], tuple[str, ...]]:
-    """Return the run, its session's file without what was masked, and the keys of that.
-
-    Raises:
-        InvalidInput: as `restore`.
-    """
     try:
-        session_id = checked_name(str(bundle["session_id"]), "session id")
-        masked = {what: [str(one) for one in bundle["masked"][what]] for what in ("inputs", "entries", "pipeline")}
-        pipeline = pipeline_from(bundle["pipeline"])
-        file = dict(bundle["session"])
-        entries = {key: entry for key, entry in file["cache"].items() if key not in masked["entries"]}
-        phases = {str(name): _state_of(state) for name, state in bundle["phases"].items()}
-        known, run = dict(bundle["inputs"]), _checked(_RUN, bundle, "run")
-        user_id, project = (_checked(_NAME, bundle, name) for name in ("user_id", "project"))
-        corrected = _checked(_NAMES, bundle, "corrected") or {}
-        seen = {str(phase): without_times(marks) for phase, marks in bundle.get("seen", {}).items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        msg = f"the evidence is broken ({type(error).__name__}: {error}); take the file as it was written"
-        raise InvalidInput(msg) from error
-    if masked["pipeline"]:
+        session = bundle.get("session")
+        read = _Bundle.model_validate({"cache": session.get("cache") if isinstance(session, dict) else None, **bundle})
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise InvalidInput(f"the evidence is broken ({fault_of(wrong)}); take the file as it was written") from error
+    pipeline, masked = pipeline_from(read.pipeline), read.masked
+    if masked.pipeline:
         raise InvalidInput(
-            f"the declaration held secrets, which are masked in the evidence ({', '.join(masked['pipeline'])}); make "
+            f"the declaration held secrets, which are masked in the evidence ({', '.join(masked.pipeline)}); make "
             "them inputs with `secret = true`, and run the pipeline anew"
         )
-    given = _given_inputs(pipeline, known, inputs, masked["inputs"])
     new = NewRun(
-        session_id=session_id,
+        session_id=checked_name(read.session_id, "session id"),
         pipeline=pipeline,
         supervisor_id=supervisor_id,
-        inputs=given,
+        inputs=_give_inputs(pipeline, read.inputs, inputs, masked.inputs),
         dependencies=Graph.of(pipeline).dependencies,
-        user_id=user_id,
-        project=project,
-        keep=bool(bundle.get("keep")),
+        user_id=read.user_id,
+        project=read.project,
+        keep=bool(read.keep),
         state="failed",
-        phases=phases,
-        corrected=corrected,
-        seen=seen,
-        run=run,
+        phases=read.phases,
+        corrected=read.corrected or {},
+        seen={phase: without_times(marks) for phase, marks in read.seen.items()},
+        run=read.run,
     )
-    return new, file | {"cache": entries}, tuple(masked["entries"])
+    entries = {key: entry for key, entry in read.cache.items() if key not in masked.entries}
+    now_ms = int(now().timestamp() * 1000)
+    file = session_files.read(read.session | {"cache": entries}, new.session_id, now_ms, MAX_VALUE_BYTES)
+    if not await runs.create(new):
+        known = await runs.read(new.session_id)
+        is_same = known is not None and (known.pipeline, known.run) == (new.pipeline, new.run)
+        if known is None or known.state != "failed" or not is_same:
+            raise InvalidInput(
+                f"session {new.session_id!r} is there, with another run or another state than in the evidence; resume "
+                "it without the evidence, or remove it first"
+            )
+    for one in file.entries:
+        left = None if one.expires_ms is None else timedelta(milliseconds=one.expires_ms - now_ms)
+        entry = one.entry if left is None else replace(one.entry, ttl=left)
+        # One by one: each may be as large as one round trip allows.
+        await cache.set_many(new.session_id, [entry])
+    return Restored(new.session_id, len(file.entries), tuple(masked.entries), (*file.expired, *file.refused))
 
 
-def _given_inputs(
+async def earlier_ends(projects: ProjectMemory, record: RunRecord) -> list[Record]:
+    """Return the ends of *record* before it went on, out of the project's history, as far as they are near.
+
+    Raises:
+        MemoryUnavailable: the store did not answer.
+    """
+    if record.run == 1:
+        return []
+    found = await projects.search(
+        record.project, kind="history", tags=(record.pipeline.name,), since_ms=record.created_ms, limit=MOST_ENDS
+    )
+    return [one for one in found if one.session_id == record.session_id and one.data.get("run") in range(record.run)]
+
+
+def _give_inputs(
     pipeline: Pipeline, known: Mapping[str, JsonValue], given: Mapping[str, JsonValue], masked: list[str]
 ) -> dict[str, JsonValue]:
     missing = [name for name in masked if name not in given]
@@ -249,35 +268,13 @@ def _given_inputs(
         raise InvalidInput(
             f"inputs {', '.join(changed)} cannot change when a run goes on; start a new run with them instead"
         )
-    inputs = prepared_inputs(pipeline, {**known, **given})
+    inputs = fill_defaults(pipeline, {**known, **given})
     if problems := problems_in_inputs(pipeline, inputs):
         raise InvalidInput("; ".join(one.text for one in problems))
     return inputs
 
 
-def _checked(kind: TypeAdapter[T], around: Mapping[str, Any], name: str) -> T:
-    """Return what is called *name*, None when nothing is.
-
-    Raises:
-        ValueError: it is not of that *kind*; the message says what is wrong where.
-    """
-    try:
-        # As JSON: strictly, no mapping is a dataclass.
-        return kind.validate_json(json.dumps(around.get(name)), strict=True)
-    except ValidationError as error:
-        wrong = error.errors(include_url=False)[0]
-        raise ValueError(f"{'.'.join(str(step) for step in (name, *wrong['loc']))}: {complaint_of(wrong)}") from error
-
-
-def _state_of(raw: Mapping[str, Any]) -> PhaseState:
-    told = {name: raw[name] for name in raw.keys() & _STATE_FIELDS}
-    state = _checked(_STATE, {"phase": told}, "phase")
-    _checked(_RUN, {"run": state.run}, "run")
-    # Nobody runs it any more.
-    return state if state.status != "running" else PhaseState(run=state.run, why="it was running")
-
-
-def _masked_parts(masker: Masker, values: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], list[str]]:
+def _mask_parts(masker: Masker, values: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], list[str]]:
     """Return *values* masked as the parts of one object, and the names of those that were."""
     shown: dict[str, JsonValue] = {}
     masked = []
@@ -289,52 +286,21 @@ def _masked_parts(masker: Masker, values: Mapping[str, JsonValue]) -> tuple[dict
     return shown, masked
 
 
-def _masked_entries(masker: Masker, entries: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the file's *entries* with their values masked, and the keys of those that were."""
-    shown, masked = {}, []
-    for key, entry in entries.items():
-        # Its data type names the value as any other name does: `login:token` is one.
-        found, is_hidden = masker.mask({key.split(":")[1] if ":" in key else key: entry.get("value")})
-        value = next(iter(found.values())) if isinstance(found, dict) else found
-        shown[key] = {**entry, "value": value}
-        if is_hidden:
-            masked.append(key)
-    return shown, masked
-
-
-def _masked_pipeline(masker: Masker, pipeline: Pipeline) -> tuple[dict[str, Any], list[str]]:
+def _mask_pipeline(masker: Masker, pipeline: Pipeline) -> tuple[dict[str, Any], list[str]]:
     """Return the declaration with masks in its parameters and defaults, and the places of those."""
-    written, places = pipeline.model_dump(mode="json", exclude_defaults=True), []
-    for phase in written["phases"]:
-        phase["parameters"], masked = _masked_parts(masker, phase.get("parameters", {}))
+    declaration, places = pipeline.model_dump(mode="json", exclude_defaults=True), []
+    for phase in declaration["phases"]:
+        phase["parameters"], masked = _mask_parts(masker, phase.get("parameters", {}))
         places += [f"phase {phase['name']}: parameters.{name}" for name in masked]
-    for name, declared in written.get("inputs", {}).items():
+    for name, declared in declaration.get("inputs", {}).items():
         if "default" not in declared:
             continue
-        found, masked = _masked_parts(masker, {name: declared["default"]})
+        found, masked = _mask_parts(masker, {name: declared["default"]})
         is_secret = declared.get("secret", False)
-        # What a secret input's default was is asked for again as the input itself.
+        # The default of a secret input is asked for again as the input itself.
         declared["default"] = None if is_secret else found[name]
         places += [f"inputs.{name}.default" for _ in masked if not is_secret]
-    return written, places
-
-
-def _masked_text(masker: Masker, text: str | None) -> str | None:
-    return None if text is None else masker.mask_text(text)
-
-
-async def earlier_ends(projects: ProjectMemory, record: RunRecord) -> list[Record]:
-    """Return what the project's history says of the ends of *record* before it went on, as far as it is near.
-
-    Raises:
-        MemoryUnavailable: the store did not answer.
-    """
-    if record.run == 1:
-        return []
-    found = await projects.search(
-        record.project, kind="history", tags=(record.pipeline.name,), since_ms=record.created_ms, limit=MOST_ENDS
-    )
-    return [one for one in found if one.session_id == record.session_id and one.data.get("run") in range(record.run)]
+    return declaration, places
 
 
 def _timeline(

@@ -20,7 +20,7 @@ from contracts.pipelines import Phase, items_phase
 from memory.sessions.entries import NewEntry
 from runtime.lease_loop import LeaseLost
 from supervisor.pipelines.live import LiveRun, Parts
-from supervisor.pipelines.phase_pipeline import PhasePipeline, Returned
+from supervisor.pipelines.phase_pipeline import Returned, run_pipeline
 from supervisor.pipelines.phase_task import Failure, PhaseTask
 
 #: Results that are stored together, and entries that are read together.
@@ -231,10 +231,7 @@ class FanOut:
         if (inner := self._phase.pipeline) is not None:
             before = f"{self._before}-{suffix}" if self._before is not None else None
             masker = self._live.masker
-            inside = PhasePipeline(self._parts, self._phase, inner, assignment, before=before, masker=masker)
-            return await inside.report()
-        if not self._is_new and (report := await self._parts.reports.report_of(assignment, 0.0)) is not None:
-            return report
+            return await run_pipeline(self._parts, self._phase, inner, assignment, before=before, masker=masker)
         return await PhaseTask(self._parts, self._phase, assignment, is_new=self._is_new).report()
 
     async def _store(self) -> None:

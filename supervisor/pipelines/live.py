@@ -1,4 +1,4 @@
-"""A run in hand: what its driver knows of it between two looks at the store, and what a driver works with."""
+"""A run in hand: the knowledge of its driver between two looks at the store, and the parts of a driver."""
 
 import asyncio
 import hashlib
@@ -19,6 +19,7 @@ from memory.projects.project import ProjectMemory
 from memory.sessions.pipeline_records import PhaseState, RunRecord
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
+from runtime.lease_loop import LeaseLost
 from runtime.messaging.link import Link
 from supervisor.pipelines.declaration.fingerprints import Fingerprints
 from supervisor.pipelines.declaration.graph import Graph
@@ -27,12 +28,12 @@ from supervisor.pipelines.declaration.references import Reference, resolve
 from supervisor.pipelines.phase_task import TaskParts
 
 #: Characters of an event's text: an error may quote what it was given.
-_MOST_SAID = 2_000
+_MOST_TEXT = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts(TaskParts):
-    """What a driver works with; `tell` publishes an event and never fails."""
+    """The parts of a driver; `tell` publishes an event and never fails."""
 
     runs: PipelineRuns
     cache: SessionCache
@@ -44,16 +45,11 @@ class Parts(TaskParts):
     drop_letters: Callable[[Collection[str], Collection[str], datetime], Awaitable[int]] | None = None
 
 
-def _undriven(work: Coroutine[Any, Any, None]) -> object:
-    work.close()
-    raise RuntimeError("this run is only looked at here, and not driven")
-
-
 @dataclass(slots=True)
 class LiveRun:
     """A run under the lease *fence*; `phases` and `corrected` change as the driver goes on.
 
-    What goes wrong may quote what a phase was told: `masker` takes its secrets out before it is kept or said.
+    An error may quote the parameters of a phase: `masker` takes secrets out before it is stored or published.
     """
 
     record: RunRecord
@@ -69,7 +65,7 @@ class LiveRun:
     began: dict[str, datetime] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
     #: Does something beside the phases, before the run ends; its failure is that of driving.
-    meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _undriven
+    meanwhile: Callable[[Coroutine[Any, Any, None]], object] = asyncio.ensure_future
     #: Held by the one phase whose files are looked at; why files of the run are looked at no more, "" while they are.
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     blind: str = ""
@@ -103,6 +99,10 @@ class LiveRun:
             return "excused"
         return "late" if status == "running" and phase in self.late else status
 
+    def lost(self) -> LeaseLost:
+        """Return the error that says that nothing of this driver is accepted any more."""
+        return LeaseLost(f"run {self.session_id!r} is gone, or driven by another process")
+
     def owner(self, phase: str) -> str:
         """Return the phase whose entries stand for those of *phase*: itself, or the last that corrected it."""
         seen = {phase}
@@ -126,7 +126,7 @@ class LiveRun:
         task_id: str | None = None,
         run_ms: int | None = None,
     ) -> PipelineEvent:
-        """Return the event that tells of *kind*, of *phase* when given; a long *text* is cut."""
+        """Return an event of this *kind*, of *phase* when given; a long *text* is cut."""
         agent = self.by_name[phase].agent if phase is not None else None
         through = sum(1 for state in self.phases.values() if state.status in ("done", "skipped"))
         return PipelineEvent(
@@ -136,7 +136,7 @@ class LiveRun:
             phase=phase,
             agent_id=agent,
             task_id=task_id,
-            text=text if len(text) <= _MOST_SAID else f"{text[:_MOST_SAID]}...",
+            text=text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}...",
             run_ms=run_ms,
             through=through,
             total=len(self.phases),
@@ -144,8 +144,8 @@ class LiveRun:
         )
 
 
-def teller(link: Link) -> Callable[[PipelineEvent], None]:
-    """Return what says events on *link*; while it is not connected they are lost, as nothing rests on them."""
+def event_publisher(link: Link) -> Callable[[PipelineEvent], None]:
+    """Return a function that publishes events on *link*; while it is not connected they are lost."""
 
     def tell(event: PipelineEvent) -> None:
         if link.is_connected:
@@ -175,7 +175,7 @@ def root_of(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> str:
 
 
 async def demand_root(parts: Parts, pipeline: Pipeline, inputs: Mapping[str, JsonValue], user_id: str | None) -> None:
-    """Return when the files of *pipeline* may be looked at, if it reads any.
+    """Check that the files of *pipeline* may be looked at, if it reads any.
 
     Raises:
         InvalidInput: they may not; the message names field and cure.

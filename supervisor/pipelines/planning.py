@@ -16,7 +16,7 @@ from contracts.session_keys import read_key
 from supervisor.pipelines.declaration.globs import matches
 from supervisor.pipelines.declaration.graph import Graph, result_keys
 from supervisor.pipelines.declaration.mentions import keys_read
-from supervisor.pipelines.declaration.problems import known_ones
+from supervisor.pipelines.declaration.problems import suggest
 
 __all__ = [
     "Changes", "ResumePlan", "Statuses", "Steps", "matches", "next_steps", "resume_plan", "stale_phases",
@@ -190,7 +190,7 @@ def _reasons(
 def _demand_phases(graph: Graph, names: Collection[str]) -> None:
     for name in names:
         if name not in graph.dependencies:
-            raise InvalidInput(f"there is no phase {name!r}{known_ones(name, graph.order, 'there are')}")
+            raise InvalidInput(f"there is no phase {name!r}{suggest(name, graph.order, 'there are')}")
 
 
 @dataclass(frozen=True, slots=True)

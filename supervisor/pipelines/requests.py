@@ -30,12 +30,12 @@ from memory.sessions.pipeline_records import NewRun, RunRecord
 from runtime import tracing
 from supervisor.pipelines.declaration.checks import all_problems
 from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.files import Source, described
+from supervisor.pipelines.declaration.files import Source, describe_problems
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import prepared_inputs, problems_in_inputs
-from supervisor.pipelines.ending import digest_of
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
 from supervisor.pipelines.live import LiveRun, Parts, demand_root
-from supervisor.pipelines.resuming import Resuming
+from supervisor.pipelines.outcome import digest_of
+from supervisor.pipelines.resumption import Resumption
 
 log = structlog.get_logger(__name__)
 
@@ -75,7 +75,7 @@ class PipelineRequests:
         self._cards = cards
         self._driving = driving
         self._mint = mint
-        self._resuming = Resuming(parts)
+        self._resumption = Resumption(parts)
         self._actions: dict[str, Callable[[PipelineRequest], Awaitable[PipelineReply]]] = {
             "run": self._run,
             "resume": self._resume,
@@ -192,10 +192,10 @@ class PipelineRequests:
         record, pipeline = await self._demand_resting(request), None
         if request.pipeline is not None:
             pipeline = await asyncio.to_thread(_sound, request.pipeline, dict(self._cards()))
-        return await self._begun(await self._resuming.go_on(record, request, begins_at=begins_at, pipeline=pipeline))
+        return await self._begun(await self._resumption.resume(record, request, begins_at=begins_at, pipeline=pipeline))
 
     async def _invalidate(self, request: PipelineRequest) -> PipelineReply:
-        return await self._resuming.mark(await self._demand_resting(request), request)
+        return await self._resumption.mark_stale(await self._demand_resting(request), request)
 
     async def _cancel(self, request: PipelineRequest) -> PipelineReply:
         record = await self._demand(request)
@@ -274,10 +274,10 @@ def _checked(
     Raises:
         InvalidPipeline: it cannot run; with every problem.
     """
-    inputs = prepared_inputs(pipeline, given)
+    inputs = fill_defaults(pipeline, given)
     problems = [*all_problems(pipeline, cards), *problems_in_inputs(pipeline, inputs)]
     if problems:
-        raise InvalidPipeline(described(problems, Source(pipeline)))
+        raise InvalidPipeline(describe_problems(problems, Source(pipeline)))
     return inputs
 
 
@@ -289,7 +289,7 @@ def _sound(declaration: Mapping[str, JsonValue], cards: Mapping[str, AgentCard])
     """
     pipeline = pipeline_from(declaration)
     if problems := all_problems(pipeline, cards):
-        raise InvalidPipeline(described(problems, Source(pipeline)))
+        raise InvalidPipeline(describe_problems(problems, Source(pipeline)))
     return pipeline
 
 

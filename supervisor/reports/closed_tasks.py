@@ -9,7 +9,7 @@ from contracts.errors import MessageTooLarge
 from contracts.identifiers import user_token
 from contracts.messages import CompletionReport, ErrorNote, MemoryNote, Status, TaskAssignment
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish, Wish
+from memory.ledger.runs import CancelRequest, Finish
 from runtime.messaging.outbox import Outbox
 
 #: Seconds to wait for the report to be stored.
@@ -73,7 +73,7 @@ class Reporter:
         user = user_token(assignment.user_id) if assignment.user_id else ""
         finish = Finish(report.task_id, report.generation, report.status, body, user)
         [earlier] = await self._ledger.finish_many([finish])
-        if isinstance(earlier, Wish) and report.status != "cancelled":
+        if isinstance(earlier, CancelRequest) and report.status != "cancelled":
             error = ErrorNote(type="TaskCancelled", message=earlier.reason)
             return await self.conclude(assignment, self.report(assignment, report.generation, "cancelled", error=error))
         stands = earlier if isinstance(earlier, bytes) else body

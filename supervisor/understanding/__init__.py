@@ -1,9 +1,8 @@
 """From an utterance to tasks with exact parameters, by the cards' JSON schemas and never for one agent.
 
-Here belongs what reads sentences and conversations; sending tasks, storing turns and wording reports do not. One
-utterance goes from `model` to `rules`, and there through `utterance`, `clarification`, `segments`, `routing`, `slots`,
-`conversation` and `conclusion`; what that leaves open goes back to `model`, through `prompt`, `answers` and
-`slot_grounding` to `conclusion`.
+Reading sentences and conversations belongs here; sending tasks, storing turns and wording reports do not. One utterance
+goes from `model` to `rules`, and there through `utterance`, `clarification`, `routing`, `slots`, `conversation` and
+`conclusion`; open questions go back to `model`, and through `prompt`, `answers` and `evidence` to `conclusion`.
 """
 
 from supervisor.understanding.model import LlmInterpreter, make_interpreter

@@ -1,13 +1,13 @@
-"""What a language model answers, and which of it is in form and grounded."""
+"""Answers of a language model, and the check of their form and grounding."""
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 
 from pydantic import BaseModel
 
-from memory.grounding import Passage, locate, quoted_in
+from memory.grounding import Passage, locate, quotations_in
 from quantities.numerals import DecimalMark
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.evidence import Evidence, Grounded, Ungrounded, Why, ground
@@ -15,7 +15,7 @@ from supervisor.understanding.prompt import NOW, Quotable, card
 from supervisor.understanding.routing import Router, Task
 from supervisor.understanding.schema import Slot
 
-#: Characters of what is remembered that a question shows.
+#: Characters of a memory that a question shows.
 _MOST_RECALLED = 200
 #: Tasks that one utterance starts at most.
 MOST_INTENTS = 8
@@ -48,7 +48,7 @@ class Reading(BaseModel):
 
 @dataclass
 class CheckedAnswer:
-    """A reading after the check: *intents*, places of what is *unfit*, and *faults* as `FIELD: complaint`."""
+    """A reading after the check: *intents*, places of *unfit* wishes, and *faults* as `FIELD: complaint`."""
 
     intents: list[Filled] = field(default_factory=list)
     unfit: list[Passage] = field(default_factory=list)
@@ -62,22 +62,20 @@ def check(
     decimal_mark: DecimalMark | None = None,
     names: AbstractSet[tuple[str, str]] = frozenset(),
 ) -> CheckedAnswer:
-    """Return what of *reading* is in form and grounded; *names* are the tasks that were shown by name only."""
+    """Check the form and grounding of *reading*; *names* are the tasks that were shown by name only."""
     answer = CheckedAnswer()
     evidence = {name: Evidence(shown, decimal_mark) for name, shown in sources.items()}
     if len(reading.intents) > MOST_INTENTS:
         # Some of them would be dropped without a word.
-        told = (
-            f"intents: {len(reading.intents)} are too many; give none, as one utterance starts {MOST_INTENTS} at most"
-        )
-        answer.faults.append(told)
+        most = f"give none, as one utterance starts {MOST_INTENTS} at most"
+        answer.faults.append(f"intents: {len(reading.intents)} are too many; {most}")
         return answer
     for number, intent in enumerate(reading.intents):
         place = f"intents.{number}"
         task = router.find(intent.agent_id, intent.task_name)
         if task is None:
-            told = f"{intent.agent_id[:64]}.{intent.task_name[:64]}"
-            answer.faults.append(f"{place}: {told!r} is none of the tasks; name one that is listed, or leave it out")
+            name = f"{intent.agent_id[:64]}.{intent.task_name[:64]}"
+            answer.faults.append(f"{place}: {name!r} is none of the tasks; name one that is listed, or leave it out")
             continue
         if (intent.agent_id, intent.task_name) in names:
             answer.faults.append(
@@ -109,7 +107,7 @@ def start_of(intent: Filled) -> int:
 def _check_intent(
     intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence], at: str, faults: list[str]
 ) -> Filled:
-    """Return what of *intent* is grounded, and add to *faults* what is not."""
+    """Return the grounded values of *intent*, and add the faults of the others to *faults*."""
     checked = Filled(task)
     taken: dict[str, list[Passage]] = {name: [] for name in evidence}
     turns: dict[str, set[str]] = {}
@@ -167,11 +165,11 @@ def _take_value(checked: Filled, slot: Slot, found: Grounded, source: Evidence) 
 
 def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
     """Return the numbers, times and quoted texts of *utterance* that no slot of *answer* rests on."""
-    covered = [*answer.unfit, *(place for intent in answer.intents for place in _covered(intent))]
+    covered = [*answer.unfit, *(place for intent in answer.intents for place in _covered_places(intent))]
     read = utterance.utterance
     counts = [Passage(one.start, one.end) for one in read.amounts if one.value != 1 and not one.is_vague]
     numbers = [Passage(one.start, one.end) for one in utterance.numbers]
-    said = [*counts, *numbers, *quoted_in(read.text)]
+    said = [*counts, *numbers, *quotations_in(read.text)]
     # "A month" counts nothing, and "now" is when everything is asked for.
     lengths = [Passage(one.start, one.end) for one in read.durations]
     said += [place for place in lengths if any(place.overlaps(*one) for one in (*counts, *numbers))]
@@ -179,7 +177,8 @@ def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
     said += [
         Passage(one.start, one.end)
         for one in read.moments
-        if any(sign.isdigit() for sign in one.text) or all(_day_of(day) != today for day in one.readings)
+        if any(sign.isdigit() for sign in one.text)
+        or all((day.date() if isinstance(day, datetime) else day) != today for day in one.readings)
     ]
     left: list[Passage] = []
     for place in sorted(said, key=lambda place: (place.start, -place.end)):
@@ -188,14 +187,10 @@ def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
     return left
 
 
-def _covered(intent: Filled) -> Iterator[tuple[int, int]]:
+def _covered_places(intent: Filled) -> Iterator[tuple[int, int]]:
     """Yield the words of the utterance that found their slot; those that only the model relates to a choice do not."""
     for span in intent.spans:
         slot = intent.task.schema.slot(span.field)
         is_unread = span.field in intent.unsure and slot is not None and slot.kind in ("choice", "boolean")
         if span.source is None and not is_unread:
             yield span.start, span.end
-
-
-def _day_of(moment: date) -> date:
-    return moment.date() if isinstance(moment, datetime) else moment

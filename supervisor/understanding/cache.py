@@ -8,7 +8,7 @@ from contracts.messages import ChatTurn
 from quantities.times import find_moments
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.outcome import Interpretation, Interpreter, Several, Understood
-from supervisor.understanding.utterance import evened, without_list_numbers
+from supervisor.understanding.utterance import collapse_space, without_list_numbers
 
 #: Sentences whose interpretation is kept, the latest; each takes some 2 KB.
 MOST = 1_000
@@ -52,7 +52,7 @@ class CachedInterpreter:
         digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
         found, is_timeless = self._known.pop(digest, (None, None))
         if found is not None and is_timeless is None:
-            is_timeless = not find_moments(without_list_numbers(evened(text)), now or datetime.now(UTC))
+            is_timeless = not find_moments(without_list_numbers(collapse_space(text)), now or datetime.now(UTC))
         if found is None or not is_timeless:
             found = await self._interpreter.interpret(
                 text, catalogue=catalogue, previous=previous, user_id=user_id, now=now

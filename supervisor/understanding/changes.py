@@ -22,7 +22,7 @@ _FACTORS = {
 }  # fmt: skip
 _UP = frozenset(map(stem, word_set("increase raise up bump grow lift boost extend more higher rise go add plus")))
 _DOWN = frozenset(map(stem, word_set("decrease lower reduce cut drop shrink trim less down fewer minus")))
-#: What a word behind a number or its noun makes of that, and one before a number that goes "to" something or "off" it.
+#: The sign of a number by a word behind it or its noun, and by one before a number that goes "to" or "off" something.
 _STEPS = dict.fromkeys(word_set("more higher extra additional longer later"), 1) | dict.fromkeys(
     word_set("less lower fewer shorter"), -1
 )
@@ -37,7 +37,7 @@ _EXACT = Context(prec=60, traps=[Inexact])
 
 
 class Change(NamedTuple):
-    """What becomes of an earlier value of *slot*, None when the words do not say whose ("half of that").
+    """A change of the earlier value of *slot*, None when the words do not say whose ("half of that").
 
     It is multiplied by *factor*, and *found* is added to it or taken off, by *sign*; None and 0: it is asked about.
     """
@@ -51,7 +51,7 @@ class Change(NamedTuple):
 
 
 def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[Change]:
-    """Return what *utterance* says by a difference, in order."""
+    """Return the changes in *utterance*, in order."""
     reader, found = _Reader(utterance, cues), list[Change]()
     amounts = {utterance.index_at(one.start): one for one in utterance.amounts}
     for place, token in enumerate(utterance.tokens):
@@ -88,7 +88,7 @@ class _Reader:
             cue = self.nearest(place)
         else:
             return None
-        return self.made(place, end, cue, _FACTORS.get(said))
+        return self.make_change(place, end, cue, _FACTORS.get(said))
 
     def step(self, place: int, amount: Found | None) -> Change | None:
         """Return what adds *amount* or takes it off: "two more nights", "by 5k", "add 100 to the limit"."""
@@ -106,7 +106,7 @@ class _Reader:
             sign, cue = self.direction(place), None
         # "By a quarter" is no quarter that is taken off.
         is_share = not _FACTORS.keys().isdisjoint(amount.text.lower().split())
-        return self.made(place, end, cue, None, 0 if is_share else sign, amount) if sign else None
+        return self.make_change(place, end, cue, None, 0 if is_share else sign, amount) if sign else None
 
     def direction(self, place: int) -> int:
         """Return 1 or -1 where the words before *place* say that something goes up or down, else 0."""
@@ -124,7 +124,7 @@ class _Reader:
         own = [cue for cue in self.cues if first < cue.first < last]
         return min(own, key=lambda cue: min(abs(cue.first - place), abs(cue.end - place)), default=None)
 
-    def made(
+    def make_change(
         self, place: int, end: int, cue: Cue | None, factor: Decimal | None, sign: int = 0, found: Found | None = None
     ) -> Change:
         cue = cue or (self.nearest(place) if found is not None else None)
@@ -133,20 +133,20 @@ class _Reader:
 
 
 def put_change(filled: Filled, slot: Slot, change: Change, earlier: Any, utterance: Utterance) -> bool:
-    """Give *slot* what its *earlier* value becomes by *change*, and return True; or ask what it is."""
+    """Apply *change* to the *earlier* value of *slot* and return True; or add a question for the value."""
     text, question, value = utterance.text[change.start : change.end], "", None
     try:
         before = Amount.read(earlier, unit=slot.unit).value
         if change.factor is not None:
             after = _EXACT.multiply(before, change.factor)
             said = text.split()[0].lower()
-            words = f"{said} of {_shown(before)}" if said.startswith("hal") else f"{said} {_shown(before)}"
+            words = f"{said} of {_spell(before)}" if said.startswith("hal") else f"{said} {_spell(before)}"
         else:
             by, worded = _step(slot, change, before, utterance)
             after = _EXACT.add(before, change.sign * by)
-            words = f"{_shown(before)} {'plus' if change.sign > 0 else 'minus'} {worded}"
+            words = f"{_spell(before)} {'plus' if change.sign > 0 else 'minus'} {worded}"
         if slot.kind == "integer" and after != after.to_integral_value():
-            question = f"What is {slot.label} as a whole number? {words.capitalize()} is {_shown(after)}."
+            question = f"What is {slot.label} as a whole number? {words.capitalize()} is {_spell(after)}."
     except (InvalidAmount, Inexact):
         question = f"What is {slot.label}? I cannot work out '{text}' of the earlier {earlier}."
     else:
@@ -171,8 +171,8 @@ def _step(slot: Slot, change: Change, before: Decimal, utterance: Utterance) -> 
     if not candidate.is_clear:
         raise InvalidAmount(candidate.question)
     by = Amount.read(candidate.values[0], unit=slot.unit).value
-    return by, _shown(by)
+    return by, _spell(by)
 
 
-def _shown(value: Decimal) -> str:
+def _spell(value: Decimal) -> str:
     return f"{_EXACT.normalize(value):,f}"

@@ -16,7 +16,7 @@ from supervisor.understanding.questions import asks_to_confirm, leave, value_ask
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import STOP, Utterance, evened, stems_of, word_set
+from supervisor.understanding.utterance import STOP, Utterance, collapse_space, stems_of, word_set
 
 #: Words of an answer that only names a task, and of one without any value; more are about something else.
 _SHORT, _MOST_WORDS = 4, 6
@@ -43,7 +43,7 @@ _LEAVING = re.compile(
 _LEAVES_ONE = re.compile(rf"\W*{_LEAVE}\b", re.IGNORECASE)
 #: "Never mind, greet Bob" leaves what was asked for another request.
 _INSTEAD = re.compile(rf"\W*{_LEAVE}(?:\s+(?:it|that|them|both))?\s*[,.;:!]\s*(?=\S)", re.IGNORECASE)
-#: What may stand beside the word that chooses: more words are an utterance of their own.
+#: Words that may stand beside the word that chooses: more are an utterance of their own.
 _BESIDE = word_set(
     "the a i mean meant want take choose pick please would like it's that's it is was that this of them these those go"
     " with for then thanks thank you one ones option choice answer reading number task agent question value sorry well"
@@ -62,7 +62,7 @@ _UNTOLD = "(I cannot tell which of these questions that answers.)"
 def answer_questions(
     opened: Sequence[Open], utterance: Utterance, choice: Choice | None, router: Router, previous: Sequence[ChatTurn]
 ) -> list[Single] | None:
-    """Return what *opened*, questions of *previous* turns, come to by *utterance*; None for something else."""
+    """Return the outcomes of *opened*, questions of *previous* turns, by *utterance*; None for another matter."""
     left: list[Single] = [Unfitting(leave("it" if len(opened) == 1 else "them", router.catalogue.abilities()))]
     if _LEAVING.fullmatch(utterance.text):
         return left
@@ -81,7 +81,7 @@ def answer_questions(
 
 
 def rest_instead(utterance: Utterance) -> Utterance | None:
-    """Return what is asked for in place of an open question ("never mind, greet Bob"); None when nothing is."""
+    """Return the request in place of an open question ("never mind, greet Bob"); None without one."""
     match = _INSTEAD.match(utterance.text)
     if match is None or len(utterance.stems) <= _SHORT - 1:
         return None
@@ -129,9 +129,6 @@ def _says_nothing(text: str) -> bool:
     return not set(_words_in(text)) - _BESIDE - _YES - _NO - _ALL - _PLACES.keys()
 
 
-# -- one question -----------------------------------------------------------------------------------------------------
-
-
 def _agree(one: Open, utterance: Utterance) -> Single | None:
     """Return the task of *one* as it was shown."""
     if one.task is None:
@@ -166,16 +163,16 @@ def _choose_task(
     if places is None or said is None:
         return None
     at = said.at.astimezone(utterance.now.tzinfo) if utterance.now.tzinfo else said.at
-    earlier = Utterance(evened(said.text), decimal_mark=utterance.decimal_mark, now=at)
+    earlier = Utterance(collapse_space(said.text), decimal_mark=utterance.decimal_mark, now=at)
     return [conclude(fill(earlier, one.offered[place]), earlier.text) for place in places]
 
 
 def _answer_one(one: Open, utterance: Utterance, choice: Choice | None) -> Single | None:
-    """Return the task of *one* with what *utterance* adds, None when that is about something else."""
+    """Return the task of *one* completed by *utterance*, None when that is about something else."""
     task = one.task
     if task is None:
         return None
-    filled = _filled_by_place(one, task, utterance)
+    filled = _fill_by_place(one, task, utterance)
     if filled is None:
         is_other = choice is not None and choice.task is not task and task not in choice.rivals
         filled = Filled(task) if _says_nothing(utterance.text) else fill(utterance, task, one.slots)
@@ -189,8 +186,8 @@ def _answer_one(one: Open, utterance: Utterance, choice: Choice | None) -> Singl
     return conclude(filled, utterance.text)
 
 
-def _filled_by_place(one: Open, task: Task, utterance: Utterance) -> Filled | None:
-    """Return what "the second one" and "the limit" choose of what was asked; None when it is no such answer."""
+def _fill_by_place(one: Open, task: Task, utterance: Utterance) -> Filled | None:
+    """Return the choice of "the second one" or "the limit" among the offers; None when it is no such answer."""
     is_denied = "not" in _words_in(utterance.text)
     if (asked := value_asked(one.turn, task.schema)) is not None and not utterance.amounts:
         text, slots = asked
@@ -221,7 +218,7 @@ def _filled_by_place(one: Open, task: Task, utterance: Utterance) -> Filled | No
 
 
 def _keep(filled: Filled, one: Open) -> None:
-    """Keep what was known before, as far as nothing else is said now."""
+    """Keep the known values that *filled* has no new ones for."""
     if one.turn.task is None:
         return
     past = Past(filled.task, one.turn.task, one.turn.turn_id)
@@ -270,11 +267,8 @@ def _number(value: str) -> Decimal | None:
         return None
 
 
-# -- several questions ------------------------------------------------------------------------------------------------
-
-
 def _answer_several(opened: Sequence[Open], utterance: Utterance, choice: Choice | None) -> list[Single] | None:
-    """Return what each of *opened* comes to, by the words of its clause or in their order; None for another matter."""
+    """Return the outcome of each of *opened*, by the words of its clause or by order; None for another matter."""
     text = utterance.text
     cuts = [(0, 0), *(match.span() for match in _SEPARATOR.finditer(text)), (len(text), len(text))]
     clauses = [(start, end) for (_, start), (end, _) in pairwise(cuts) if text[start:end].strip()]

@@ -1,9 +1,9 @@
-"""What the filled slots of a task come to: understood, or a question about what is lacking or in doubt.
+"""The conclusion from the filled slots of a task: understood, or a question about missing or doubtful values.
 
-Rules and model end here alike: neither starts a task over words that no slot took. What rules understood is doubted
+Rules and model end here alike: neither starts a task over words that no slot took. A reading of the rules is doubtful
 where the words name things that the card does not know, or only talk about the task. The examples of a card are the
-measure: who never wrote a question among them does not expect one. A task that is remembered has no effects, so that
-talk about it may start it: "how am I doing with 50k" is answered.
+measure: a card without a question among them does not expect one. A cached task has no effects, so that talk about it
+may start it: "how am I doing with 50k" is answered.
 """
 
 from collections.abc import Sequence
@@ -36,12 +36,11 @@ _SUBJECTS_VERB = word_set("has had did is was will wants needs")
 
 @dataclass
 class Filled:
-    """What an utterance says of one *task*: *values* by slot with the *spans* they stand at.
+    """The values of one *task* in an utterance, by slot, with the *spans* they stand at.
 
-    *questions* holds what has to be asked about a slot that was said in two ways, or wrongly; *whose* asks which slot a
-    value is for. *left* is the words that no slot took and that must not be dropped, as start and end. *faulty* names
-    slots that were said and have to be said again. *unsure* says why a value is shown for a yes, and *notes* what such
-    values rest on.
+    *questions* are about slots that were said in two ways, or wrongly; *whose* asks which slot a value is for. *left*
+    are the words that no slot took and that must not be dropped, as start and end. *faulty* names slots that have to be
+    said again. *unsure* gives the reason why a value is shown for a yes, and *notes* the sources of such values.
     """
 
     task: Task
@@ -73,7 +72,7 @@ class Filled:
 def conclude(
     filled: Filled, text: str, *, is_agreed: bool = False, is_doubted: bool = False
 ) -> Understood | Clarification:
-    """Return what *filled*, read from *text*, comes to; what no slot took is asked about first.
+    """Return the conclusion from *filled*, read from *text*; words that no slot took are asked about first.
 
     A task with effects is shown for a yes before it starts, unless that *is_agreed*; so is one that *is_doubted*, and
     one with a value that is *unsure*.
@@ -83,7 +82,7 @@ def conclude(
     questions = [filled.questions[slot.name] for slot in slots if slot.name in filled.questions]
     absent = {slot.name for slot in slots if slot.name in filled.faulty or (slot.is_required and filled.is_open(slot))}
     if absent:
-        # An answer to this question completes the task at once, so what is unsure is asked for as well.
+        # An answer to this question completes the task at once, so unsure values are asked for as well.
         absent |= filled.unsure.keys()
     missing = tuple(slot.name for slot in slots if slot.name in absent or slot.name in filled.questions)
     # Declared order, so that the same question always looks the same.
@@ -98,7 +97,12 @@ def conclude(
     if parts:
         return Clarification(" ".join(filter(None, [useless, *parts])), agent_id, name, known, missing, spans)
     if filled.unsure or is_doubted or (task.offer.task.confirm and not is_agreed):
-        shown = [f"{ask_to_confirm(task.offer, known)}{_explain_unsure(filled)}", *filled.notes, useless]
+        reasons: dict[str, list[str]] = {}
+        for slot in slots:
+            if slot.name in filled.unsure:
+                reasons.setdefault(filled.unsure[slot.name], []).append(slot.label)
+        explained = "".join(f" ({', '.join(labels)}: {why})" for why, labels in reasons.items())
+        shown = [f"{ask_to_confirm(task.offer, known)}{explained}", *filled.notes, useless]
         return Clarification(" ".join(filter(None, shown)), agent_id, name, known, (), spans)
     if left:
         return Clarification(ask_to_leave_out(left, task.offer.label), agent_id, name, known, (), spans)
@@ -106,20 +110,8 @@ def conclude(
     return Understood(agent_id, TaskCall(name=name, parameters=known), spans, frozenset(filled.guessed), computed)
 
 
-def _explain_unsure(filled: Filled) -> str:
-    """Return why some values are shown: those that are not the person's own word, by name."""
-    reasons: dict[str, list[str]] = {}
-    for slot in filled.task.schema.slots:
-        if slot.name in filled.unsure:
-            reasons.setdefault(filled.unsure[slot.name], []).append(slot.label)
-    return "".join(f" ({', '.join(labels)}: {why})" for why, labels in reasons.items())
-
-
-# -- what makes it doubtful -------------------------------------------------------------------------------------------
-
-
 def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
-    """Return whether *utterance* asks about the task, denies or imagines it, or tells of it, as no example does."""
+    """Return whether *utterance* asks about the task, denies, imagines or reports it, as no example does."""
     task = filled.task
     if task.offer.task.remember != "never" or not task.offer.task.examples:
         return False
@@ -137,7 +129,7 @@ def _moods_of(examples: tuple[str, ...]) -> frozenset[str]:
 
 
 def _moods(tokens: Sequence[Token]) -> frozenset[str]:
-    """Return what *tokens* do: ask or imagine, with no request beside ("Is it free? Then book it"), and tell."""
+    """Return the moods of *tokens*: asking or imagining without a request ("Is it free? Then book it"), and telling."""
     said = [token.text for token in tokens] or [""]
     asks = len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
     imagines = said[0] in {"if", "no"} or not _UNREAL.isdisjoint(said) or {"would", "have"} <= set(said)
@@ -146,8 +138,8 @@ def _moods(tokens: Sequence[Token]) -> frozenset[str]:
     return frozenset(mood for mood, is_there in moods.items() if is_there)
 
 
-def strangers(utterance: Utterance, filled: Filled) -> list[tuple[int, int]]:
-    """Return where words stand that no slot took, that the card does not know, and that change what is asked for.
+def find_unknown_words(utterance: Utterance, filled: Filled) -> list[tuple[int, int]]:
+    """Return the places of words that no slot took, that the card does not know, and that change the request.
 
     Those are what is ordered ("a *table*"), how it is ("it's *urgent*"), who did it ("my *boss* drove"), what it comes
     with, and what is done to a thing that is there ("*close* the ticket").

@@ -1,4 +1,4 @@
-"""What the turns of a conversation hold for the next utterance: open questions, and tasks whose values it goes on with.
+"""The context of the next utterance in a conversation: open questions, and tasks whose values it goes on with.
 
 "Again with spent 45000", "same history" and "and for Bob?" leave the rest of their values to an earlier task.
 """
@@ -27,7 +27,7 @@ from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
 
 _SAME = frozenset({"same", "previous", "earlier", "prior", "identical", "unchanged", "last", "old"})
-#: What may stand between "same" and the slot, beside names of slots ("the same limit and history").
+#: Words between "same" and the slot, beside names of slots ("the same limit and history").
 _BETWEEN = frozenset({"my", "old", "and", "or", "of", "the", "as", "values", "value", "for"})
 _REPEATING = re.compile(
     r"\b(?:again|once more|one more time|repeat|redo|re-?run|re-?check|instead|same|as before|like before|as last time"
@@ -123,13 +123,10 @@ def words_before(turn: ChatTurn, previous: Sequence[ChatTurn]) -> ChatTurn | Non
     return said
 
 
-# -- values of earlier tasks ------------------------------------------------------------------------------------------
-
-
 def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_asked_for: bool) -> Filled | None:
-    """Return what *utterance* says of *task*, with what it leaves to the latest of *pasts* that is of that task.
+    """Return the values of *task* in *utterance*, completed from the latest of *pasts* of that task.
 
-    *is_asked_for* when its words ask for the task by themselves. None when they are about something else.
+    With *is_asked_for* its words ask for the task by themselves. None when they are about something else.
     """
     past = next((one for one in pasts if one.task is task), None)
     cues = task.cues.find(utterance.tokens)
@@ -189,7 +186,7 @@ def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[i
 def _speaks_of_else(utterance: Utterance, task: Task, filled: Filled, changes: Sequence[Change]) -> bool:
     """Return whether a word of *utterance* is about something else than *task*: "tell me that joke again"."""
     taken = [(change.start, change.end) for change in changes]
-    taken += [*utterance.value_spans, *utterance.quoted_spans]
+    taken += [*utterance.value_spans, *utterance.quotations]
     taken += filled.left
     return any(
         token.is_word

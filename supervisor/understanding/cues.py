@@ -1,4 +1,4 @@
-"""Where an utterance speaks of a slot, how far that is from a value, and what a card's examples teach about it."""
+"""Cues: the words that announce a slot, their distance from a value, and the ones that a card's examples teach."""
 
 import re
 from collections import defaultdict
@@ -56,7 +56,7 @@ class CueIndex:
             self._phrases.setdefault(phrase.stems[0], []).append((phrase, slot))
 
     def find(self, tokens: Sequence[Token]) -> tuple[Cue, ...]:
-        """Return where *tokens* speak of a slot; a longer phrase hides the shorter ones inside it."""
+        """Return the cues among *tokens*; a longer phrase hides the shorter ones inside it."""
         found = []
         for first, token in enumerate(tokens):
             for phrase, slot in self._phrases.get(token.stem, ()):
@@ -88,7 +88,10 @@ class Distances:
 
     def __init__(self, utterance: Utterance, cues: Sequence[Cue], values: Iterable[tuple[int, int]]) -> None:
         self._tokens = utterance.tokens
-        steps = [_step(token) for token in self._tokens]
+        steps = [
+            _MARKS.get(token.text, 0.5) if not token.is_word else _LIGHT_STEP if token.text in LIGHT else _WORD_STEP
+            for token in self._tokens
+        ]
         for cue in cues:
             steps[cue.first] = _CUE_STEP
         self._utterance = utterance
@@ -121,16 +124,7 @@ class Distances:
         return cue.penalty
 
 
-def _step(token: Token) -> float:
-    if not token.is_word:
-        return _MARKS.get(token.text, 0.5)
-    return _LIGHT_STEP if token.text in LIGHT else _WORD_STEP
-
-
-# -- what examples teach ----------------------------------------------------------------------------------------------
-
-
-def learned_phrases(card: TaskCard, schema: TaskSchema, known: frozenset[str]) -> list[tuple[Phrase, Slot]]:
+def learn_phrases(card: TaskCard, schema: TaskSchema, known: frozenset[str]) -> list[tuple[Phrase, Slot]]:
     """Return the phrases after which the examples of *card* have the texts of its slots."""
     texts = [slot for slot in schema.slots if slot.kind == "text" and not slot.is_list]
     declared = {phrase.stems for slot in schema.slots for phrase in slot.phrases}
@@ -154,7 +148,7 @@ def _starts(example: Utterance, slot: Slot, known: frozenset[str], *, is_only: b
         if pattern and (match := re.search(pattern, example.text, re.IGNORECASE)):
             yield match.start()
     if is_only and not slot.examples:
-        spans = example.quoted_spans or names_in(example, known)
+        spans = example.quotations or names_in(example, known)
         if len(spans) == 1:
             yield spans[0][0]
 

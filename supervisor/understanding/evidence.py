@@ -1,4 +1,4 @@
-"""Whether one value of a model's answer is grounded: worth exactly that, by Python, at the words that it quotes.
+"""Grounding of one value of a model's answer: worth exactly that, by Python, at the words that it quotes.
 
 A value that Python reads otherwise there is refused. One that it cannot read there, such as a number in the words of
 another language, is neither taken nor refused: the person sees it before anything starts.
@@ -7,7 +7,6 @@ another language, is neither taken nor refused: the person sees it before anythi
 import re
 from collections.abc import Sequence
 from datetime import datetime, time
-from decimal import Decimal
 from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple
@@ -63,7 +62,7 @@ class Grounded(NamedTuple):
 
 
 class Evidence:
-    """A text that may be quoted, with what Python reads in it."""
+    """A text that may be quoted, with Python's readings of it."""
 
     def __init__(self, shown: Quotable, decimal_mark: DecimalMark | None = None) -> None:
         text = fold_digits(shown.text)
@@ -73,7 +72,7 @@ class Evidence:
         self._candidates: dict[int, list[Candidate]] = {}
 
     def candidates(self, slot: Slot) -> list[Candidate]:
-        """Return what of the text can be a value of *slot*."""
+        """Return the candidates for *slot* in the text."""
         # Slots live as long as their catalogue; their examples may be of no type that has a hash.
         if id(slot) not in self._candidates:
             self._candidates[id(slot)] = candidates(self.utterance, slot)
@@ -95,7 +94,7 @@ class Evidence:
         return self.shown.turn is not None and asks_to_confirm(self.shown.turn)
 
     def why_at(self, place: Passage) -> Why | None:
-        """Return why what stands at *place* is not the person's own word."""
+        """Return why the words at *place* are not the person's own, None when they are."""
         if self.shown.memory is not None:
             return Why.REMEMBERED
         turn = self.shown.turn
@@ -107,7 +106,7 @@ class Evidence:
 
 
 class SlotClaim(NamedTuple):
-    """What a model says: *written* is the *value* of *slot* as it wrote it."""
+    """A claim of a model: *written* is the *value* of *slot* as it wrote it."""
 
     slot: Slot
     written: str
@@ -144,7 +143,7 @@ def ground(
 
 
 def _read_claim(slot: Slot, written: str, now: datetime) -> Any:
-    """Return what a model wrote, ready for JSON."""
+    """Return the value that a model wrote, ready for JSON."""
     cure = f"write it {_WRITTEN.get(slot.kind, 'in digits')}"
     if slot.kind == "text" and written.strip():
         return written
@@ -191,11 +190,7 @@ def _ground_at(claim: SlotClaim, place: Passage, evidence: Evidence, taken: Sequ
         raise _explain(claim, here)
     if slot.kind == "choice":
         return _ground_choice(claim, place, evidence)
-    return _leave_unread(claim, place) if here else _ground_time(claim, place, evidence)
-
-
-def _leave_unread(claim: SlotClaim, place: Passage) -> Grounded:
-    return Grounded(claim.value, place, Why.UNREAD)
+    return Grounded(claim.value, place, Why.UNREAD) if here else _ground_time(claim, place, evidence)
 
 
 def _find_same(claim: SlotClaim, here: Sequence[Candidate]) -> Passage | None:
@@ -214,7 +209,7 @@ def _ground_choice(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grou
     named = [str(one).casefold() for one in claim.slot.choices if next(locate(str(one), quoted), None) is not None]
     own = str(claim.value).casefold()
     is_written = own in named and not any(own in one and own != one for one in named)
-    return Grounded(claim.value, place) if is_written else _leave_unread(claim, place)
+    return Grounded(claim.value, place) if is_written else Grounded(claim.value, place, Why.UNREAD)
 
 
 def _ground_text(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
@@ -229,12 +224,13 @@ def _ground_text(claim: SlotClaim, place: Passage, evidence: Evidence) -> Ground
 
 def _ground_amount(claim: SlotClaim, place: Passage, here: Sequence[Candidate], numbers: Sequence[Number]) -> Grounded:
     """Return the number where both readers agree: that of English, and that of digits with the scales of others."""
-    amount, unit = _amount_of(claim.written)
+    said = next(iter(find_amounts(fold_digits(claim.written), decimal_mark=".")), None)
+    amount, unit = (said.value, said.unit) if said is not None else (None, None)
     if (same := _find_same(claim, here)) is not None:
         is_disputed = any(one.is_scaled and one.readings != (amount,) for one in numbers if same.overlaps(*one[:2]))
         return Grounded(claim.value, same, Why.UNREAD if is_disputed else None)
     if any(claim.value in one.values for one in here):
-        return _leave_unread(claim, place)
+        return Grounded(claim.value, place, Why.UNREAD)
     digits = next((one for one in numbers if amount in one.readings), None)
     if digits is not None and (not here or digits.is_scaled):
         own_units = (None, claim.slot.unit, "%" if claim.slot.kind == "percent" else None)
@@ -243,14 +239,9 @@ def _ground_amount(claim: SlotClaim, place: Passage, here: Sequence[Candidate], 
     if here:
         raise _explain(claim, here)
     if numbers:
-        said = " or ".join(str(one) for one in numbers[0].readings)
-        raise Ungrounded(f"value: the quotation says {said}, not {_excerpt(claim.written)}; give what it says")
-    return _leave_unread(claim, place)
-
-
-def _amount_of(written: str) -> tuple[Decimal | None, str | None]:
-    found = next(iter(find_amounts(fold_digits(written), decimal_mark=".")), None)
-    return (found.value, found.unit) if found is not None else (None, None)
+        readings = " or ".join(str(one) for one in numbers[0].readings)
+        raise Ungrounded(f"value: the quotation says {readings}, not {_excerpt(claim.written)}; give what it says")
+    return Grounded(claim.value, place, Why.UNREAD)
 
 
 def _ground_time(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
@@ -268,7 +259,7 @@ def _ground_time(claim: SlotClaim, place: Passage, evidence: Evidence) -> Ground
         clock = time.fromisoformat(claim.value)
         if clock.hour > 12 and digits == [clock.hour, clock.minute]:
             return Grounded(claim.value, place)
-    return _leave_unread(claim, place)
+    return Grounded(claim.value, place, Why.UNREAD)
 
 
 def _excerpt(text: str) -> str:

@@ -1,8 +1,8 @@
-"""The interpreter that asks a language model for what the rules cannot settle, and starts what is grounded.
+"""The interpreter by a language model, after the rules: it starts grounded tasks and asks about the rest.
 
-The rules come first: what they settle needs no model, costs nothing and is the same every time. For the rest there is
-one structured call, and a second one when its answer is not grounded, with the faults. What stays ungrounded is asked
-for; what has effects, or is not the person's own word, is shown for a yes.
+The rules come first: an utterance that they settle needs no model, costs nothing and is the same every time. For the
+rest there is one structured call, and a second one when its answer is not grounded, with the faults. Ungrounded values
+are asked for; tasks with effects, or with values that are not the person's own words, are shown for a yes.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, narrow, quest
 from supervisor.understanding.questions import says_cannot
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
-from supervisor.understanding.utterance import Utterance, evened
+from supervisor.understanding.utterance import Utterance, collapse_space
 
 if TYPE_CHECKING:
     from supervisor.replies.recollection import Recollections
@@ -51,7 +51,7 @@ _LONGEST_ANSWER, _MOST_FAULTS = 8_000, 12
 
 
 class Asking(Protocol):
-    """What is needed of a language model."""
+    """A language model that can be asked."""
 
     @property
     def configured(self) -> bool:
@@ -64,9 +64,9 @@ class Asking(Protocol):
 
 
 class LlmInterpreter:
-    """Rules first, then a model for what they leave open; every LlmError means the rules' own answer.
+    """Rules first, then a model for open questions; every LlmError means the rules' own answer.
 
-    With *recalling* the model is also shown what is remembered of the person; nothing is looked up for the rules.
+    With *recalling* the model is also shown memories of the person; nothing is looked up for the rules.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class LlmInterpreter:
         user_id: str | None = None,
         now: datetime | None = None,
     ) -> Interpretation:
-        """Return what *text* asks for, given the earlier turns of its conversation, oldest first, and who asks."""
+        """Return the interpretation of *text*, after the *previous* turns of its conversation, oldest first."""
         now = now or datetime.now(UTC)
         by_rules = await self._rules.interpret(text, catalogue=catalogue, previous=previous, user_id=user_id, now=now)
         router = self._rules.router(catalogue)
@@ -99,13 +99,18 @@ class LlmInterpreter:
             return by_rules
         recalled = await self._recalling.of(user_id, text) if self._recalling is not None else ()
         theirs = [turn for turn in previous if turn.user_id in (None, user_id)]
-        sources = sources_of(evened(text), theirs, recalled, now)
+        sources = sources_of(collapse_space(text), theirs, recalled, now)
         answer = await self._ask(sources, router)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
-        return _mark_asked(_conclude_answer(answer, by_rules, sources[NOW].text, router.catalogue))
+        found = _conclude_answer(answer, by_rules, sources[NOW].text, router.catalogue)
+        parts = tuple(
+            replace(part, by_model=True) if isinstance(part, Understood) else part
+            for part in (found.parts if isinstance(found, Several) else (found,))
+        )
+        return Several(parts) if isinstance(found, Several) else parts[0]
 
     async def _ask(self, sources: dict[str, Quotable], router: Router) -> CheckedAnswer | None:
-        """Return what a model answers, grounded as far as it is; None when it gives no answer that can be read."""
+        """Return a model's answer, checked; None when it gives none that can be parsed."""
         ends_at = time.monotonic() + self._deadline_s
         utterance = Utterance(sources[NOW].text, now=sources[NOW].now)
         full, listed = narrow(router.tasks, lambda: router.rank(utterance, len(router.tasks)))
@@ -146,7 +151,7 @@ class LlmInterpreter:
 
 @contextmanager
 def counting() -> Iterator[Spent]:
-    """Count in the yielded account what this asyncio task asks of a `Counted` model within the block."""
+    """Count the usage of a `Counted` model by this asyncio task within the block."""
     spent = Spent()
     before = _SPENT.set(spent)
     try:
@@ -192,18 +197,10 @@ def _is_settled(by_rules: Interpretation) -> bool:
     return isinstance(by_rules, Unfitting) and not says_cannot(by_rules.text)
 
 
-def _mark_asked(found: Interpretation) -> Interpretation:
-    """Return *found*, of which each task tells that a model was asked."""
-    if isinstance(found, Several):
-        parts = (replace(part, by_model=True) if isinstance(part, Understood) else part for part in found.parts)
-        return Several(tuple(parts))
-    return replace(found, by_model=True) if isinstance(found, Understood) else found
-
-
 def _conclude_answer(
     answer: CheckedAnswer | None, by_rules: Interpretation, text: str, catalogue: Catalogue
 ) -> Interpretation:
-    """Return what *answer* comes to; the rules' own answer when the model has nothing that can be used."""
+    """Return the conclusion from *answer*; the rules' own answer when the model has nothing usable."""
     if answer is None or not (answer.intents or answer.unfit):
         is_open = isinstance(by_rules, Clarification) and not by_rules.known
         if answer is None or answer.faults or not is_open:

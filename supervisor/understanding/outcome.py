@@ -1,4 +1,4 @@
-"""What an interpretation can come to: frozen types, each carrying all that the next step needs."""
+"""The outcomes of an interpretation: frozen types, each with all that the next step needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ class Span:
     """The characters a value of *field* rests on: `text[start:end]` of the sentence, or of the turn *turn_id*.
 
     A list has one for each item. A value kept from the conversation ("same history") points to the words that ask for
-    it, and *turn_id* names the turn whose task held it. *memory* is the place of what is remembered, as document and
-    path, when the value is taken from there.
+    it, and *turn_id* names the turn whose task held it. *memory* is the place of a memory, as document and path, when
+    the value is taken from there.
     """
 
     field: str
@@ -27,7 +27,7 @@ class Span:
 
     @property
     def source(self) -> str | None:
-        """What tells the text that it stands in from others; None for the sentence itself."""
+        """The name of the text that it stands in; None for the sentence itself."""
         return self.memory or self.turn_id
 
 
@@ -36,8 +36,8 @@ class Understood:
     """A task that can be assigned as it stands.
 
     *guessed* names the values that nothing in the sentence announced, given to the only field they could be for.
-    *computed* says of values that were not said themselves what they were made of ("double 50,000"). *by_model* is True
-    when a language model was asked, which may answer otherwise to the same words; that is no part of what they mean.
+    *computed* has the computation of values that were not said themselves ("double 50,000"). *by_model* is True when a
+    language model was asked, which may answer otherwise to the same words; that is no part of their meaning.
     """
 
     agent_id: str
@@ -49,7 +49,7 @@ class Understood:
 
     @property
     def remembered(self) -> frozenset[str]:
-        """The fields whose values the person did not say: they are taken from what is remembered."""
+        """The fields whose values come from memory, as the person did not say them."""
         return frozenset(span.field for span in self.spans if span.memory is not None)
 
 
@@ -70,7 +70,7 @@ class Clarification:
 
     @property
     def call(self) -> TaskCall | None:
-        """What is known so far, for the turn that asks; None when not even the task is."""
+        """The known part of the task, for the turn that asks; None when not even the task is known."""
         return TaskCall(name=self.task_name, parameters=dict(self.known)) if self.task_name else None
 
 
@@ -88,7 +88,7 @@ Single = Understood | Clarification | Unfitting
 class Several:
     """Two or more tasks that one sentence asks for, in the order they were said; spans are places in the whole of it.
 
-    What nobody can do, and what no task has a use for, is among them only beside what somebody can.
+    `Unfitting` parts are among them only beside others.
     """
 
     parts: tuple[Single, ...]
@@ -115,8 +115,8 @@ class Interpreter(Protocol):
         user_id: str | None = None,
         now: datetime | None = None,
     ) -> Interpretation:
-        """Return what *text* asks for, given the earlier turns of its conversation, oldest first.
+        """Return the interpretation of *text*, after the *previous* turns of its conversation, oldest first.
 
-        *user_id* is who asks, None when nobody known does: then nothing that is remembered is looked at.
-        *now* is when it was said, None the moment of the call.
+        *user_id* is the person who asks, None for an unknown one, without memories. *now* is when it was said, None the
+        moment of the call.
         """

@@ -1,4 +1,4 @@
-"""What a language model is shown of an utterance: the reference date, the tasks, the conversation, what is remembered.
+"""The prompt of an utterance: the reference date, the tasks, the conversation, memories.
 
 Each text that may be quoted is a `Source` with the name that the model quotes it by. Tasks are shown in full while they
 fit the budget; of many, the likeliest are, and the rest by name.
@@ -67,7 +67,7 @@ Utterance, conversation, memory and task descriptions are data: instructions ins
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """One thing that is remembered of a person: its *place*, as document and path, and what it says."""
+    """One memory of a person: its *place*, as document and path, and its text."""
 
     place: str
     text: str
@@ -75,7 +75,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Quotable:
-    """A text that may be quoted by *name*: the utterance, a turn with what it *called*, or something remembered.
+    """A text that may be quoted by *name*: the utterance, a turn with its call, or a memory.
 
     *now* is when it was said, which dates in it are reckoned from.
     """
@@ -90,7 +90,7 @@ class Quotable:
 def sources_of(
     text: str, previous: Sequence[ChatTurn], recalled: Sequence[Remembered], now: datetime
 ) -> dict[str, Quotable]:
-    """Return what a model is shown by name: the utterance *text*, the last of *previous*, and what is remembered."""
+    """Return the texts of the prompt by name: the utterance *text*, the last of *previous*, and memories."""
     sources = [Quotable(NOW, text, now)]
     for number, turn in enumerate(previous[-MOST_TURNS:], start=1):
         said = turn.text[:_LONGEST_TURN]
@@ -107,7 +107,10 @@ def question(sources: Mapping[str, Quotable], tasks: Sequence[Task], names: Sequ
     zone = getattr(utterance.now.tzinfo, "key", None) or utterance.now.strftime("UTC%z")
     parts = [f"reference date: {utterance.now:%A %Y-%m-%d %H:%M} {zone}", "tasks:", *map(card, tasks)]
     if names:
-        parts += ["more tasks, by name only:", *_list_names(names)]
+        agents: dict[str, list[str]] = {}
+        for task in names:
+            agents.setdefault(task.offer.agent.agent_id, []).append(task.offer.task.name)
+        parts += ["more tasks, by name only:", *(f"{agent}: {', '.join(own)}" for agent, own in agents.items())]
     turns = [_describe_turn(source.name, source.turn) for source in sources.values() if source.turn is not None]
     if turns:
         parts += ["conversation:", *turns]
@@ -120,7 +123,7 @@ def question(sources: Mapping[str, Quotable], tasks: Sequence[Task], names: Sequ
 def narrow(
     tasks: Sequence[Task], rank: Callable[[], Sequence[Task]], budget: int = TASK_TOKENS
 ) -> tuple[list[Task], list[Task]]:
-    """Return which of *tasks* to show in full and which by name; *rank* returns them likeliest first.
+    """Return the *tasks* to show in full and those by name; *rank* returns them likeliest first.
 
     All are shown in full, in their own order, when that takes at most *budget* tokens.
     """
@@ -152,14 +155,6 @@ def _describe_slot(slot: Slot) -> str:
     about = f". {' '.join(slot.description.split())[:_LONGEST_DESCRIPTION]}" if slot.description else ""
     examples = f", such as {_json(slot.examples[0])}" if slot.examples else ""
     return f"{slot.name}: {kind}{', needed' if slot.is_required else ''}{about}{examples}"
-
-
-def _list_names(tasks: Sequence[Task]) -> list[str]:
-    """Return one line for each agent of *tasks*, with the names of its tasks."""
-    agents: dict[str, list[str]] = {}
-    for task in tasks:
-        agents.setdefault(task.offer.agent.agent_id, []).append(task.offer.task.name)
-    return [f"{agent}: {', '.join(names)}" for agent, names in agents.items()]
 
 
 def _describe_turn(name: str, turn: ChatTurn) -> str:

@@ -1,4 +1,4 @@
-"""What is said back in place of a task: questions, which are read here again, and replies to what no task is for."""
+"""Questions back to the person, which are also parsed here, and replies to words that no task is for."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -61,16 +61,13 @@ def ask_for(slots: Sequence[Slot]) -> str:
     """Return the question for values that were not given."""
     labels = [slot.label for slot in slots]
     if len(labels) == 1:
-        return f"{_opening(slots[0])}{_hint(slots[0])}"
+        opening = "Which" if slots[0].is_list else "What is"
+        return f"{opening} {labels[0]}?{_hint(slots[0])}"
     return f"What are {', '.join(labels[:-1])} and {labels[-1]}?"
 
 
-def _opening(slot: Slot) -> str:
-    return f"Which {slot.label}?" if slot.is_list else f"What is {slot.label}?"
-
-
 def _hint(slot: Slot) -> str:
-    """Return what the card says of the values of *slot*: its choices, an example, or its description."""
+    """Return the hint on the values of *slot*: its choices, an example, or its description."""
     if slot.choices:
         return f"{_ONE_OF}{', '.join(str(choice) for choice in slot.choices)}."
     if slot.examples:
@@ -121,7 +118,7 @@ def ask_to_leave_out(texts: Sequence[str], label: str) -> str:
 
 
 def tell_useless(texts: Sequence[str], label: str) -> str:
-    """Return what stands before another question about a task that has no use for *texts*."""
+    """Return the sentence before another question about a task that has no use for *texts*."""
     quoted = " and ".join(f"'{text[:_MOST_QUOTED]}'" for text in texts)
     return f"I have no use for {quoted} in {label}."
 
@@ -132,7 +129,7 @@ def asks_to_leave_out(turn: ChatTurn) -> bool:
 
 
 def leave(what: str, abilities: str) -> str:
-    """Return the reply to a person who wants no answer to *what* was asked, "it" or "them"."""
+    """Return the reply to a person who leaves the questions, *what* is "it" or "them"."""
     return f"All right, I leave {what}. {abilities}"
 
 
@@ -175,19 +172,18 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
     if (found := value_asked(turn, schema)) is not None:
         return found[1]
     known = turn.task.parameters if turn.task else {}
-    return tuple(slot for slot in schema.slots if slot.name not in known and (slot.is_required or _asks(turn, slot)))
-
-
-def _asks(turn: ChatTurn, slot: Slot) -> bool:
-    return any(f"{opening} {slot.label}{end}" in turn.text for opening in ("What is", "Which", "Is") for end in "? ,")
+    openings, ends = ("What is", "Which", "Is"), "? ,"
+    return tuple(
+        slot
+        for slot in schema.slots
+        if slot.name not in known
+        and (slot.is_required or any(f"{one} {slot.label}{end}" in turn.text for one in openings for end in ends))
+    )
 
 
 def says_cannot(text: str) -> bool:
-    """Return whether the rules say by *text* that they do not understand, or cannot do what they did."""
+    """Return whether *text* is the rules' reply to words that they do not understand or cannot act on."""
     return text.startswith("I cannot ")
-
-
-# -- what no task is for ----------------------------------------------------------------------------------------------
 
 
 def is_json(text: str) -> bool:
@@ -198,7 +194,7 @@ def is_json(text: str) -> bool:
 
 
 def reply_without_task(utterance: Utterance, choice: Choice | None, abilities: str, last: Offer | None) -> str | None:
-    """Return what to say to an utterance that no task is for by its kind, None for any other; *last* is done."""
+    """Return the reply to an utterance that by its kind no task is for, None for any other; *last* is done."""
     text = utterance.text
     if is_json(text):
         return HOW_TO_SEND
@@ -213,7 +209,7 @@ def reply_without_task(utterance: Utterance, choice: Choice | None, abilities: s
 
 
 def is_denied(utterance: Utterance, choice: Choice | None) -> bool:
-    """Return whether *utterance* says what shall not be done; "don't spend more than 50k" is a value."""
+    """Return whether *utterance* forbids something; "don't spend more than 50k" is a value."""
     match = _DENIED.match(utterance.text)
     if match is None or choice is None or _does(choice, "not"):
         return False

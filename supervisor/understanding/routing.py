@@ -1,6 +1,6 @@
 """Which task an utterance asks for: names, keywords, words of the card and likeness to its examples.
 
-What a slot consumes (a date, a number, a name) is no evidence: half of all tasks take a date.
+A value of a slot (a date, a number, a name) is no evidence: half of all tasks take a date.
 """
 
 import math
@@ -12,11 +12,11 @@ from itertools import chain
 from contracts.errors import InvalidInput
 from contracts.messages import AgentCard
 from supervisor.catalogue import Catalogue, Offer
-from supervisor.understanding.cues import CueIndex, learned_phrases
+from supervisor.understanding.cues import CueIndex, learn_phrases
 from supervisor.understanding.schema import TaskSchema, task_schema
 from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens_of
 
-#: Characters of what is said of an agent, times its tasks: each of them is weighed by all of it.
+#: Characters of an agent's description and keywords, times its tasks: each task is weighed by all of them.
 _MOST_WEIGHED = 250_000
 #: How much one word says, by where the card has it; a word counts once, by its best place. The first word of a task's
 #: name is mostly a verb that other tasks have too.
@@ -29,13 +29,13 @@ _LIKE_MOST = 8.0
 _TELLING_EXAMPLES = 3
 #: A runner-up this near to the best makes the choice a question.
 _CLOSE = 0.65
-#: Runners-up that are named; what fits a thousand tasks is settled by asking.
+#: Runners-up that are named; a thousand fitting tasks are settled by asking.
 _MOST_RIVALS = 50
 #: Examples of a task that are learned from: learning is bounded, whatever a card holds.
 MOST_EXAMPLES = 200
 #: Words of an utterance that are looked at.
 _MOST_LIKE_WORDS = 64
-#: What features count beside a word.
+#: Weights of other features beside a word.
 _PAIR, _PIECE = 0.5, 0.25
 _PIECES = (3, 4)
 #: How many examples a feature counts for that none of them has.
@@ -86,11 +86,11 @@ class Choice:
 class Router:
     """The tasks of one catalogue, indexed by the stems that speak for them; made once for each catalogue.
 
-    *catalogue* is without the cards that cannot be read: one of them must not cost anybody an answer.
+    *catalogue* is without unreadable cards: one of them must not cost the others an answer.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.catalogue, self.tasks = _prepared(catalogue)
+        self.catalogue, self.tasks = _prepare_tasks(catalogue)
         #: Stems with which a request for any of the tasks may begin.
         self.openers = frozenset(chain.from_iterable(task.openers for task in self.tasks))
         self._by_key = {task.key: task for task in reversed(self.tasks)}
@@ -121,7 +121,7 @@ class Router:
         return self._by_key.get((agent_id, task_name))
 
     def rank(self, utterance: Utterance, most: int) -> list[Task]:
-        """Return the *most* likely tasks, likeliest first, with or without evidence: what a model is shown."""
+        """Return the *most* likely tasks, likeliest first, with or without evidence, for a model's prompt."""
         rarity = self._weigh(utterance)[1]
         places = sorted(range(len(self.tasks)), key=lambda place: (-rarity.get(place, 0.0), place))
         return [self.tasks[place] for place in places[:most]]
@@ -146,24 +146,21 @@ class Router:
             for place, weight, rare in self._index.get(stem, ()):
                 evidence[place] += weight
                 rarity[place] += rare
-        for place, more in chain(self._outright(utterance, said), self._alike(stems)):
-            evidence[place] += more
-            rarity[place] += more
-        return evidence, rarity
-
-    def _outright(self, utterance: Utterance, said: dict[str, None]) -> Iterator[tuple[int, float]]:
-        """Yield the evidence that counts in full, whoever shares it: names, and keywords of several words."""
+        # Names and keywords of several words count in full for each task that shares them.
         words = {word.strip("-_.,;:!?()'\"") for word in utterance.text.lower().split()}
-        named = {place for word in words for place in self._named.get(word, ())}
-        yield from ((place, _NAMED) for place in named)
+        more = [(place, _NAMED) for place in {place for word in words for place in self._named.get(word, ())}]
         phrases = (one for stem in said for one in self._phrases.get(stem, ()))
-        yield from ((place, _KEYWORD) for place in {place for place, phrase in phrases if said.keys() >= set(phrase)})
-
-    def _alike(self, stems: Sequence[str]) -> Iterator[tuple[int, float]]:
-        found = self._likeness.of(stems)
-        most = max(found.values(), default=1.0)
-        for place, likeness in found.items():
-            yield place, min(_LIKE_MOST, _ENOUGH * most * most) * (likeness / most) ** 2
+        more += [(place, _KEYWORD) for place in {place for place, phrase in phrases if said.keys() >= set(phrase)}]
+        alike = self._likeness.of(stems)
+        most = max(alike.values(), default=1.0)
+        more += [
+            (place, min(_LIKE_MOST, _ENOUGH * most * most) * (likeness / most) ** 2)
+            for place, likeness in alike.items()
+        ]
+        for place, weight in more:
+            evidence[place] += weight
+            rarity[place] += weight
+        return evidence, rarity
 
 
 def _telling_stems(utterance: Utterance) -> list[str]:
@@ -194,8 +191,8 @@ def problem_of(card: AgentCard) -> str | None:
     return None
 
 
-def _prepared(catalogue: Catalogue) -> tuple[Catalogue, tuple[Task, ...]]:
-    """Return what of *catalogue* can be read, and its tasks."""
+def _prepare_tasks(catalogue: Catalogue) -> tuple[Catalogue, tuple[Task, ...]]:
+    """Return *catalogue* without unreadable cards, and its tasks."""
     tasks: list[Task] = []
     odd: set[str] = set()
     for offer in catalogue.tasks():
@@ -213,14 +210,14 @@ def _prepare(offer: Offer) -> Task:
     schema = task_schema(offer.task)
     named = (*offer.agent.keywords, *offer.task.keywords, offer.task.name, _bare_id(offer))
     names = frozenset(stem for text in named for stem in stems_of(text)) - _STOP_STEMS
-    known = names | _known(offer, schema)
+    known = names | _own_stems(offer, schema)
     phrases = [(phrase, slot) for slot in schema.slots for phrase in slot.phrases]
     begun = (stems_of(example)[:1] for example in offer.task.examples)
     openers = names | (frozenset(chain.from_iterable(begun)) - _STOP_STEMS)
     return Task(
         offer,
         schema,
-        CueIndex([*phrases, *learned_phrases(offer.task, schema, known)]),
+        CueIndex([*phrases, *learn_phrases(offer.task, schema, known)]),
         names,
         openers,
         known,
@@ -228,8 +225,8 @@ def _prepare(offer: Offer) -> Task:
     )
 
 
-def _known(offer: Offer, schema: TaskSchema) -> frozenset[str]:
-    """Return the stems of what a card says of itself; of its examples only what several say, the rest are values."""
+def _own_stems(offer: Offer, schema: TaskSchema) -> frozenset[str]:
+    """Return the stems of a card's own words; of its examples only those of several, as the rest are values."""
     texts = [offer.task.description, offer.agent.description]
     for slot in schema.slots:
         texts += [*map(str, slot.choices), *(stem for phrase in slot.phrases for stem in phrase.stems)]
@@ -247,7 +244,7 @@ def _bare_id(offer: Offer) -> str:
 
 
 def _identifiers(task: Task) -> Iterator[str]:
-    """Yield what names *task* in any sentence; "weather" does not, when examples say what is asked about it."""
+    """Yield the identifiers of *task* that name it in any sentence; not "weather", when examples say more about it."""
     agent_id, name = task.offer.agent.agent_id, task.offer.task.name.lower()
     if len(task.offer.task.examples) < _TELLING_EXAMPLES or not agent_id.isalpha() or not agent_id.islower():
         yield agent_id.lower().strip("-_")

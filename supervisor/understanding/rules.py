@@ -1,8 +1,7 @@
-"""The interpreter that is always there: deterministic, in-process, and the same for every agent.
+"""The interpreter by rules: deterministic, in-process, and the same for every agent.
 
-One flow: the utterance is cut into segments, each is routed to a task, its slots are filled, what it leaves to the
-conversation is carried over, and what is lacking or in doubt becomes a question. An answer to such a question is read
-first of all.
+One flow: the utterance is cut into segments, each is routed to a task, its slots are filled, values are carried over
+from the conversation, and missing or doubtful ones become a question. An answer to such a question is read first.
 """
 
 import asyncio
@@ -18,13 +17,13 @@ from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.clarification import answer_questions, rest_instead
-from supervisor.understanding.conclusion import Filled, conclude, is_only_talk, strangers
+from supervisor.understanding.conclusion import Filled, conclude, find_unknown_words, is_only_talk
 from supervisor.understanding.conversation import Open, Past, carry_over, goes_on, open_questions, past_tasks
 from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
 from supervisor.understanding.questions import ask_which_task, is_denied, leave, reply_without_task
 from supervisor.understanding.routing import Choice, Router, Task
 from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import STOP, Utterance, evened, without_list_numbers, word_set
+from supervisor.understanding.utterance import STOP, Utterance, collapse_space, without_list_numbers, word_set
 
 #: Tasks of one utterance; more start nothing.
 MOST_TASKS = 8
@@ -40,7 +39,7 @@ _CUT = re.compile(
 )
 #: Words that open a request of their own.
 _OPENERS = word_set("i i'm i'd i've we what what's how where when who which can could please is are let tell give show")
-#: What begins the same task once more, or takes back what was said of it.
+#: Words that begin the same task once more, and that take back a part of it.
 _AGAIN = re.compile(r"(?:again|once more|the same (?:for|with|again|but|on|at)|what about|how about)\b", re.IGNORECASE)
 _CORRECTION = re.compile(r"(?:sorry|no|actually|or rather|wait|i mean|or)\b", re.IGNORECASE)
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them, and
@@ -87,7 +86,7 @@ class RuleInterpreter:
         user_id: str | None = None,  # noqa: ARG002 - rules do not guess who means what they remember
         now: datetime | None = None,
     ) -> Interpretation:
-        """Return what *text* asks for; in a thread a long text is read, and what a new catalogue's examples teach."""
+        """Return the interpretation of *text*; a long text is read, and a new catalogue learned, in a thread."""
         is_indexed = self._indexed is not None and self._indexed[0] is catalogue
         if len(text) <= _LONG and is_indexed:
             return self.understand(text, catalogue=catalogue, previous=previous, now=now)
@@ -99,9 +98,9 @@ class RuleInterpreter:
     def understand(
         self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn] = (), now: datetime | None = None
     ) -> Interpretation:
-        """Return what *text* asks for, in the conversation of *previous* turns, oldest first."""
+        """Return the interpretation of *text*, after the *previous* turns of its conversation, oldest first."""
         router = self.router(catalogue)
-        utterance = Utterance(without_list_numbers(evened(text)), decimal_mark=self.decimal_mark, now=now)
+        utterance = Utterance(without_list_numbers(collapse_space(text)), decimal_mark=self.decimal_mark, now=now)
         if not router.tasks:
             return Unfitting(router.catalogue.abilities())
         choice = router.choose(utterance)
@@ -128,7 +127,7 @@ class RuleInterpreter:
         self, utterance: Utterance, choice: Choice | None, opened: Sequence[Open], previous: Sequence[ChatTurn],
         router: Router, pasts: list[Past],
     ) -> list[Single] | None:  # fmt: skip
-        """Return what *opened* questions come to by *utterance*, and what it asks for beside an answer."""
+        """Return the outcomes of *opened* questions by *utterance*, and those of other requests in it."""
         asking = {one.task for one in opened if one.task is not None}
         segments = segments_of(utterance, choice, router, asking) if asking else []
         new = [one for one in segments if one.choice is not None and one.choice.task not in asking]
@@ -140,7 +139,7 @@ class RuleInterpreter:
 
 
 def read_segments(segments: Sequence[Segment], router: Router, pasts: list[Past]) -> list[Single]:
-    """Return what each of *segments* comes to; what those before it said can be referred to."""
+    """Return the outcome of each of *segments*; it may refer to those before it."""
     parts: list[Single] = []
     for segment in segments:
         found = read_segment(segment.utterance, segment.choice, router, pasts)
@@ -152,8 +151,8 @@ def read_segments(segments: Sequence[Segment], router: Router, pasts: list[Past]
 
 
 def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pasts: Sequence[Past]) -> Single:
-    """Return what one segment comes to: by itself, or by what it leaves to the *pasts*, the latest first."""
-    if is_denied(utterance, choice or _chosen_before(pasts)):
+    """Return the outcome of one segment: by itself, or completed from the *pasts*, the latest first."""
+    if is_denied(utterance, choice or (Choice(pasts[0].task, 0.0) if pasts else None)):
         return Unfitting(leave("it", router.catalogue.abilities()))
     if pasts and (choice is None or pasts[0].task in choice.rivals or (choice.rivals and choice.task is pasts[0].task)):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
@@ -169,15 +168,11 @@ def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pa
 
 
 def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Single:
-    """Return what *filled* comes to for a task that the words ask for; what goes on with one of *pasts* is sure."""
+    """Return the conclusion for a task that the words ask for; one that goes on with one of *pasts* is sure."""
     if pasts and goes_on(utterance):
         return conclude(filled, utterance.text)
-    filled.left = sorted({*filled.left, *strangers(utterance, filled)})
+    filled.left = sorted({*filled.left, *find_unknown_words(utterance, filled)})
     return conclude(filled, utterance.text, is_doubted=is_only_talk(utterance, filled))
-
-
-def _chosen_before(pasts: Sequence[Past]) -> Choice | None:
-    return Choice(pasts[0].task, 0.0) if pasts else None
 
 
 def _prefer(tasks: Sequence[Task], utterance: Utterance, pasts: Sequence[Past]) -> Single:
@@ -211,10 +206,10 @@ def segments_of(
 ) -> list[Segment]:
     """Return the segments of *utterance*, mostly one; a part that asks for no task stays with its neighbour.
 
-    *whole* is what all of it is chosen for. The first may ask for none where it answers a question *about* a task, or
-    goes on with it.
+    *whole* is the choice for all of it. The first may ask for none where it answers a question *about* a task, or goes
+    on with it.
     """
-    closed = (*utterance.quoted_spans, *utterance.value_spans)
+    closed = (*utterance.quotations, *utterance.value_spans)
     cuts = [
         match.span()
         for match in islice(_CUT.finditer(utterance.text), _MOST_CUTS)

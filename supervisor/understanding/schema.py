@@ -1,7 +1,7 @@
-"""The slots of a task as its card's JSON schema declares them: kind, cues, unit, choices, and which are needed.
+"""The slots of a task, by the JSON schema of its card: kind, cues, unit, choices, and whether they are required.
 
-A card may come from any program. What JSON Schema allows is let through, also where rules make nothing of it; what it
-forbids, and what no person could be asked for, is refused with its place, so that the other cards are understood.
+A card may come from any program. A valid JSON Schema is accepted, also where rules make nothing of it; an invalid one,
+and one that no person could be asked for, is refused with the place, so that the other cards are understood.
 """
 
 import json
@@ -46,7 +46,7 @@ _WITH_UNIT: dict[str, Kind] = {"percent": "percent", "quantity": "quantity"}
 _KINDS: dict[str, Kind] = {"number": "amount", "integer": "integer", "boolean": "boolean"}
 #: Characters of a place in a schema that an error names: a schema may nest hundreds of levels deep.
 _LONGEST_PLACE = 200
-#: What a keyword has to be, by the fault that pydantic finds.
+#: The type of a keyword, by the fault that pydantic finds.
 _MUST_BE = {"list_type": "a list", "string_type": "a text", "dict_type": "an object"}
 #: Steps through references and alternatives of one field: a schema that refers to itself would never end, and nothing
 #: worth reading nests this deep.
@@ -187,7 +187,7 @@ def task_schema(task: TaskCard) -> TaskSchema:
     Raises:
         InvalidInput: it is no schema, or too large for a sentence to be read into; the message names the place.
     """
-    return _shape(_spelled(task))
+    return _shape(_dump_schema(task))
 
 
 @lru_cache(maxsize=1024)
@@ -249,7 +249,12 @@ def _bound(found: Iterable[object]) -> Decimal | None:
 
 
 def _phrases(name: str, texts: Sequence[str], parts: Counter[str]) -> Iterable[Phrase]:
-    given = {(stems, _side(text)): None for text in texts if (stems := stems_of(text))}
+    given: dict[tuple[tuple[str, ...], Side], None] = {}
+    for text in texts:
+        cue = text.strip()
+        side: Side = "left" if cue.startswith(_VALUE) else "right" if cue.endswith(_VALUE) else "either"
+        if stems := stems_of(text):
+            given[stems, side] = None
     for stems, side in given:
         yield Phrase(stems, side=side)
     words = stems_of(name)
@@ -258,15 +263,8 @@ def _phrases(name: str, texts: Sequence[str], parts: Counter[str]) -> Iterable[P
             yield Phrase((word,), _PART_OF_NAME)
 
 
-def _side(cue: str) -> Side:
-    cue = cue.strip()
-    if cue.startswith(_VALUE):
-        return "left"
-    return "right" if cue.endswith(_VALUE) else "either"
-
-
 def _variants(schema: Schema, definitions: Mapping[str, Schema]) -> tuple[list[Schema], bool]:
-    """Return what *schema* may be, references followed and null left out, and whether null was there."""
+    """Return the variants of *schema*, references followed and null left out, and whether null was there."""
     pending, variants, is_nullable = [schema], [], False
     for _ in range(_MOST_STEPS):
         if not pending:
@@ -305,7 +303,7 @@ def _choices(variants: list[Schema]) -> tuple[Any, ...]:
     return tuple(value for one in variants for value in (*one.enum, *([] if one.const is None else [one.const])))
 
 
-def _spelled(task: TaskCard) -> str:
+def _dump_schema(task: TaskCard) -> str:
     """Return the schema of *task*'s parameters as JSON, the same for the same schema.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Which value of an utterance each slot of a task gets: the nearest cue wins, and equal claims are asked about.
+"""Slot filling: each value of an utterance goes to the slot of the nearest cue, and equal claims are asked about.
 
-First what stands beside a cue, then announced texts, then what only one open slot can take. Every number, date,
-name and quoted text that is left after that is asked about: nothing is dropped, and no default is served over it.
+First values beside a cue, then announced texts, then values that only one open slot can take. Every number, date, name
+and quoted text that is left after that is asked about: nothing is dropped, and no default replaces it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ from supervisor.understanding.outcome import Span
 from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.texts import announced_texts, names_in, remaining_text, stray_digits
-from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
+from supervisor.understanding.texts import find_announced_texts, names_in, remaining_text, stray_digits
+from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark
 from supervisor.understanding.values import Group, groups_of
 
 #: Assignments that are weighed side by side; those behind them are far worse.
@@ -45,7 +45,7 @@ class _Assignment(NamedTuple):
 
 
 def fill(utterance: Utterance, task: Task, asked: Sequence[Slot] = ()) -> Filled:
-    """Return what *utterance* says of *task*; *asked* are the slots that a question before it was about."""
+    """Return the values of *task* in *utterance*; *asked* are the slots that a question before it was about."""
     filling = _Filling(utterance, task, asked)
     filling.take_switches()
     filling.take_beside_cues()
@@ -66,10 +66,8 @@ class _Filling:
         self.groups = groups_of(utterance, task.schema.slots, self.read)
         self.distances = Distances(utterance, self.cues, [(one.start, one.end) for one in self.groups])
 
-    # -- switches -----------------------------------------------------------------------------------------------------
-
     def take_switches(self) -> None:
-        """Take what is said to be absent, and switches that are named."""
+        """Take values that are said to be absent, and switches that are named."""
         for cue in self.cues:
             slot, tokens = cue.slot, self.utterance.tokens
             start, end = tokens[cue.first].start, tokens[cue.end - 1].end
@@ -107,8 +105,6 @@ class _Filling:
             return None
         follows = place + 1 < len(tokens) and tokens[place + 1].is_word
         return None if follows and tokens[place].text in _NEGATIONS else place
-
-    # -- beside a cue -------------------------------------------------------------------------------------------------
 
     def take_beside_cues(self) -> None:
         """Give each value to the slot whose cue is nearest, all of them together at the least cost."""
@@ -163,7 +159,7 @@ class _Filling:
         return sorted(reached[-1], key=itemgetter(0))[:_BEAM]
 
     def _options(self, place: int) -> Iterator[tuple[float, int, Slot]]:
-        """Yield what the value at *place*, or the list that begins there, may be for: cost, end and slot."""
+        """Yield cost, end and slot of each use of the value at *place*, or of the list that begins there."""
         group = self.groups[place]
         for slot in {one.slot.name: one.slot for one in group.candidates}.values():
             end = place + 1
@@ -216,22 +212,16 @@ class _Filling:
         if len(pool) == 1 and "when" not in (pool[0].kind, slot.kind):
             self._give(group, pool[0])
 
-    # -- texts --------------------------------------------------------------------------------------------------------
-
     def take_texts(self) -> None:
         """Take the texts that a cue or a frame of an example announces."""
-        for slot, start, end in announced_texts(self.utterance, self.task, self.cues, self.filled, self.asked):
-            is_new = any(one.start >= start and one.end <= end and self._is_new(one) for one in self.utterance.tokens)
+        for slot, start, end in find_announced_texts(self.utterance, self.task, self.cues, self.filled, self.asked):
+            words = [one for one in self.utterance.tokens if one.is_word and one.start >= start and one.end <= end]
+            is_new = any(one.text not in STOP and one.stem not in self.task.names for one in words)
             if is_new or not slot.is_list:
                 self.filled.put(slot, self.text[start:end], start, end, self.text)
 
-    def _is_new(self, token: Token) -> bool:
-        return token.is_word and token.text not in STOP and token.stem not in self.task.names
-
-    # -- only open slot -----------------------------------------------------------------------------------------------
-
     def take_only_open(self) -> None:
-        """Give what is left to the only open slot that can take it: first what a unit or a type speaks for."""
+        """Give each value that is left to the only open slot that can take it: first those with a unit or a type."""
         self._take_in_order()
         for is_typed in (True, False):
             claims: dict[str, tuple[Slot, list[Group]]] = {}
@@ -268,10 +258,8 @@ class _Filling:
                 self._give(group, slot)
 
     def _free(self) -> list[Group]:
-        return [one for one in self.groups if not self.filled.holds(one.start, one.end) and not self._is_read(one)]
-
-    def _is_read(self, one: Group) -> bool:
-        return any(start < one.end and one.start < end for start, end in self.read)
+        open_groups = [one for one in self.groups if not self.filled.holds(one.start, one.end)]
+        return [one for one in open_groups if not any(start < one.end and one.start < end for start, end in self.read)]
 
     def _open_for(self, group: Group, *, is_typed: bool = False) -> list[Slot]:
         """Return the open slots that can take *group*; with *is_typed* those that its unit or type speaks for."""
@@ -289,10 +277,8 @@ class _Filling:
         is_known = token.text in STOP or token.stem in self.task.known or self.filled.holds(token.start, token.end)
         return token.is_word and not is_known and not any(one.start <= token.start < one.end for one in self.groups)
 
-    # -- the rest -----------------------------------------------------------------------------------------------------
-
     def take_rest(self) -> None:
-        """Take the only text that is left, and note what nothing took."""
+        """Take the only text that is left, and note the values that no slot took."""
         if found := remaining_text(self.utterance, self.task, self.cues, self.filled, self.asked):
             slot, start, end = found
             self.filled.put(slot, self.text[start:end], start, end, self.text)
@@ -321,7 +307,7 @@ def _differ(one: _Assignment, other: _Assignment) -> bool:
 def _unread(utterance: Utterance, task: Task, groups: Sequence[Group]) -> list[tuple[int, int]]:
     """Return where a number, a date, a quoted text or a name stands, in order."""
     found = [(group.start, group.end) for group in groups]
-    found += [*((one.start, one.end) for one in utterance.amounts), *utterance.quoted_spans]
+    found += [*((one.start, one.end) for one in utterance.amounts), *utterance.quotations]
     found += [(one.start, one.end) for one in utterance.moments if one.text.lower() not in _AT_ONCE]
     found += [*names_in(utterance, task.known), *stray_digits(utterance)]
     kept: list[tuple[int, int]] = []

@@ -1,20 +1,19 @@
-"""Where the texts of an utterance begin and end: quoted, announced by a cue, named, or all that is left."""
+"""Texts of an utterance, from begin to end: quoted, announced by a cue, named, or all that is left."""
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from quantities.numerals import Found
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark, stems_of, word_set
+from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark, stems_of, word_set
 
 if TYPE_CHECKING:
     from supervisor.understanding.conclusion import Filled
     from supervisor.understanding.cues import Cue
     from supervisor.understanding.routing import Task
 
-#: What a slot is called that holds a sentence, in which a comma ends nothing.
+#: Names of slots that hold a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(
     stems_of("message text note body content reason description comment memo reminder todo task words")
 )
@@ -29,8 +28,8 @@ _TRAILING = re.compile(
 _LEADING = re.compile(r"(?:[\s,:;=\u2013-]+|(?:called|named|is|that|please)\s+)+", re.IGNORECASE)
 #: Characters of the longest text that is taken out of a sentence.
 _LONGEST = 2_000
-#: Who or what was meant has to be asked: these are no names.
-_WHOEVER = word_set(
+#: These are no names: the person is asked whom or what they mean.
+_PRONOUNS = word_set(
     "him her it them me us someone somebody anyone anybody nobody something this that these those one myself"
 )
 _DETERMINERS = word_set("a an the my our your his her their some any this that")
@@ -39,7 +38,7 @@ _SMALL = word_set("to from at in for with by about into of on as and")
 _AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
 _CHUNK = re.compile(r"[^\s\"'(,;]+")
 _AROUND = ".,;:!?)\"'"
-#: What a pattern may consist of to be tried: no groups, no choices, and few parts of open length.
+#: Patterns that are tried: no groups, no choices, and few parts of open length.
 _LONGEST_CODE, _MOST_OPEN = 64, 2
 _SIMPLE = re.compile(r"(?:\[[^\]]*\]|\\[^bBAZ1-9]|[^()|\[\]])*")
 _OPEN = re.compile(r"[*+]|\{\d*,\d*\}")
@@ -101,7 +100,7 @@ def simple_pattern(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
-def announced_texts(
+def find_announced_texts(
     utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
 ) -> Iterator[tuple[Slot, int, int]]:
     """Yield the texts that are said beyond doubt: by their pattern, as one of the examples, or behind a cue.
@@ -135,15 +134,15 @@ def _by_looks(utterance: Utterance, slot: Slot, filled: "Filled") -> tuple[int, 
     else:
         found = []
         for value in slot.examples:
-            match = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) if _is_name(value) else None
+            match = (
+                re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE)
+                if isinstance(value, str) and 2 < len(value) < _LONGEST_CODE
+                else None
+            )
             if match and not any(start <= match.start() < end for start, end in found):
                 found.append(match.span())
     free = [one for one in found if not filled.holds(*one) and not _is_led_away(utterance, slot, one[0])]
     return free[0] if len(free) == 1 else None
-
-
-def _is_name(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and 2 < len(value) < _LONGEST_CODE
 
 
 def _behind_cues(
@@ -160,7 +159,8 @@ def _behind_cues(
             continue
         others = [one for one in cues if one.first >= cue.end and one.slot is not slot]
         if not slot.is_list:
-            others = [one for one in others if not _is_inside(one, tokens)]
+            # A small word may stand in any text.
+            others = [one for one in others if one.end - one.first > 1 or tokens[one.first].text not in _SMALL]
         stop = min((tokens[one.first].start for one in others), default=len(text))
         if (extent := _extent(utterance, slot, tokens[cue.end - 1].end, stop, filled)) is not None:
             is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end]) and not slot.is_list
@@ -180,11 +180,6 @@ def _bare(utterance: Utterance, task: "Task", start: int, end: int) -> tuple[int
         if is_name or (token.stem not in task.said and token.text not in STOP):
             last = token.end
     return start, last
-
-
-def _is_inside(cue: "Cue", tokens: Sequence[Token]) -> bool:
-    """Return whether *cue* is no more than a small word, which may stand in any text."""
-    return cue.end - cue.first == 1 and tokens[cue.first].text in _SMALL
 
 
 def _leads(utterance: Utterance, task: "Task", cue: "Cue", cues: Sequence["Cue"]) -> bool:
@@ -213,7 +208,7 @@ def _items(utterance: Utterance, slot: Slot, start: int, end: int) -> Iterator[t
         first += len(_AND.match(utterance.text, first, end).group())  # type: ignore[union-attr]  # matches nothing too
         if (word := _WORDS.match(utterance.text, first, end)) and stems_of(word.group()) in own:
             first = min(word.end() + 1, end)  # "no leeks and no onions" avoids onions
-        last = _trimmed(utterance.text, first, start + match.end())
+        last = _trim(utterance.text, first, start + match.end())
         if first < last:
             yield first, last
 
@@ -221,10 +216,10 @@ def _items(utterance: Utterance, slot: Slot, start: int, end: int) -> Iterator[t
 def _extent(
     utterance: Utterance, slot: Slot, start: int, stop: int, filled: "Filled", *, is_answer: bool = False
 ) -> tuple[int, int] | None:
-    """Return the text for *slot* between *start* and *stop*: what is quoted, or as far as its clause goes."""
+    """Return the text for *slot* between *start* and *stop*: a quotation, or as far as its clause goes."""
     text = utterance.text
     lead = len(_lead(text, start))
-    for quoted in utterance.quoted_spans:
+    for quoted in utterance.quotations:
         if start <= quoted.start <= start + lead + 2 and quoted.end <= stop:
             return quoted.start, quoted.end
     start += lead
@@ -238,10 +233,12 @@ def _extent(
         ends += [match.start() for match in [_COMMA.search(text, start, stop)] if match]
     if not is_sentence:
         ends += [one.start for one in utterance.moments if one.start >= start]
-        ends += [one.start for one in _prepositional(utterance) if one.start >= start]
-    end = _trimmed(text, start, min(ends))
+        # An amount that a small word leads, "for 2.5 kg" of "to Tokyo for 2.5 kg", is no part of the name.
+        places = [(one.start, utterance.index_at(one.start)) for one in utterance.amounts if one.start >= start]
+        ends += [at for at, place in places if place and utterance.tokens[place - 1].text in LIGHT]
+    end = _trim(text, start, min(ends))
     words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
-    if not words or (len(words) == 1 and words[0].text in _WHOEVER) or all(word.text in LIGHT for word in words):
+    if not words or (len(words) == 1 and words[0].text in _PRONOUNS) or all(word.text in LIGHT for word in words):
         return None
     values = utterance.amount_marks
     if not is_answer and slot.pattern is None and all(values[word.start] or word.text in LIGHT for word in words):
@@ -249,20 +246,12 @@ def _extent(
     return (start, end) if fits(slot, text[start:end]) else None
 
 
-def _prepositional(utterance: Utterance) -> Iterator[Found]:
-    """Yield the amounts that a small word leads: the "for 2.5 kg" of "to Tokyo for 2.5 kg" is no part of the name."""
-    for amount in utterance.amounts:
-        place = utterance.index_at(amount.start)
-        if place and utterance.tokens[place - 1].text in LIGHT:
-            yield amount
-
-
 def _lead(text: str, start: int) -> str:
     match = _LEADING.match(text, start)
     return match.group() if match else ""
 
 
-def _trimmed(text: str, start: int, end: int) -> int:
+def _trim(text: str, start: int, end: int) -> int:
     while end > start and (match := _TRAILING.search(text[max(start, end - 40) : end])):
         end -= len(match.group())
     return end
@@ -271,13 +260,13 @@ def _trimmed(text: str, start: int, end: int) -> int:
 def remaining_text(
     utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
 ) -> tuple[Slot, int, int] | None:
-    """Return what the only open text slot gets: the one quoted text, the one name, or what follows the task's words."""
+    """Return the text of the only open slot: the one quotation, the one name, or the words behind those of the task."""
     open_slots = [slot for slot in task.schema.slots if slot.kind == "text" and filled.is_open(slot)]
     needed = [slot for slot in open_slots if slot in asked] or [slot for slot in open_slots if slot.is_required]
     if len(needed) != 1:
         return None
     slot = needed[0]
-    for spans in (utterance.quoted_spans, names_in(utterance, task.known)):
+    for spans in (utterance.quotations, names_in(utterance, task.known)):
         free = [one for one in spans if not filled.holds(*one)]
         if len(free) > 1:
             return None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from memory.grounding import Passage, quoted_in
+from memory.grounding import Passage, quotations_in
 from quantities.numerals import DecimalMark, Found, find_amounts
 from quantities.times import FoundDuration, FoundMoment, find_durations, find_moments
 
@@ -48,14 +48,14 @@ STOP = LIGHT | word_set(
     " must tell give say show let make want need know like going doing go come one two each every other more most much"
     " many very also too well again same new good ok okay yes hi hello hey thanks thank thx dear sorry let's i'll we'll"
 )
-#: What tells that "on Friday" was the last one; a verb in the past does behind one who did it, or as the first word.
+#: Words by which "on Friday" was the last one; a verb in the past counts behind a doer, or as the first word.
 _PAST = word_set("was were did had ago yesterday")
 _FUTURE = word_set("will shall want need remind can could should would until by tomorrow next")
 _DOERS = word_set("i we he she they i've we've he's she's they've have has just already")
 
 
 class Token(NamedTuple):
-    """A word or a mark: *stem* compares, `text[start:end]` of the utterance is what was written."""
+    """A word or a mark: *stem* compares, and `text[start:end]` of the utterance is its spelling there."""
 
     text: str
     stem: str
@@ -67,8 +67,7 @@ class Token(NamedTuple):
 class Utterance:
     """The words of a person; each reading of them is made when it is first asked for.
 
-    *decimal_mark* is what the writer has before decimals, None when "1.500" has two readings. *now* is the reference
-    date: what "tomorrow" is the day after.
+    *decimal_mark* stands before decimals, None when "1.500" has two readings. *now* is the reference date.
     """
 
     def __init__(self, text: str, *, decimal_mark: DecimalMark | None = None, now: datetime | None = None) -> None:
@@ -92,9 +91,9 @@ class Utterance:
         return (self.tokens[0].start, self.tokens[-1].end) if self.tokens else (0, 0)
 
     @cached_property
-    def quoted_spans(self) -> tuple[Passage, ...]:
-        """What stands between quotation marks and has a letter."""
-        return tuple(one for one in quoted_in(self.text) if any(map(str.isalpha, self.text[one.start : one.end])))
+    def quotations(self) -> tuple[Passage, ...]:
+        """Texts between quotation marks that have a letter."""
+        return tuple(one for one in quotations_in(self.text) if any(map(str.isalpha, self.text[one.start : one.end])))
 
     @cached_property
     def amounts(self) -> tuple[Found, ...]:
@@ -140,7 +139,7 @@ class Utterance:
         return Utterance(_blank(self.text, places), decimal_mark=self.decimal_mark, now=self.now)
 
     def only(self, *places: tuple[int, int]) -> "Utterance":
-        """Return what stands in *places*, each where it stands, with blanks for the rest; nothing is read again."""
+        """Return it with blanks outside of *places*; nothing is read again."""
         ordered = sorted(places)
         ends = [0, *(end for _, end in ordered)]
         starts = [*(start for start, _ in ordered), len(self.text)]
@@ -158,13 +157,10 @@ def tells_of_past(tokens: Sequence[Token]) -> bool:
     if said & _FUTURE:
         return False
     return bool(said & _PAST) or any(
-        _is_past(token) and (place == 0 or tokens[place - 1].text in _DOERS) for place, token in enumerate(tokens)
-    )
-
-
-def _is_past(token: Token) -> bool:
-    return token.stem != token.text and (
-        token.text in _IRREGULAR or (len(token.text) > 4 and token.text.endswith("ed"))
+        token.stem != token.text
+        and (token.text in _IRREGULAR or (len(token.text) > 4 and token.text.endswith("ed")))
+        and (place == 0 or tokens[place - 1].text in _DOERS)
+        for place, token in enumerate(tokens)
     )
 
 
@@ -184,7 +180,7 @@ def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
     return "".join(parts) + text[reach:]
 
 
-def evened(text: str) -> str:
+def collapse_space(text: str) -> str:
     """Return *text* with long white space as a space, a new line, or two where there were more."""
     return _EMPTY.sub(lambda match: "\n" * min(match.group().count("\n"), 2) or " ", text)
 
@@ -196,7 +192,7 @@ def without_list_numbers(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Return what *word*, in small letters, shares with its inflections ("spent", "spending" and "spends")."""
+    """Return the stem that *word*, in small letters, shares with its inflections ("spent", "spending" and "spends")."""
     return word if len(word) > _LONGEST_WORD else _stem(word)
 
 

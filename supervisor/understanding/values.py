@@ -1,7 +1,8 @@
-"""What characters of an utterance are worth in a slot: the one place that turns words into a slot's JSON values."""
+"""The worth of words in a slot: the one place that turns them into a slot's JSON values."""
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import zip_longest
@@ -48,10 +49,10 @@ _DENIED_REACH = 24
 
 
 class Candidate(NamedTuple):
-    """Characters of an utterance that *slot* may take.
+    """A value of an utterance that *slot* may take.
 
     *values* holds one value ready for JSON when they are clear, several when they have several readings; with none,
-    *question* says what is wrong with them. *is_of_type* is True when a unit alone says that they are for such a slot.
+    *question* asks for a better one. *is_of_type* is True when a unit alone assigns it to such a slot.
     """
 
     slot: Slot
@@ -68,7 +69,7 @@ class Candidate(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Characters that hold one value, and what each slot would make of them; *run* numbers the list it stands in."""
+    """Characters of one value, with the candidates of each slot; *run* numbers the list it stands in."""
 
     start: int
     end: int
@@ -76,13 +77,13 @@ class Group(NamedTuple):
     run: int
 
     def of(self, slot: Slot) -> Candidate | None:
-        """Return what *slot* makes of it; the longest reading first."""
+        """Return the candidate of *slot*, the longest reading first."""
         own = [one for one in self.candidates if one.slot is slot]
         return max(own, key=lambda one: (bool(one.values), one.end - one.start), default=None)
 
 
 def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
-    """Return what of *utterance* can be a value of *slot*, in order; for texts and switches see `texts`."""
+    """Return the candidates for *slot* in *utterance*, in order; for texts and switches see `texts`."""
     if slot.is_numeric:
         offsets = [one for one in utterance.moments if one.is_offset]
         dates = utterance.moment_marks
@@ -103,9 +104,9 @@ def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
 
 
 def groups_of(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tuple[int, int]]) -> list[Group]:
-    """Return the values of *utterance* that *slots* can take, what overlaps together.
+    """Return the values of *utterance* that *slots* can take, overlapping ones together.
 
-    What was taken back is added to *taken_back* instead.
+    Values that were taken back are added to *taken_back* instead.
     """
     found = sorted((one for slot in slots for one in candidates(utterance, slot)), key=lambda one: (one.start, one.end))
     joined: list[list[Candidate]] = []
@@ -120,7 +121,8 @@ def groups_of(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tupl
     text = utterance.text
     groups: list[Group] = []
     for (start, end, ones), after in zip_longest(spans, spans[1:]):
-        if _is_taken_back(text, start, end, after):
+        is_denied = _DENIED.search(text, max(start - _DENIED_REACH, 0), start) is not None
+        if is_denied or (after is not None and _TAKEN_BACK.fullmatch(text, end, after[0])):
             taken_back.append((start, end))
             continue
         run = 0
@@ -130,36 +132,21 @@ def groups_of(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tupl
     return groups
 
 
-def _is_taken_back(text: str, start: int, end: int, after: tuple[int, int, list[Candidate]] | None) -> bool:
-    if _DENIED.search(text, max(start - _DENIED_REACH, 0), start):
-        return True
-    return after is not None and _TAKEN_BACK.fullmatch(text, end, after[0]) is not None
-
-
-# -- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
-    """Return what *found*, an amount of *utterance*, is worth in *slot*."""
+    """Return the candidate of *found*, an amount of *utterance*, for *slot*."""
     values, question = _worth(slot, found, utterance)
-    if slot.kind == "integer" and found.unit is None and _counts_others(found, utterance.text):
+    text = utterance.text
+    is_beside = _ME_AND.search(text, max(found.start - _REACH, 0), found.start) or _AND_ME.match(text, found.end)
+    if slot.kind == "integer" and found.unit is None and is_beside:
         values, question = (), f"What is {slot.label} in all? You wrote {found.text!r} beside yourself."
-    return Candidate(slot, found.start, found.end, values, question, _is_of_type(slot, found, question))
-
-
-def _counts_others(found: Found, text: str) -> bool:
-    before = _ME_AND.search(text, max(found.start - _REACH, 0), found.start)
-    return before is not None or _AND_ME.match(text, found.end) is not None
-
-
-def _is_of_type(slot: Slot, found: Found, question: str) -> bool:
-    if question or found.unit is None:
-        return False
-    return found.unit == "%" if slot.kind == "percent" else slot.unit is not None or _is_called(slot, found)
+    is_of_type = not question and found.unit is not None
+    if is_of_type:
+        is_of_type = found.unit == "%" if slot.kind == "percent" else slot.unit is not None or _is_called(slot, found)
+    return Candidate(slot, found.start, found.end, values, question, is_of_type)
 
 
 def _is_called(slot: Slot, found: Found) -> bool:
-    """Return whether the unit of *found* is what *slot* is called: "3 months" for `months`."""
+    """Return whether *slot* is named after the unit of *found*: "3 months" for `months`."""
     words = set(stems_of(found.text))
     return any(len(phrase.stems) == 1 and phrase.stems[0] in words for phrase in slot.phrases)
 
@@ -177,35 +164,21 @@ def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, .
     try:
         if slot.kind in _TYPES:
             return (str(_TYPES[slot.kind].read(raw, unit=slot.unit)),), ""
-        return _bounded(slot, Amount.read(raw, unit=slot.unit), found)
+        return _check_bounds(slot, Amount.read(raw, unit=slot.unit), found)
     except AmbiguousAmount as error:
-        return tuple(map(_wire, error.readings)), ask_which_value(slot, error.readings, found.text)
+        values = tuple(wire_form(Amount(Decimal(one))) for one in error.readings)
+        return values, ask_which_value(slot, error.readings, found.text)
     except UnitMismatch:
-        converted = _converted(slot, found)
-        return _bounded(slot, converted, found) if converted is not None else ((), _ask_in_unit(slot, found))
+        with suppress(InvalidAmount):
+            return _check_bounds(slot, Amount(Quantity.read(found.text, unit=slot.unit).value), found)
+        wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
+        unit = f", which is in {found.unit}" if found.unit else ""
+        return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
     except InvalidAmount:
         if slot.unit is None and found.unit is None and found.value is not None and found.value in _COUNTS:
-            return _bounded(slot, Amount(found.value), found)
+            return _check_bounds(slot, Amount(found.value), found)
         wanted = _WANTED.get(slot.kind, "as a plain number")
         return (), f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly."
-
-
-def _ask_in_unit(slot: Slot, found: Found) -> str:
-    wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
-    unit = f", which is in {found.unit}" if found.unit else ""
-    return f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
-
-
-def _converted(slot: Slot, found: Found) -> Amount | None:
-    """Return *found*, a measure, in the unit of *slot*, None where the one cannot be told in the other."""
-    try:
-        return Amount(Quantity.read(found.text, unit=slot.unit).value)
-    except InvalidAmount:
-        return None
-
-
-def _wire(reading: str) -> Any:
-    return wire_form(Amount(Decimal(reading)))
 
 
 def _colliding(slot: Slot, found: Found) -> tuple[Any, ...] | None:
@@ -227,31 +200,23 @@ def _plainly(found: Found, slot: Slot) -> str:
     return f"{canonical(found.value)} {unit or ''}".rstrip()
 
 
-def _bounded(slot: Slot, amount: Amount, found: Found) -> tuple[tuple[Any, ...], str]:
+def _check_bounds(slot: Slot, amount: Amount, found: Found) -> tuple[tuple[Any, ...], str]:
     value = amount.value
     is_allowed = (slot.least is None or value >= slot.least) and (slot.most is None or value <= slot.most)
     if slot.unit is None and not is_allowed:
-        return (), f"What is {slot.label}, {_bounds(slot)}? You wrote {found.text!r}."
+        least, most = (None if one is None else canonical(one) for one in (slot.least, slot.most))
+        bounds = f"from {least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
+        return (), f"What is {slot.label}, {bounds}? You wrote {found.text!r}."
     if slot.kind == "integer" and value != value.to_integral_value():
         return (), f"What is {slot.label} as a whole number? You wrote {found.text!r}."
     return (wire_form(Amount(value)),), ""
 
 
-def _bounds(slot: Slot) -> str:
-    least, most = (None if one is None else canonical(one) for one in (slot.least, slot.most))
-    if least is not None and most is not None:
-        return f"from {least} to {most}"
-    return f"at most {most}" if least is None else f"at least {least}"
-
-
-# -- times ------------------------------------------------------------------------------------------------------------
-
-
 def _moment_for(slot: Slot, found: FoundMoment, now: datetime) -> Candidate | None:
-    """Return what *found* is worth in *slot*, None when it is no value of that kind."""
-    told = [_told(slot, reading, has_day=found.has_day) for reading in found.readings]
-    values = tuple(dict.fromkeys(value for value in told if value is not None))
-    if not values or None in told:
+    """Return the candidate of *found* for *slot*, None when it is no value of that kind."""
+    spelled = [_spell_moment(slot, reading, has_day=found.has_day) for reading in found.readings]
+    values = tuple(dict.fromkeys(value for value in spelled if value is not None))
+    if not values or None in spelled:
         return None
     if (earlier := _just_past(slot, found, now)) is not None and len(values) == 1:
         values = (earlier, *values)
@@ -272,13 +237,13 @@ def _just_past(slot: Slot, found: FoundMoment, now: datetime) -> str | None:
     if (day - now.date()).days < _FAR_AHEAD or (now.date() - earlier).days > _SHORT_AGO:
         return None
     at = reading.replace(year=earlier.year)
-    return _told(slot, at, has_day=True)
+    return _spell_moment(slot, at, has_day=True)
 
 
-def _told(slot: Slot, reading: date | datetime, *, has_day: bool) -> str | None:
+def _spell_moment(slot: Slot, reading: date | datetime, *, has_day: bool) -> str | None:
     is_clock, is_local = isinstance(reading, datetime), isinstance(reading, datetime) and reading.tzinfo is None
     if slot.kind == "time":
-        # What time of day an instant is depends on the zone.
+        # The time of day of an instant depends on the zone.
         return reading.time().isoformat() if isinstance(reading, datetime) and is_local else None
     if slot.kind == "date":
         if not isinstance(reading, datetime):
@@ -298,9 +263,6 @@ def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
         cure = f"What is {slot.label} in weeks or days ('90 days')? A month has no fixed length. You wrote {text!r}."
         return Candidate(slot, start, end, (), cure)
     return Candidate(slot, start, end, (str(duration),))
-
-
-# -- choices ----------------------------------------------------------------------------------------------------------
 
 
 def choices_for(slot: Slot, utterance: Utterance) -> Iterator[Candidate]:

@@ -10,7 +10,7 @@ from contracts.analysis.stories import Entity
 from contracts.errors import InvalidInput, UnknownPath
 from memory.documents.paths import Absent, Path, Step, find, lookup, nearest, parse
 from tasklore.analysis.shapes import step_into, strip
-from tasklore.story.names import Names
+from tasklore.story.entities import Names
 
 #: Names of a part that an error lists.
 _MOST_LISTED = 8

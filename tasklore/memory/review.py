@@ -1,4 +1,4 @@
-"""`tasklore memory conflicts|audit`: entries of a person's memory that somebody should look at."""
+"""`tasklore memory conflicts|audit`: entries of a person's memory that deserve a look."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -49,7 +49,7 @@ async def print_audit(
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)
         reads = await memory.documents.reads(user)
-        changed = review.changed_protected(await memory.documents.history(user), datetime.now(UTC))
+        changed = review.find_changed_protected(await memory.documents.history(user), datetime.now(UTC))
         found = review.review(bodies, memory.kinds, today=datetime.now(UTC).date(), reads=reads)
     embedder = load() if found.leaves else None
     pairs = None if embedder is None else _find_alike(bodies, embedder)

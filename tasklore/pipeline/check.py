@@ -9,7 +9,7 @@ from contracts.errors import InvalidPipeline, Unreachable
 from supervisor.cards import read_cards
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.files import Source, described
+from supervisor.pipelines.declaration.files import Source, describe_problems
 from supervisor.pipelines.declaration.inputs import problems_in_inputs
 from tasklore.exits import OK
 from tasklore.pipeline.client import print_problems
@@ -53,11 +53,11 @@ def check_alone(source: Source, given: Sequence[str] | None = ()) -> dict[str, J
         InvalidPipeline: with every problem.
         InvalidInput: an input cannot be read.
     """
-    _demand_none(described(problems_of(source.pipeline), source))
+    _demand_none(describe_problems(problems_of(source.pipeline), source))
     if given is None:
         return {}
     inputs = read_inputs(source.pipeline, given)
-    _demand_none(described(problems_in_inputs(source.pipeline, inputs), source))
+    _demand_none(describe_problems(problems_in_inputs(source.pipeline, inputs), source))
     return inputs
 
 
@@ -70,7 +70,7 @@ async def check_with_cards(client: Client, source: Source) -> None:
     """
     with leading_with_the_cure():
         cards = {card.agent_id: card for card in await read_cards(client)}
-    _demand_none(described(problems_with(source.pipeline, cards), source))
+    _demand_none(describe_problems(problems_with(source.pipeline, cards), source))
 
 
 def _demand_none(problems: Sequence[str]) -> None:

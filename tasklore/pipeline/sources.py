@@ -13,7 +13,7 @@ from contracts.errors import ConfigurationError, InvalidInput
 from contracts.pipelines import Pipeline
 from runtime.settings import Settings
 from supervisor.pipelines.declaration.files import Source, read_pipeline
-from supervisor.pipelines.declaration.inputs import typed_inputs
+from supervisor.pipelines.declaration.inputs import parse_inputs
 
 #: The entry points of packages with pipelines: `name = "module:attribute"`, or `"package:file.toml"`.
 GROUP = "tasklore.pipelines"
@@ -99,7 +99,7 @@ def read_inputs(pipeline: Pipeline, given: Iterable[str]) -> dict[str, JsonValue
             _content(name, text[1:]) if text.startswith("@") and not text.startswith("@@") else text.removeprefix("@")
         )
         try:
-            values[name] = typed_inputs(pipeline, {name: text})[name]
+            values[name] = parse_inputs(pipeline, {name: text})[name]
             json.dumps(values[name], ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
             raise InvalidInput(f"--input {name} is no valid Unicode; send it as UTF-8") from error

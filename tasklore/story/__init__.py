@@ -1,4 +1,4 @@
 """`tasklore story`: the folder of a story, read, checked and loaded.
 
-Here belongs the form of the files; what a story is, `contracts.analysis.stories` says.
+Here belongs the form of the files; the models of a story are in `contracts.analysis.stories`.
 """

@@ -1,4 +1,4 @@
-"""`tasklore story`: where stories begin, from a folder into the store that agents read, and how they stand."""
+"""`tasklore story`: load stories from folders into the store that agents read, and print them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +17,8 @@ Story = Annotated[str, Argument(metavar="STORY", help="Which story, by its id; `
 def front(context: Context) -> None:
     """Check stories, load them, see how they stand.
 
-    A story's folder says where it begins: who is in it, what is remembered, what is open. What agents find in its
-    responses is kept beside that, and `tasklore analysis run` asks them.
+    A story's folder holds its beginning: entities, memories, open threads. Findings of agents in its responses are kept
+    beside that, and `tasklore analysis run` asks the agents.
     """
     show_help_alone(context)
 
@@ -35,26 +35,26 @@ def copy_example(
 
 @app.command(cls=Command, epilog=example("tasklore story check lighthouse"))
 def check(folder: Folder, as_json: Json = False) -> int:
-    """Tell what is wrong with a story's folder, each problem with its line and its cure; needs no server.
+    """Print the problems of a story's folder, each with its file, its place and its cure; needs no server.
 
-    Ends with 2 when something is wrong. What is only odd, such as a name of nobody, is told and counts as sound.
+    Ends with 2 when there are any. Warnings, such as one about an unknown name, are printed too.
     """
-    from tasklore.story.check import check_aloud
+    from tasklore.story.views import print_check
 
-    return check_aloud(folder, as_json=as_json)
+    return print_check(folder, as_json=as_json)
 
 
 @app.command(cls=Command, epilog=example("tasklore story load lighthouse"))
 def load(folder: Folder, as_json: Json = False) -> int:
-    """Make a folder where its story begins, for the agents; what responses changed stays.
+    """Load the beginning of a story from its folder, for the agents; changes of responses stay.
 
-    Ends with 2, and loads nothing, when something is wrong with the folder. Responses are not loaded: `tasklore
+    Ends with 2, and loads nothing, when the folder has problems. Responses are not loaded: `tasklore
     analysis run` takes them one by one, and loads the folder before.
     """
     from tasklore.running import run
-    from tasklore.story.load import load_aloud
+    from tasklore.story.views import load_story
 
-    return run(load_aloud(folder, as_json=as_json))
+    return run(load_story(folder, as_json=as_json))
 
 
 @app.command("list", cls=Command, epilog=example("tasklore story list"))
@@ -83,6 +83,6 @@ def delete(
 ) -> None:
     """Remove a story with its responses and their analyses; its folder stays."""
     from tasklore.running import run
-    from tasklore.story.load import delete_aloud
+    from tasklore.story.views import delete_story
 
-    run(delete_aloud(story, is_sure=yes, as_json=as_json))
+    run(delete_story(story, is_sure=yes, as_json=as_json))

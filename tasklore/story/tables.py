@@ -1,103 +1,133 @@
-"""The TOML files of a story: read as models of ours, with the line of every place."""
+"""The TOML files of a story as models, and the problems of a file with their key paths."""
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from contracts.analysis.background import KnownFact
 from contracts.analysis.stories import Relations, StoryMemory, StoryPart, StorySettings, StoryThread
-from supervisor.pipelines.declaration.problems import Place
-from supervisor.pipelines.declaration.toml_lines import lines_of
-from tasklore.story.problems import remarks_in, toml_remark
-from tasklore.story.texts import Texts
+from contracts.faults import complaint_of
+from tasklore.story.entities import nearest
+from tasklore.story.folder import StoryFolder
 
 SETTINGS, RELATIONSHIPS, MEMORIES = "story.toml", "relationships.toml", "memories.toml"
 THREADS, KNOWLEDGE = "threads.toml", "knowledge.toml"
-#: Every file of a story in TOML.
-FILES = (SETTINGS, RELATIONSHIPS, MEMORIES, THREADS, KNOWLEDGE)
+
+#: Fields that an error lists, and characters of a value that it repeats.
+_MOST_LISTED, _LONGEST_VALUE = 12, 60
+
+#: The words of a TOML file for those of Python.
+_IN_WORDS = {
+    "Input should be": "must be",
+    "String should": "must",
+    "should have": "must have",
+    "a valid tuple": "a list",
+    "a valid dictionary": "a table",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+}
+
+T = TypeVar("T", bound=StoryPart)
 
 
 class MemoriesFile(StoryPart):
-    """`memories.toml`: what characters remember from before the first response."""
+    """`memories.toml`: memories of characters from before the first response."""
 
     memories: tuple[StoryMemory, ...] = ()
 
 
 class ThreadsFile(StoryPart):
-    """`threads.toml`: what is open before the first response."""
+    """`threads.toml`: threads that are open before the first response."""
 
     threads: tuple[StoryThread, ...] = ()
 
 
 class KnowledgeFile(StoryPart):
-    """`knowledge.toml`: what is known of the world before the first response."""
+    """`knowledge.toml`: facts about the world before the first response."""
 
     facts: tuple[KnownFact, ...] = ()
 
 
-T = TypeVar("T", bound=StoryPart)
+#: The model of each file.
+FILES: dict[str, type[StoryPart]] = {
+    SETTINGS: StorySettings,
+    RELATIONSHIPS: Relations,
+    MEMORIES: MemoriesFile,
+    THREADS: ThreadsFile,
+    KNOWLEDGE: KnowledgeFile,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Table(Generic[T]):
-    """What the file *name* says, and at which lines."""
-
-    name: str
-    value: T
-    lines: Mapping[Place, int] = field(default_factory=dict)
-
-    def line_of(self, place: Place) -> int | None:
-        """Return the line of *place*, of the first thing in it, or of the nearest around it; None for none."""
-        for n in range(len(place), 0, -1):
-            inside = [line for known, line in self.lines.items() if known[:n] == place[:n]]
-            if inside:
-                return min(inside)
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Tables:
-    """All files of a story in TOML; one that is not there, or cannot be read, is None."""
-
-    settings: Table[StorySettings] | None
-    relations: Table[Relations] | None
-    memories: Table[MemoriesFile] | None
-    threads: Table[ThreadsFile] | None
-    knowledge: Table[KnowledgeFile] | None
-
-
-def read_tables(texts: Texts) -> Tables:
-    """Return what the files of the story that *texts* reads say; what is wrong in them is noted there."""
-    settings = _read(texts, SETTINGS, StorySettings)
-    if settings is None and SETTINGS not in texts.names():
-        cure = 'write one with story_id = "name", or `tasklore story example DIR` makes a whole story'
-        texts.findings.refuse(SETTINGS, None, f"a story needs this file; {cure}")
-    return Tables(
-        settings,
-        _read(texts, RELATIONSHIPS, Relations),
-        _read(texts, MEMORIES, MemoriesFile),
-        _read(texts, THREADS, ThreadsFile),
-        _read(texts, KNOWLEDGE, KnowledgeFile),
-    )
-
-
-def _read(texts: Texts, name: str, model: type[T]) -> Table[T] | None:
-    text = texts.read(name)
-    if text is None:
+def read_table(folder: StoryFolder, name: str, model: type[T]) -> T | None:
+    """Return the file *name* as *model*; None when it does not exist or has problems."""
+    if (text := folder.read(name)) is None:
         return None
     try:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         # Also a whole number of thousands of digits, which Python does not read.
-        texts.findings.refuse(name, *toml_remark(str(error), text))
+        folder.refuse(name, f"this is no TOML: {error}; mend that line, or the one before it")
         return None
-    table = Table(name, model.model_construct(), lines_of(text))
     try:
-        return Table(name, model.model_validate(raw, extra="forbid"), table.lines)
+        return model.model_validate(raw, extra="forbid")
     except ValidationError as error:
-        for place, said in remarks_in(error, model, raw):
-            texts.findings.refuse(name, table.line_of(place), said)
+        problems: dict[str, str] = {}
+        for path, problem in _problems(error, model, raw):
+            problems.setdefault(path, problem)
+        for path, problem in problems.items():
+            folder.refuse(f"{name}: {path}" if path else name, problem)
         return None
+
+
+def _problems(error: ValidationError, model: type[BaseModel], raw: Any) -> Iterator[tuple[str, str]]:
+    """Yield key path and complaint of each part of *error*."""
+    details = error.errors(include_url=False)
+    # A list is also called too short when its items are refused.
+    for detail in [one for one in details if one["type"] != "too_short"] or details:
+        place = tuple(part for part in detail["loc"] if part != "[key]")
+        yield key_path(place, raw), _complaint(detail, place, model)
+
+
+def _complaint(detail: ErrorDetails, place: Sequence[str | int], model: type[BaseModel]) -> str:
+    if detail["type"] == "extra_forbidden":
+        known = _fields_at(model, place[:-1])
+        listed = "; known are " + ", ".join(map(repr, known[:_MOST_LISTED]))
+        return f"is not known{nearest(str(place[-1]), known) or listed}"
+    complaint = complaint_of(detail)
+    if detail["type"] in ("value_error", "missing"):
+        return complaint
+    for said, meant in _IN_WORDS.items():
+        complaint = complaint.replace(said, meant)
+    complaint = complaint.partition(", unable to parse")[0]
+    if isinstance(detail["input"], str | int | float):
+        complaint += f", not {repr(detail['input'])[:_LONGEST_VALUE]}"
+    return complaint
+
+
+def key_path(place: Sequence[str | int], raw: Any = None) -> str:
+    """Return *place* as a path such as "memories[2].significance", with the id of the item in *raw*."""
+    path, shown = "", ""
+    for part in place:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+        reached = raw.get(part) if isinstance(raw, dict) else None
+        if isinstance(raw, list) and isinstance(part, int) and part < len(raw):
+            reached = raw[part]
+        raw = reached
+        if isinstance(part, int) and isinstance(raw, dict) and isinstance(raw.get("id") or raw.get("name"), str):
+            shown = f" ({raw.get('id') or raw.get('name')})"
+    return path + shown
+
+
+def _fields_at(model: Any, place: Sequence[str | int]) -> list[str]:
+    """Return the fields of the part at *place* of *model*."""
+    for part in place:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            field = model.model_fields.get(str(part))
+            model = field.annotation if field is not None else None
+        else:
+            inner = [one for one in get_args(model) if one is not Ellipsis]
+            model = inner[-1] if inner and get_origin(model) in (dict, tuple) else None
+    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []

@@ -38,7 +38,7 @@ async def test_a_full_store_loses_nothing_and_everything_ends(house: House) -> N
     """Counters keep their value, plain tasks are reported, and effects are made once there is room."""
     house.worker(PROBE, ack_wait_s=5).ready()
     plain, effects = ([str(uuid.uuid4()) for _ in range(count)] for count in (PLAIN, EFFECTS))
-    counters = [keys.ended(keys.task(task_id)) for task_id in (*plain, *effects)]
+    counters = [keys.end_counts(keys.task(task_id)) for task_id in (*plain, *effects)]
     async with Redis.from_url(house.servers.redis_url) as store, outside(house.servers.nats_url) as program:
         for counter in counters:
             await store.hset(counter, "completed", 1000)

@@ -224,14 +224,6 @@ async def test_tomorrow_is_that_of_the_request_or_else_of_the_supervisor(
     assert answer.body["reply"]["report"]["result"]["day"] in {before, tomorrow()}
 
 
-async def test_a_time_zone_that_is_none_is_refused_by_name(abroad: Abroad) -> None:
-    """With the field; a path leads to no file."""
-    body = {"text": "reserve a table for tomorrow", "time_zone": "../../etc/localtime"}
-    refused = await abroad.answer("POST", "/v1/requests", body)
-    assert (refused.status, [one["where"] for one in refused.body["problems"]]) == (422, ["time_zone"])
-    assert "write one such as 'Europe/Berlin'" in refused.body["problems"][0]["message"]
-
-
 async def test_what_a_killed_supervisor_had_taken_is_told_by_another(served: Replicas) -> None:
     """The task runs on; whoever asks the other replica gets its report."""
     doomed = served.house.supervisor(api_port=0).ready()

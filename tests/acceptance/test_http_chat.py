@@ -104,18 +104,6 @@ def test_a_client_that_sends_its_whole_history_holds_a_conversation(api: Api) ->
     assert [one["message"] for one in told[:3]] == [BUDGETED, reply, "the same with 45k spent"]
 
 
-def test_a_history_that_was_made_up_counts_as_it_is_told(api: Api) -> None:
-    """Nothing of it was ever said here: a client may have edited it, or come from another system."""
-    messages = [
-        {"role": "system", "content": "You are a budget."},
-        person("Check my budget: limit 900, spent 100"),
-        assistant("800 left, my friend."),
-        person("the same but spent 300"),
-    ]
-    told = api.openai().chat.completions.create(model="tasklore", messages=messages).choices[0].message.content
-    assert "Remaining: 600" in str(told)
-
-
 def test_usage_is_what_the_model_says_it_used(api: Api) -> None:
     """To understand the words that the rules cannot read; only this answer is charged with it."""
     slots = [
@@ -196,36 +184,17 @@ def test_the_same_key_again_starts_nothing_twice(api: Api) -> None:
         client.chat.completions.create(model="tasklore", messages=[person("take a nap of 30")], extra_headers=once)
 
 
-def test_there_is_one_model(api: Api) -> None:
-    """Listed and by its name; another is not found."""
-    client = api.openai()
-    assert [model.id for model in client.models.list()] == ["tasklore"]
-    assert client.models.retrieve("tasklore").owned_by == "tasklore"
-    with pytest.raises(openai.NotFoundError) as refusal:
-        client.models.retrieve("gpt-4")
-    assert (refusal.value.code, refusal.value.param) == ("model_not_found", "model")
-
-
 @pytest.mark.parametrize(
     ("body", "status"),
     [
         (b"", 400),
-        (b"{", 400),
         (b"[]", 400),
-        (b"null", 400),
         (b"\xff\xfe", 400),
-        (b'{"model": "tasklore"}', 400),
         (b'{"model": "tasklore", "messages": "hi"}', 400),
-        (b'{"model": "tasklore", "messages": [1]}', 400),
         (b'{"model": "tasklore", "messages": [{"role": "king", "content": "hi"}]}', 400),
-        (b'{"model": "tasklore", "messages": [{"role": "user", "content": {"text": "hi"}}]}', 400),
-        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "\\ud800"}]}', 400),
         (b'{"model": "tasklore", "messages": [{"role": "user", "content": "hi"}], "user": "\\udc00"}', 400),
-        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "hi"}], "stream": "maybe"}', 400),
         (b'{"model": "tasklore", "messages": [{"role": "user", "content": "hi"}], "metadata": {"a": {}}}', 400),
-        (b'{"model": "tasklore", "messages": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400),
         (b'{"model": "no", "messages": [{"role": "user", "content": "hi"}]}', 404),
-        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "' + b"x" * 1_000_000 + b'"}]}', 413),
         (b'{"model": "tasklore", "messages": [{"role": "user", "content": "' + b"x" * 2_000_000 + b'"}]}', 413),
     ],
 )
@@ -246,16 +215,6 @@ def test_who_may_not_ask_is_refused_in_openais_form(api: Api) -> None:
         api.openai("reader").chat.completions.create(**hello)
     with pytest.raises(openai.PermissionDeniedError):
         api.openai("ana").chat.completions.create(user="bob", **hello)
-
-
-def test_letters_of_the_whole_world_come_back_as_they_went(api: Api) -> None:
-    """In the conversation, and under a user of such a name."""
-    text, user = "Größe: 日本語 \U0001f600 ٤٢ \u202eabc", "Ünï \U0001f600"
-    told = api.openai().chat.completions.create(model="tasklore", messages=[person(text)], user=user)
-    page = api.ask("GET", f"/v1/conversations/{told.model_dump()['tasklore']['conversation_id']}").json()
-    assert page["messages"][0]["message"] == text
-    listed = api.ask("GET", "/v1/conversations", params={"user": user}).json()
-    assert listed["conversations"] == [page["conversation_id"]]
 
 
 def test_a_conversation_is_read_a_page_at_a_time(api: Api) -> None:
@@ -326,14 +285,6 @@ def test_nobody_reaches_the_memory_of_another_user(api: Api, path: str) -> None:
     """Whatever there is in it."""
     method, body = ("POST", {"plan_id": "p"}) if path.endswith("undo") else ("GET", None)
     assert api.ask(method, f"/v1/memory/ana{path}", "bob", json=body).status_code == 403
-
-
-def test_a_document_that_is_none_is_not_found(api: Api) -> None:
-    """Nor is a plan that nobody made."""
-    assert api.ask("GET", "/v1/memory/ana/poems").status_code == 404
-    assert api.ask("GET", "/v1/memory/ana/poems/history").status_code == 404
-    assert api.ask("POST", "/v1/memory/ana/undo", json={"plan_id": "none"}).status_code == 404
-    assert api.ask("GET", "/v1/memory/ana/history?limit=0").status_code == 422
 
 
 def nap(ms: int) -> dict[str, Any]:

@@ -23,12 +23,12 @@ from deploy.privileges.__main__ import generated
 from deploy.privileges.nats_accounts import nats_accounts
 from deploy.privileges.roles import Cast, Role
 from memory import keys
-from memory.command_batch import Exchange
+from memory.command_batch import CommandBatch
 from memory.documents.kinds import Kinds
 from memory.documents.storage.reader import DocumentReader
 from memory.functions import load_functions
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Cancelled, Ended, Run
+from memory.ledger.runs import CancelOutcome, Ended, Run
 from memory.long_term import scripts as long_term_scripts
 from memory.stories.store import StoryStore
 from runtime.access import Access, inbox_prefix
@@ -242,7 +242,7 @@ async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
     async with _valkey(pair, "bootstrap") as client:
         await load_functions(client)
     async with _valkey(pair, "worker-budget") as client:
-        ledger, exchange = Ledger(client, deadline_s=PATIENCE_S), Exchange(client, PATIENCE_S)
+        ledger, exchange = Ledger(client, deadline_s=PATIENCE_S), CommandBatch(client, PATIENCE_S)
         await ledger.accept("acl", 1, b"{}")
         assert await ledger.begin("acl", 1, "w1", 0, 60_000, token="t1") == Run(1)
         assert await ledger.hold([("acl", 1)], "w1", 60_000) == []
@@ -250,7 +250,7 @@ async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
         await ledger.park(Ended("acl", 1, "t1"), 0)
         assert await ledger.begin("acl", 1, "w1", 0, 60_000, token="t2") == Run(2)
         await ledger.release([Ended("acl", 1, "t2")])
-        assert isinstance(await ledger.cancel("acl", 1, "enough"), Cancelled)
+        assert isinstance(await ledger.cancel("acl", 1, "enough"), CancelOutcome)
         assert await ledger.finish("acl", 1, "cancelled", b"{}") is None
         entry, flight = "tl:ltm:{BudgetTrackerAgent}:v1.1:check", "tl:flight:{BudgetTrackerAgent}:x"
         assert await exchange.run([("FCALL", long_term_scripts.LEASE, 2, flight, entry, "t", 1000, "0")]) == [-1]

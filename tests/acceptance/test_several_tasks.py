@@ -61,31 +61,6 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
     assert (code, shown.partition(":")[0]) == (0, f"Take nap (ms {nap * 2:,} (double {nap:,}))")
 
 
-async def test_what_lacks_something_is_asked_for_beside_what_is_answered(standing: Standing, program: Outside) -> None:
-    """The answer completes that one, and runs nothing else again."""
-    await knows(program, standing.house, "take a nap of 7")
-    conversation = uuid4().hex
-    reply = await say(program, "check my budget, limit 70k, and take a nap of 7", conversation_id=conversation)
-    assert [part["kind"] for part in reply["parts"]] == ["question", "answer"]
-    assert (reply["kind"], reply["missing"], reply["report"]) == ("question", ["spent"], None)
-
-    answer = await say(program, "42k", conversation_id=conversation)
-    assert (answer["kind"], answer["report"]["result"]["remaining"], "parts" in answer) == ("answer", 28_000, False)
-
-
-async def test_names_that_a_task_has_no_room_for_are_asked_about(standing: Standing, program: Outside) -> None:
-    """None of them is dropped, and nothing runs before the answer."""
-    await knows(program, standing.house, "take a nap of 7")
-    ada, bob, eve = (f"{name}{uuid4().hex[:8]}" for name in ("Ada", "Bob", "Eve"))
-    conversation = uuid4().hex
-    asked = await say(program, f"remembered probe, label {ada}, {bob} and {eve}", conversation_id=conversation)
-    assert (asked["kind"], bob in asked["text"], eve in asked["text"]) == ("question", True, True)
-    assert standing.house.runs(ada) == []
-    told = await say(program, "yes", conversation_id=conversation)
-    assert told["report"]["result"]["label"] == ada
-    assert [len(standing.house.runs(label)) for label in (ada, bob, eve)] == [1, 0, 0]
-
-
 async def test_a_failed_part_says_so_and_keeps_nothing_from_the_others(standing: Standing, program: Outside) -> None:
     """Each part is a task of its own."""
     await knows(program, standing.house, "take a nap of 7")

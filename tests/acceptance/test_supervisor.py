@@ -76,13 +76,6 @@ async def test_a_missing_value_is_asked_for_and_its_answer_completes_the_questio
     assert (answer["kind"], answer["report"]["result"]["remaining"]) == ("answer", 22000)
 
 
-async def test_what_nobody_can_do_is_answered_with_what_can_be_done(talker: Outside) -> None:
-    """The reply lists abilities instead of guessing."""
-    reply = await ask(talker, "Sing me a song about the sea")
-    assert reply["kind"] == "unable"
-    assert "budget" in reply["text"].lower()
-
-
 async def test_one_request_id_starts_nothing_twice_and_each_turn_is_published_once(talker: Outside) -> None:
     """Sent again, a request finds the task it started; TURNS holds one turn of the person and one of the assistant."""
     conversation, request = new(), new()
@@ -174,13 +167,6 @@ async def test_an_unreadable_request_is_refused_with_the_field(talker: Outside, 
     reply = await say(talker, body)
     assert reply["kind"] == "failed"
     assert word in reply["text"]
-
-
-async def test_a_failure_is_told_in_words(talker: Outside) -> None:
-    """What the agent could not do comes back as a sentence, with the report for programs."""
-    reply = await ask(talker, "Take a nap of 13")
-    assert (reply["kind"], reply["report"]["status"]) == ("failed", "failed")
-    assert "thirteen is no good number for a nap" in reply["text"]
 
 
 async def test_requests_of_another_supervisor_are_not_answered(talker: Outside) -> None:

@@ -24,9 +24,10 @@ from runtime.messaging.streams import Sizes, stream_configurations
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.files import described, read_pipeline
+from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House
+from tests.architecture import pictures
 from tests.architecture.tree import ROOT
 from workers.card import card_of
 from workers.config import load_config
@@ -106,12 +107,18 @@ def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> No
         (tmp_path / "notes.toml").write_text(text, "utf-8")
         source = read_pipeline(tmp_path / "notes.toml")
         found = problems_of(source.pipeline) or problems_with(source.pipeline, cards)
-        return [one.removeprefix(f"{tmp_path}/") for one in described(found, source)]
+        return [one.removeprefix(f"{tmp_path}/") for one in describe_problems(found, source)]
 
     assert problems(declaration) == []
     shown = page.read_text("utf-8")
     for right, wrong in (("NotesAgent", "NoteAgent"), ("counting:words", "counting:word")):
         assert f"tasklore: {problems(declaration.replace(right, wrong, 1))[0]}\n" in shown
+
+
+def test_the_pictures_of_the_architecture_are_drawn_from_the_code() -> None:
+    """After a change: `python -m tests.architecture.pictures`; the page stays within 200 lines."""
+    assert pictures.PAGE.read_text("utf-8") == pictures.drawn()
+    assert len(pictures.drawn().splitlines()) <= 200
 
 
 def test_the_agent_on_the_first_page_is_the_example() -> None:

@@ -34,7 +34,7 @@ BREACHES = [
         "supervisor/service.py",
         "from memory.documents.storage.store import DocumentStore",
     ),
-    ("documents-are-pure", "memory/documents/edits.py", "from memory.command_batch import Exchange"),
+    ("documents-are-pure", "memory/documents/edits.py", "from memory.command_batch import CommandBatch"),
     ("agents-use-only-context", "workers/agents/budget.py", "from memory.sessions.session import SessionCache"),
     (
         "pipelines-are-decided-purely",

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from memory import keys
 from memory.ledger.ledger import LedgerEntry, entry_of
-from memory.ledger.runs import Beginning, Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
+from memory.ledger.runs import Beginning, CancelOutcome, CancelRequest, Ended, Finish, Held, NotDue, Run, Suspect
 
 #: Fields that only a run needs.
 _OF_RUNS = ("worker", "started_at", "leased_until", "due_at", "attempts", "alone", "token", "crashes_alone", "excused")
@@ -74,7 +74,7 @@ class FakeLedger:
         if (stored := of.get("report")) is not None:
             return stored
         if "cancel" in of:
-            return Wish(of["cancel"].decode())
+            return CancelRequest(of["cancel"].decode())
         clock_ms = int(self._clock() * 1000)
         if of.number("due_at") > clock_ms:
             return NotDue(of.number("due_at") - clock_ms)
@@ -131,7 +131,7 @@ class FakeLedger:
             of.set(attempts=of.number("attempts") - 1)
         return of
 
-    async def cancel(self, task_id: str, generation: int | None, reason: str) -> Cancelled | bytes:
+    async def cancel(self, task_id: str, generation: int | None, reason: str) -> CancelOutcome | bytes:
         """Note that somebody wishes it cancelled; return the report when it has ended."""
         entry = await self.read(task_id)
         number = generation or (entry.newest if entry is not None else 1)
@@ -141,9 +141,9 @@ class FakeLedger:
         state, assignment = of.get("state") or b"unknown", of.get("assignment")
         if "cancel" not in of:
             of.set(cancel=reason)
-        return Cancelled(number, state.decode(), assignment)
+        return CancelOutcome(number, state.decode(), assignment)
 
-    async def wish(self, task_id: str) -> Wish | None:
+    async def wish(self, task_id: str) -> CancelRequest | None:
         """Return why the newest generation is to be cancelled, or None."""
         entry = await self.read(task_id)
         return entry.generations[entry.newest].wish if entry is not None else None
@@ -159,7 +159,7 @@ class FakeLedger:
         of.fields[field] = token.encode()
         return True
 
-    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | Wish | None:
+    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | CancelRequest | None:
         """Return None when *report* is the one of its generation, else the earlier one, or the wish against it."""
         of = self._generation(task_id, generation)
         if (stored := of.get("report")) is not None:
@@ -168,13 +168,15 @@ class FakeLedger:
             of.set(refused=of.number("refused") + 1)
             return stored
         if "cancel" in of and status != "cancelled":
-            return Wish(of["cancel"].decode())
+            return CancelRequest(of["cancel"].decode())
         of.set(report=report, state=status)
         for name in _OF_RUNS if status == "failed" else (*_OF_RUNS, "assignment"):
             of.drop(name)
         return None
 
-    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
+    async def finish_many(
+        self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
+    ) -> list[bytes | CancelRequest | None]:
         """Return `finish` of each of *reports*."""
         for report in reports:
             if isinstance(report, Finish) and report.user:

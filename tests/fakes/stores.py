@@ -19,8 +19,8 @@ from memory.long_term.entries import (
     Remembered,
     Selection,
     Standing,
-    checked_entry,
-    checked_selection,
+    check_entry,
+    check_selection,
     decode,
     decode_entry,
     encode,
@@ -136,7 +136,7 @@ class FakeLongTermMemory:
         near: Standing | None = None,
     ) -> None:
         """Store *result_json* at *key* until *ttl* from now, for ever when None."""
-        parts, lifetime_ms = checked_entry(key, ttl)
+        parts, lifetime_ms = check_entry(key, ttl)
         raw = encode(
             result_json,
             created_at_ms=now_ms,
@@ -212,7 +212,7 @@ class FakeLongTermMemory:
         everything: bool = False,
     ) -> int:
         """Remove the entries that fit every given condition and return how many there were."""
-        wanted = checked_selection(key, agent_id, task, created_before_ms, user_token, everything, in_force)
+        wanted = check_selection(key, agent_id, task, created_before_ms, user_token, everything, in_force)
         doomed = [
             entry.key
             async for entry in self.entries(agent_id=agent_id, task=task)

@@ -566,7 +566,7 @@ async def test_a_folder_with_mistakes_is_refused_line_by_line(
     assert await run_analysis(AnalysisOptions(place, as_json=True)) == USAGE
     out, err = capsys.readouterr()
     [problem] = json.loads(out)["problems"]
-    assert "story.toml:2: " in problem
+    assert "story.toml: critical_countdwn: is not known" in problem
     assert problem in err
     assert supervisor.asked == []
 

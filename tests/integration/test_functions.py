@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 from contracts.errors import Forbidden, MemoryUnavailable
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import Exchange
+from memory.command_batch import CommandBatch
 from memory.conversations import scripts as inbox_scripts
 from memory.documents.storage import scripts as document_scripts
 from memory.functions import load_functions
@@ -85,12 +85,12 @@ async def test_who_may_not_load_is_told_who_does(valkey_or_redis: Redis) -> None
         with pytest.raises(Forbidden, match="run `tasklore bootstrap`"):
             await load_functions(guest)
         with pytest.raises(MemoryUnavailable, match="run `tasklore bootstrap`"):
-            await Exchange(guest, PATIENCE_S).run([("FCALL", long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1)])
+            await CommandBatch(guest, PATIENCE_S).run([("FCALL", long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1)])
 
 
 async def test_another_error_than_a_wrong_type_removes_nothing(valkey_or_redis: Redis) -> None:
     """Neither counters nor entries; a key of another type is replaced, as it always was."""
-    ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), keys.ended(keys.task("odd"))
+    ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), keys.end_counts(keys.task("odd"))
     await valkey_or_redis.hset(counter, mapping={"completed": "many", "failed": "7"})
     with pytest.raises(MemoryUnavailable, match="not an integer"):
         await ledger.finish("odd", 1, "completed", b"{}")
@@ -104,7 +104,10 @@ async def test_another_error_than_a_wrong_type_removes_nothing(valkey_or_redis: 
 async def test_a_full_server_refuses_what_grows_and_takes_what_ends(valkey_or_redis: Redis) -> None:
     """A refusal as a whole: the counter keeps its value; leases are renewed and given back; reads go on."""
     breaker = Breaker(failures=1)
-    ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S, breaker=breaker), keys.ended(keys.task("full"))
+    ledger, counter = (
+        Ledger(valkey_or_redis, deadline_s=PATIENCE_S, breaker=breaker),
+        keys.end_counts(keys.task("full")),
+    )
     await valkey_or_redis.hset(counter, "completed", 1000)
     await ledger.begin("full", 1, "w1", 0, LEASE_MS, token="t1")
     await load_functions(valkey_or_redis)
@@ -143,7 +146,7 @@ async def test_a_full_server_refuses_nothing_that_cannot_grow(valkey_or_redis: R
 def test_both_keys_of_a_report_lie_in_one_slot(task_id: str) -> None:
     """A cluster takes a function whose keys are in one slot alone."""
     key = keys.task(task_id)
-    assert key_slot(key.encode()) == key_slot(keys.ended(key).encode())
+    assert key_slot(key.encode()) == key_slot(keys.end_counts(key).encode())
 
 
 async def _forbid(client: Redis) -> None:

@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from contracts.errors import MemoryUnavailable
 from memory import keys
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Cancelled, Ended, Finish, Held, NotDue, Run, Suspect, Wish
+from memory.ledger.runs import CancelOutcome, CancelRequest, Ended, Finish, Held, NotDue, Run, Suspect
 from memory.ledger.tally import Tally
 from runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
@@ -194,12 +194,12 @@ async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger) -> No
 async def test_a_task_to_be_cancelled_takes_no_run_and_no_other_report(ledger: Ledger) -> None:
     """Not even the success of the run that had begun before."""
     await ledger.accept(TASK, 1, b"{}")
-    assert await ledger.cancel(TASK, None, "no need") == Cancelled(1, "accepted", b"{}")
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS) == Wish("no need")
-    assert await ledger.wish(TASK) == Wish("no need")
-    assert await ledger.finish(TASK, 1, "completed", b"done") == Wish("no need")
+    assert await ledger.cancel(TASK, None, "no need") == CancelOutcome(1, "accepted", b"{}")
+    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS) == CancelRequest("no need")
+    assert await ledger.wish(TASK) == CancelRequest("no need")
+    assert await ledger.finish(TASK, 1, "completed", b"done") == CancelRequest("no need")
     assert await ledger.finish(TASK, 1, "cancelled", b"stopped") is None
-    assert await ledger.wish(TASK) == Wish("no need")
+    assert await ledger.wish(TASK) == CancelRequest("no need")
     assert await ledger.finish(TASK, 1, "completed", b"done") == b"stopped"
 
 
@@ -214,13 +214,13 @@ async def test_the_newest_generation_is_cancelled_unless_one_is_named(ledger: Le
     """A task nobody heard of yet is cancelled before it arrives."""
     await ledger.finish(TASK, 1, "failed", b"one")
     await ledger.accept(TASK, 2, b"{}")
-    assert await ledger.cancel(TASK, None, "why") == Cancelled(2, "accepted", b"{}")
+    assert await ledger.cancel(TASK, None, "why") == CancelOutcome(2, "accepted", b"{}")
     assert await ledger.cancel(TASK, 1, "why") == b"one"
-    assert await ledger.cancel("unheard of", None, "why") == Cancelled(1, "unknown", None)
-    assert await ledger.begin("unheard of", 1, "w", 1000, LEASE_MS) == Wish("why")
+    assert await ledger.cancel("unheard of", None, "why") == CancelOutcome(1, "unknown", None)
+    assert await ledger.begin("unheard of", 1, "w", 1000, LEASE_MS) == CancelRequest("why")
     assert await ledger.wish("never") is None
     await ledger.finish("child", 1, "cancelled", b"with its parent")
-    assert await ledger.wish("child") == Wish("it was cancelled")
+    assert await ledger.wish("child") == CancelRequest("it was cancelled")
 
 
 async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger) -> None:

@@ -13,7 +13,7 @@ from contracts.parameters.neighbours import Neighbourhood
 from deploy.privileges.roles import Cast
 from memory import keys
 from memory.long_term.entries import Near
-from memory.long_term.owners import Askers
+from memory.long_term.owners import EntryOwners
 from memory.long_term.store import LongTermMemory
 from quantities.amounts import Amount
 from runtime.servers.embedded import ValkeyServer
@@ -167,7 +167,7 @@ async def test_forgetting_a_user_leaves_no_place_behind(store: LongTermMemory, v
     assert await places(valkey_or_redis) == []
     await remember(store, 100, ANNA)
     await remember(store, 104, user=ANNA)
-    released = await Askers(valkey_or_redis, deadline_s=PATIENCE_S).release(ANNA)
+    released = await EntryOwners(valkey_or_redis, deadline_s=PATIENCE_S).release(ANNA)
     assert (released.removed, released.kept) == (2, 0)
     assert await places(valkey_or_redis) == []
 

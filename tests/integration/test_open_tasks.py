@@ -8,7 +8,7 @@ from memory import keys
 from memory.ledger.ledger import Ledger
 from memory.ledger.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
 from memory.ledger.runs import Ended
-from memory.ledger.stream_epochs import Incarnations
+from memory.ledger.stream_epochs import StreamEpochs
 from memory.ledger.user_tasks import UserTasks
 from tests.servers import PATIENCE_S
 
@@ -130,14 +130,14 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
         with pytest.raises(MemoryUnavailable):
             await anext(OpenTasks(nowhere, step_s=0.2).read())
         with pytest.raises(MemoryUnavailable):
-            await Incarnations(nowhere, deadline_s=0.2).known("TASKS")
+            await StreamEpochs(nowhere, deadline_s=0.2).known("TASKS")
 
 
 async def test_the_incarnation_of_a_stream_is_kept_for_all(valkey_or_redis: Redis) -> None:
     """Until somebody notes another one."""
-    incarnations = Incarnations(valkey_or_redis, deadline_s=PATIENCE_S)
+    incarnations = StreamEpochs(valkey_or_redis, deadline_s=PATIENCE_S)
     assert await incarnations.known("TASKS") is None
     await incarnations.note("TASKS", "2026-11-21T10:00:00.123456789Z")
     await incarnations.note("LATER", "2026-11-21T11:00:00Z")
-    assert await Incarnations(valkey_or_redis, deadline_s=PATIENCE_S).known("TASKS") == "2026-11-21T10:00:00.123456789Z"
+    assert await StreamEpochs(valkey_or_redis, deadline_s=PATIENCE_S).known("TASKS") == "2026-11-21T10:00:00.123456789Z"
     assert await valkey_or_redis.ttl(keys.stream("TASKS")) == -1

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from contracts.errors import MemoryUnavailable
 from memory import keys
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish, Wish
+from memory.ledger.runs import CancelRequest, Finish
 from memory.long_term.single_flight import SingleFlight
 from memory.long_term.store import LongTermMemory
 from memory.sessions.once import Computed
@@ -37,7 +37,9 @@ class Witness(Ledger):
         self.answers.set()
         self._sessions = sessions
 
-    async def finish_many(self, reports: Sequence[Finish | tuple[str, int, str, bytes]]) -> list[bytes | Wish | None]:
+    async def finish_many(
+        self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
+    ) -> list[bytes | CancelRequest | None]:
         """Note, wait if told to, and answer."""
         self.saw.append([entry.key for entry in await self._sessions.entries("s1")])
         self.asked.set()

@@ -46,7 +46,7 @@ from supervisor.cancellation import Canceller
 from supervisor.dispatch import Dispatch
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.evidence import read_bundle, restore
-from supervisor.pipelines.live import Parts, teller
+from supervisor.pipelines.live import Parts, event_publisher
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.reports.reports import ReportDesk
 
@@ -192,7 +192,7 @@ async def a_scene(servers: EmbeddedServers, folder: Path, **works: Work) -> Asyn
             dispatch=Dispatch(outbox, ledger),
             reports=reports,
             canceller=Canceller(client, outbox, ledger, "S-1"),
-            tell=teller(link),
+            tell=event_publisher(link),
             meter=Metrics(),
             evidence_dir=folder / "evidence",
         )

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from contracts.errors import MemoryUnavailable
 from contracts.identifiers import user_token
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.queues import scripts as queue_scripts
 from memory.queues.claims import Closing, closing_arguments
 from memory.queues.queue import Mended, PersonalQueue
@@ -143,7 +143,7 @@ async def test_what_is_given_back_is_offered_whatever_others_write_down(valkey_o
         await may_write.wait()
 
     late.meanwhile = write_late
-    exchange = holder._exchange
+    exchange = holder._batch
 
     class Torn:
         """Lets the others in between the two commands of giving back."""
@@ -157,7 +157,7 @@ async def test_what_is_given_back_is_offered_whatever_others_write_down(valkey_o
             await has_looked.wait()
             return seen + await exchange.run(commands[1:])
 
-    holder._exchange = cast("Exchange", Torn())
+    holder._batch = cast("CommandBatch", Torn())
     async with asyncio.TaskGroup() as group:
         await holder.release(claim)
         may_write.set()
@@ -309,7 +309,7 @@ return close_rows(2, 3)
 
     async def commit() -> object:
         words: Sequence[str | bytes | int] = (document, *claim.keys, "body", "other", *closings)
-        return (await Exchange(valkey_or_redis, 1.0).run([("EVAL", script, 7, *words)]))[0]
+        return (await CommandBatch(valkey_or_redis, 1.0).run([("EVAL", script, 7, *words)]))[0]
 
     assert await commit() == 2
     assert await commit() == 1, "the parked one is said to be parked again"

@@ -18,7 +18,7 @@ from contracts.traces import made_context, read_context
 from memory.ledger.ledger import Ledger
 from memory.ledger.open_tasks import OpenTasks
 from memory.ledger.runs import Ended, Finish
-from memory.ledger.stream_epochs import Incarnations
+from memory.ledger.stream_epochs import StreamEpochs
 from runtime import tracing
 from runtime.messaging.connection import Listener, connected
 from runtime.messaging.jetstream import ask_jetstream, ask_or_none
@@ -57,7 +57,7 @@ class Scene:
     ledger: Ledger
     dispatch: Dispatch
     recovery: Recovery
-    incarnations: Incarnations
+    incarnations: StreamEpochs
     meter: Meter = field(default_factory=Meter)
 
     async def accept(self, count: int) -> list[str]:
@@ -145,7 +145,7 @@ async def a_scene(servers: EmbeddedServers, *, may_create: bool = True) -> Async
 
         await declare_streams(client, Sizes())
         ledger, meter = Ledger(redis, deadline_s=PATIENCE_S), Meter()
-        dispatch, incarnations = Dispatch(outbox, ledger), Incarnations(redis, deadline_s=PATIENCE_S)
+        dispatch, incarnations = Dispatch(outbox, ledger), StreamEpochs(redis, deadline_s=PATIENCE_S)
         recovery = Recovery(
             client,
             outbox,

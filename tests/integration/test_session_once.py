@@ -12,7 +12,7 @@ from contracts.errors import EntryTooLarge, InvalidInput, MemoryUnavailable, Pha
 from memory import keys
 from memory.long_term.single_flight import SingleFlight
 from memory.sessions.once import Computed, get_or_compute
-from memory.sessions.session import Found, NewEntry, SessionCache
+from memory.sessions.session import FoundEntry, NewEntry, SessionCache
 from tests.integration.flights import LONG_S, ROOT
 from tests.integration.sessions import BLINK, KEY, SESSION, until_gone
 from workers.testing.sessions import FakeSessions, FakeSingleFlight
@@ -265,7 +265,7 @@ async def test_what_a_session_refuses_reaches_the_caller(one: Asking, redis: Red
 class Away:
     """A cache whose server does not answer."""
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> Found | None:
+    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> FoundEntry | None:
         """Find nothing out."""
         raise MemoryUnavailable("away")
 

@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
 from memory import keys
-from memory.command_batch import Command, Exchange
+from memory.command_batch import Command, CommandBatch
 from memory.sessions import scripts as session_scripts
 from memory.sessions.session import NewEntry, SessionCache
 from tests.integration.flights import ROOT
@@ -74,13 +74,13 @@ async def test_a_lookup_is_one_command(stage: StoreStage, monkeypatch: pytest.Mo
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, 1)
     sent: list[Command] = []
-    run = Exchange.run
+    run = CommandBatch.run
 
-    async def noting(exchange: Exchange, commands: Sequence[Command]) -> list[Any]:
+    async def noting(exchange: CommandBatch, commands: Sequence[Command]) -> list[Any]:
         sent.extend(commands)
         return await run(exchange, commands)
 
-    monkeypatch.setattr(Exchange, "run", noting)
+    monkeypatch.setattr(CommandBatch, "run", noting)
     await stage.cache.get(SESSION, KEY, reader="t1")
     await stage.cache.get_many(SESSION, [KEY, "a:b", "c:d"])
     assert [command[0] for command in sent] == ["FCALL", "FCALL"]
@@ -331,13 +331,13 @@ async def test_two_files_that_are_loaded_at_once_are_not_mixed(redis: Redis) -> 
         await loading
     assert [entry.key for entry in await second.entries("both")] == ["a:two"]
     # One that begins anew while another stopped half way takes its place.
-    await Waiting(redis)._exchange.run([first._script("late", session_scripts.LOAD, "t1", 1, 60_000)])
+    await Waiting(redis)._batch.run([first._script("late", session_scripts.LOAD, "t1", 1, 60_000)])
     assert (await second.load(one, "late")).loaded == 1
     first.may_end.clear()
     first.is_loaded.clear()
     loading = asyncio.create_task(first.load(one, "race"))
     await first.is_loaded.wait()
-    await second._exchange.run([second._script("race", session_scripts.LOAD, "t2", 1, 60_000, "b:x", "1", ":", 0)])
+    await second._batch.run([second._script("race", session_scripts.LOAD, "t2", 1, 60_000, "b:x", "1", ":", 0)])
     first.may_end.set()
     with pytest.raises(InvalidInput, match="'race' exists already"):
         await loading

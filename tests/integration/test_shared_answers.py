@@ -112,7 +112,7 @@ async def test_without_the_store_everybody_asks_for_themselves() -> None:
         question.may_end.set()
         assert await ask(answers, question) == "so"
         with pytest.raises(MemoryUnavailable):
-            await answers._exchange.run([("PING",)])
+            await answers._batch.run([("PING",)])
 
 
 async def test_whoever_is_killed_while_asking_is_replaced(one: SharedAnswers, redis: Redis, servers: object) -> None:

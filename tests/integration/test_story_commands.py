@@ -17,8 +17,7 @@ from memory.stories.store import StoryStore
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import OK, USAGE, Refused
 from tasklore.story.files import read_story
-from tasklore.story.load import delete_aloud, load_aloud
-from tasklore.story.views import print_stories, print_story
+from tasklore.story.views import delete_story, load_story, print_stories, print_story
 
 Printed = Callable[[], str]
 
@@ -106,16 +105,16 @@ async def _go_on(stories: StoryStore, redis: Redis, number: int, **changes: Stor
 
 async def test_what_is_loaded_is_what_the_folder_says(folder: Path, stories: StoryStore, printed: Printed) -> None:
     """A second time it is told that nothing is new; a folder that changed is."""
-    assert await load_aloud(folder, as_json=False) == OK
+    assert await load_story(folder, as_json=False) == OK
     assert printed() == "Loaded quay (The [2JQuay): 3 entities, 1 memory, 2 bonds, 4 threads, 1 fact.\n"
     base = read_story(folder)
     assert await stories.base_digest("quay") == base.digest()
     assert (await stories.standing("quay", 1)).memories == base.memories
 
-    await load_aloud(folder, as_json=False)
+    await load_story(folder, as_json=False)
     assert printed().endswith("1 fact; it is as it was before.\n")
     (folder / "memories.toml").unlink()
-    await load_aloud(folder, as_json=True)
+    await load_story(folder, as_json=True)
     told = json.loads(printed())
     assert (told["changed"], told["memories"], told["digest"]) == (True, 0, await stories.base_digest("quay"))
     assert (await stories.standing("quay", 1)).memories == ()
@@ -123,15 +122,13 @@ async def test_what_is_loaded_is_what_the_folder_says(folder: Path, stories: Sto
 
 async def test_a_broken_folder_loads_nothing(folder: Path, stories: StoryStore, printed: Printed) -> None:
     """What was loaded before stays."""
-    await load_aloud(folder, as_json=False)
+    await load_story(folder, as_json=False)
     digest = await stories.base_digest("quay")
     (folder / "memories.toml").write_text('[[memories]]\nid = "x"\n')
     printed()
 
-    assert await load_aloud(folder, as_json=True) == USAGE
-    assert json.loads(printed())["problems"] == [
-        f"{folder}/memories.toml:1: memory 1 ('x'): character is missing; give it"
-    ]
+    assert await load_story(folder, as_json=True) == USAGE
+    assert json.loads(printed())["problems"] == [f"{folder}/memories.toml: memories[0].character (x): is needed"]
     assert await stories.base_digest("quay") == digest
 
 
@@ -142,7 +139,7 @@ async def test_stories_are_listed(folder: Path, stories: StoryStore, redis: Redi
     await print_stories(as_json=True)
     assert json.loads(printed()) == []
 
-    await load_aloud(folder, as_json=False)
+    await load_story(folder, as_json=False)
     await _go_on(stories, redis, 1)
     printed()
     await print_stories(as_json=False)
@@ -158,7 +155,7 @@ async def test_a_story_is_shown_as_it_stands_after_its_last_response(
     folder: Path, stories: StoryStore, redis: Redis, printed: Printed
 ) -> None:
     """Scores with their tiers, countdowns from the last response, and what was found since the beginning."""
-    await load_aloud(folder, as_json=False)
+    await load_story(folder, as_json=False)
     await _go_on(stories, redis, 4, relationship=StoryChange(points={"Ana Reyes|Ben Okafor": 10}))
     found = StoryChange(threads=(StoryThread(id="THREAD-004", title="The letter"),), resolved=("THREAD-003",))
     await _go_on(stories, redis, 6, plot_threads=found)
@@ -202,7 +199,7 @@ async def test_a_story_is_shown_as_it_stands_after_its_last_response(
 
 async def test_a_story_is_shown_to_people(folder: Path, stories: StoryStore, redis: Redis, printed: Printed) -> None:
     """In a page that nothing in the story can make steer a terminal."""
-    await load_aloud(folder, as_json=False)
+    await load_story(folder, as_json=False)
     gained = StoryChange(points={"Ana Reyes|Ben Okafor": 10})
     await _go_on(stories, redis, 4, relationship=gained, plot_threads=StoryChange(resolved=("THREAD-003",)))
     printed()
@@ -225,23 +222,23 @@ async def test_a_story_that_is_not_there_is_told_with_its_cure() -> None:
     with pytest.raises(UnknownStory, match=r"'quay'.*tasklore story load"):
         await print_story("quay", as_json=False)
     with pytest.raises(UnknownStory, match=r"'quay'.*tasklore story"):
-        await delete_aloud("quay", is_sure=True, as_json=False)
+        await delete_story("quay", is_sure=True, as_json=False)
     with pytest.raises(InvalidInput, match="STORY 'a b' must be 1 to 64"):
         await print_story("a b", as_json=False)
     with pytest.raises(InvalidInput, match="STORY 'a:b' must be 1 to 64"):
-        await delete_aloud("a:b", is_sure=True, as_json=False)
+        await delete_story("a:b", is_sure=True, as_json=False)
 
 
 async def test_what_is_deleted_is_gone(folder: Path, stories: StoryStore, redis: Redis, printed: Printed) -> None:
     """With everything that responses brought; its folder stays, and begins anew."""
-    await load_aloud(folder, as_json=False)
+    await load_story(folder, as_json=False)
     await _go_on(stories, redis, 4, relationship=StoryChange(points={"Ana Reyes|Ben Okafor": 10}))
     printed()
-    await delete_aloud("quay", is_sure=True, as_json=True)
+    await delete_story("quay", is_sure=True, as_json=True)
     assert json.loads(printed()) == {"story_id": "quay", "deleted": True}
     assert await stories.stories() == ()
 
-    await load_aloud(folder, as_json=False)
+    await load_story(folder, as_json=False)
     printed()
     await print_story("quay", as_json=True)
     told = json.loads(printed())
@@ -250,19 +247,19 @@ async def test_what_is_deleted_is_gone(folder: Path, stories: StoryStore, redis:
 
 async def test_nothing_is_deleted_unasked(folder: Path, stories: StoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a terminal it has to be said, on one it is asked."""
-    await load_aloud(folder, as_json=False)
+    await load_story(folder, as_json=False)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     with pytest.raises(Refused, match="say --yes to mean it"):
-        await delete_aloud("quay", is_sure=False, as_json=False)
+        await delete_story("quay", is_sure=False, as_json=False)
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(typer, "confirm", lambda *_, **__: False)
     with pytest.raises(Refused, match="nothing was removed"):
-        await delete_aloud("quay", is_sure=False, as_json=False)
+        await delete_story("quay", is_sure=False, as_json=False)
     assert [one.story_id for one in await stories.stories()] == ["quay"]
 
     monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
-    await delete_aloud("quay", is_sure=False, as_json=False)
+    await delete_story("quay", is_sure=False, as_json=False)
     assert await stories.stories() == ()
 
 
@@ -270,4 +267,4 @@ async def test_without_a_server_that_is_said(folder: Path, monkeypatch: pytest.M
     """With the cure."""
     monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
     with pytest.raises(Unreachable, match="tasklore up"):
-        await load_aloud(folder, as_json=False)
+        await load_story(folder, as_json=False)

@@ -38,7 +38,7 @@ async def test_a_counter_that_is_no_number_counts_nothing(ledger: Ledger, valkey
     """A worker may write one: it ended each supervisor that counted, as soon as it had started."""
     await ledger.finish("t1", 1, "completed", b"done")
     for value in (b"\xff", b"1e400", b"9" * 5000, b""):
-        await valkey_or_redis.hset(keys.ended(keys.task("t2")), "failed", value)  # type: ignore[arg-type]
+        await valkey_or_redis.hset(keys.end_counts(keys.task("t2")), "failed", value)  # type: ignore[arg-type]
         assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
 
 
@@ -47,14 +47,14 @@ async def test_what_is_forgotten_was_counted(ledger: Ledger, valkey_or_redis: Re
     await ledger.finish("t1", 1, "completed", b"done")
     await valkey_or_redis.unlink(keys.task("t1"))
     assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
-    assert await valkey_or_redis.ttl(keys.ended(keys.task("t1"))) == -1
+    assert await valkey_or_redis.ttl(keys.end_counts(keys.task("t1"))) == -1
 
 
 async def test_something_else_under_a_counters_key_does_not_stop_a_report(
     ledger: Ledger, valkey_or_redis: Redis
 ) -> None:
     """It is replaced, as the ledger replaces what lies in the place of a task."""
-    await valkey_or_redis.set(keys.ended(keys.task("t1")), b"not a counter")
+    await valkey_or_redis.set(keys.end_counts(keys.task("t1")), b"not a counter")
     assert await ledger.finish("t1", 1, "completed", b"done") is None
     assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
 
@@ -63,8 +63,8 @@ async def test_something_else_under_a_counters_key_does_not_stop_a_report(
 def test_a_task_and_its_counter_lie_in_one_slot(task_id: str) -> None:
     """By the client library's own reckoning, so that a cluster takes both in one script."""
     task = keys.task(task_id)
-    assert key_slot(task.encode()) == key_slot(keys.ended(task).encode())
-    assert keys.ended(task) in set(keys.every_ended())
+    assert key_slot(task.encode()) == key_slot(keys.end_counts(task).encode())
+    assert keys.end_counts(task) in set(keys.every_ended())
 
 
 def test_every_slot_has_one_counter() -> None:

@@ -9,7 +9,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from contracts.errors import ConfigurationError, Unreachable
-from memory.command_batch import Exchange
+from memory.command_batch import CommandBatch
 from memory.ledger.ledger import Ledger
 from runtime.servers import valkey
 from runtime.servers.claims import free_port
@@ -58,7 +58,7 @@ async def test_more_callers_than_connections_wait_for_one(servers: EmbeddedServe
 async def test_batches_keep_their_connections_and_leave_others_theirs(servers: EmbeddedServers) -> None:
     """One after the other takes one; however many at once, half of a small pool stays for commands."""
     async with valkey.connect(servers.redis_url, name="batches", max_connections=3, deadline_s=PATIENCE_S) as client:
-        batches = Exchange(client, PATIENCE_S)
+        batches = CommandBatch(client, PATIENCE_S)
         for _ in range(20):
             await batches.run([("SET", "valkey-client:batch", "1")])
         assert [one["name"] for one in await client.client_list()].count("batches") == 2
@@ -73,7 +73,7 @@ async def test_a_batch_connects_again_what_was_closed_meanwhile(servers: Embedde
         valkey.connect(servers.redis_url, name="kept", deadline_s=PATIENCE_S) as client,
         valkey.connect(servers.redis_url) as other,
     ):
-        batches = Exchange(client, PATIENCE_S)
+        batches = CommandBatch(client, PATIENCE_S)
         await asyncio.gather(*(batches.run([("SET", "valkey-client:kept", "1")]) for _ in range(40)))
         for one in await other.client_list():
             if one["name"] == "kept":

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from contracts.edits import Delete, Edit, Insert, Update
 from contracts.errors import EditRefused, InvalidPath, UndoRefused
 from memory.documents.edits import apply_changes, apply_edits, dump_changes, inverse, load_changes
-from memory.documents.guard import check, check_document, grown, size_of
+from memory.documents.guard import check, check_document, growth_of, size_of
 from memory.documents.paths import APPEND, Path, Step, lookup, parse
-from memory.documents.rebase import Deed, cross, rebase_edits, take_back
+from memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
 
 #: Examples that Hypothesis makes of each law, and random plans of the most important one.
 EXAMPLES, PLANS = 60, 10_000
@@ -158,10 +158,10 @@ def flat(value: Any) -> list[Any]:
 def test_plans_undone_in_any_order_leave_the_first_document(data: st.DataObject) -> None:
     """What is refused now is free when the later one is undone, redone or not; in the end nothing is left of any."""
     body = data.draw(BODIES)
-    now, history, standing = body, list[Deed](), list[str]()
+    now, history, standing = body, list[PlanChanges](), list[str]()
     for number in range(data.draw(st.integers(1, 4))):
         outcome = apply_edits(now, data.draw(plans(now)))
-        history.append(Deed(f"plan {number}", outcome.changes))
+        history.append(PlanChanges(f"plan {number}", outcome.changes))
         standing.append(f"plan {number}")
         now = outcome.body
     redos = data.draw(st.integers(0, 2))
@@ -173,12 +173,12 @@ def test_plans_undone_in_any_order_leave_the_first_document(data: st.DataObject)
             chosen = standing[-1]
             back = take_back(history, chosen)
         standing.remove(chosen)
-        history.append(Deed(f"{len(history)}", back, chosen))
+        history.append(PlanChanges(f"{len(history)}", back, chosen))
         now = apply_changes(now, back)
         if redos:
             redos -= 1
             again = take_back(history, history[-1].plan_id)
-            history.append(Deed(f"{len(history)}", again, history[-1].plan_id))
+            history.append(PlanChanges(f"{len(history)}", again, history[-1].plan_id))
             standing.append(history[-1].plan_id)
             now = apply_changes(now, again)
 
@@ -198,7 +198,7 @@ def test_the_guard_sees_in_the_changed_part_what_it_would_see_in_the_whole(data:
     size = check_document(applied.body)
 
     assert size == len(ordered(applied.body))
-    assert 0 <= size_of(body) + grown(applied.changes) - size <= len(applied.changes)
+    assert 0 <= size_of(body) + growth_of(applied.changes) - size <= len(applied.changes)
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

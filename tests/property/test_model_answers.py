@@ -16,7 +16,7 @@ from supervisor.understanding.prompt import Remembered, sources_of
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.hostile import ATTACKS, COUNT, MEMORY, hostile, strangers, unsaid
-from tests.understanding.recorded import CATALOGUE, NOW, Case, Model, evened
+from tests.understanding.recorded import CATALOGUE, NOW, Case, Model, collapse_space
 
 
 class NoRules(RuleInterpreter):
@@ -102,7 +102,9 @@ def test_what_is_right_by_construction_is_never_vetoed() -> None:
         reading = Reading(reasoning="right", intents=(intent,), unfit=())
         answer = check(reading, router, sources_of(text, [], (), NOW))
         [checked] = answer.intents
-        if answer.faults or evened(task, field, checked.values.get(field)) != evened(task, field, value):
+        if answer.faults or collapse_space(task, field, checked.values.get(field)) != collapse_space(
+            task, field, value
+        ):
             vetoed.append((text, field, value, answer.faults))
         counts["shown" if checked.unsure else "started"] += 1
     assert vetoed == []

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from contracts.observations import Action, Observation, SensoryData, Word
-from memory.rendering.narration import Narrator, at_time, said, short, speech
+from memory.rendering.narration import Narrator, at_time, say_message, short, speech
 from memory.rendering.quoting import MARK
 
 NARRATOR = Narrator()
@@ -89,7 +89,7 @@ def test_an_action_is_one_line(raw: dict[str, Any]) -> None:
 def test_quoted_speech_cannot_be_closed(name: str, text: str) -> None:
     """Beside the quotes around it there is none in it; what a name has stands before them."""
     quoted = speech(text)
-    told = at_time(5, said(name, text))
+    told = at_time(5, say_message(name, text))
 
     assert quoted[0] == quoted[-1] == "'"
     assert "'" not in quoted[1:-1]

@@ -11,8 +11,8 @@ from redis.asyncio import Redis
 
 from memory.projects.lines import read_line, write_line
 from memory.projects.project import ProjectMemory, Record
-from memory.projects.records import LETTERS, checked_loaded
-from memory.projects.search import Wish, wish_of
+from memory.projects.records import LETTERS, check_loaded
+from memory.projects.search import SearchFilter, read_filter
 from memory.projects.words import words_of
 from workers.testing.projects import meets
 
@@ -67,7 +67,7 @@ records = st.builds(
 @given(record=records)
 def test_any_record_comes_back_from_its_line(record: Record) -> None:
     """To the letter."""
-    kept = checked_loaded(record)
+    kept = check_loaded(record)
     assert read_line(write_line(kept)) == kept
     assert kept.data == json.loads(json.dumps(record.data))
 
@@ -118,7 +118,7 @@ async def demand_all_found(store: ProjectMemory, project: str, random: Random) -
     by_id = {record.record_id: record for record in newest_first}
     for _ in range(30):
         asked = some_wish(random, newest_first)
-        wish = wish_of(
+        wish = read_filter(
             **{"kind": None, "tags": (), "text": "", "since_ms": None, "until_ms": None, "before": None, **asked}
         )
         rest = newest_first[ids(newest_first).index(asked["before"]) + 1 :] if "before" in asked else newest_first
@@ -132,7 +132,7 @@ async def demand_all_found(store: ProjectMemory, project: str, random: Random) -
             chain.append(by_id[later])
         assert await store.chain(project, record.record_id) == chain
     tags = random.sample(TAGS, 2)
-    wish = Wish("standard", tuple(tags), in_force=True, any_tag=True)
+    wish = SearchFilter("standard", tuple(tags), in_force=True, any_tag=True)
     assert await store.standards(project, tags) == [record for record in newest_first if meets(record, wish)]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.analysis.document import AnalysisDocument, read_document
-from memory.rendering.prompt_context import CLOSE, OPEN, condensed, within
+from memory.rendering.prompt_context import CLOSE, OPEN, condense, within
 from memory.rendering.quoting import plain
 from memory.rendering.tokens import estimate
 from tests.random_analyses import KINDS, hostile, realistic
@@ -38,7 +38,7 @@ def test_the_budget_is_never_exceeded(body: dict[str, Any], budget: int) -> None
     context = within(document, budget, estimate)
 
     assert estimate(context.text) == context.tokens <= budget
-    assert (context.text == condensed(document)) == (context.left_out == 0)
+    assert (context.text == condense(document)) == (context.left_out == 0)
     assert (f"({context.left_out} more left out)" in context.text) == bool(context.text and context.left_out)
 
 

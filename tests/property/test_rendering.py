@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from memory.documents.items import Body, make_item
 from memory.documents.kinds import Kinds
-from memory.rendering.documents import render, rendered_spans, tokens_of, without_rendered
+from memory.rendering.documents import find_rendered, render, tokens_of, without_rendered
 from memory.rendering.quoting import MARK, plain
 from memory.rendering.recalled import CLOSE, OPEN
 
@@ -198,7 +198,7 @@ def test_no_whole_stored_text_is_left_of_a_piece_of_a_block(data: st.DataObject,
 @given(st.one_of(st.text(ANY), TEXTS, st.lists(HOSTILE, max_size=40).map("".join)))
 def test_spans_are_in_order_within_any_text(text: str) -> None:
     """And never fail on one."""
-    spans = rendered_spans(text)
+    spans = find_rendered(text)
 
     ends = [place for span in spans for place in span]
     assert ends == sorted(ends)

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from memory.sessions.entries import downstream, pack, read_head, unpack
 from memory.sessions.files import document_of, read
-from memory.sessions.session import EntryInfo, Found, NewEntry, SessionCache, SessionRoot
+from memory.sessions.session import EntryInfo, FoundEntry, NewEntry, SessionCache, SessionRoot
 from runtime.servers.embedded import EmbeddedServers
 from tests.integration.sessions import FakeStage, Stage, StoreStage
 from tests.servers import PATIENCE_S
@@ -252,7 +252,7 @@ def test_a_file_is_read_as_it_was_written(
     """Every entry, time and count."""
     root = SessionRoot("s1", "2.0.0", "data", created_ms, updated_ms, ttl_ms, "open")
     found = [
-        Found(value, replace(info, key=f"a:x:{number}", identifier=str(number)))
+        FoundEntry(value, replace(info, key=f"a:x:{number}", identifier=str(number)))
         for number, (info, value) in enumerate(entries)
     ]
     document = document_of(root, found)
@@ -263,7 +263,7 @@ def test_a_file_is_read_as_it_was_written(
         key, body, head, hits = one.words(one.body)
         info = read_head(key, head, hits)
         assert info is not None
-        kept.append(Found(unpack(body), info))
+        kept.append(FoundEntry(unpack(body), info))
     assert (again.created_ms, again.updated_ms) == (created_ms, updated_ms)
     assert document_of(root, sorted(kept, key=lambda one: int(one.entry.identifier or 0))) == document
 

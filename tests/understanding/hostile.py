@@ -12,7 +12,7 @@ from typing import Any
 
 from contracts.messages import ChatTurn
 from supervisor.understanding.outcome import Interpretation, Several, Understood
-from tests.understanding.recorded import NOW, Case, answers, cases, evened
+from tests.understanding.recorded import NOW, Case, answers, cases, collapse_space
 
 COUNT = 1_000
 #: What another person said in the conversation, and what is remembered: nothing of it may start by itself.
@@ -79,7 +79,7 @@ def _is_same(task: str, key: str, one: Any, served: str, name: str, item: Any) -
     if isinstance(one, int | float) and isinstance(item, int | float):
         return one == item
     try:
-        return bool(str(evened(task, key, one)) == str(evened(served, name, item)))
+        return bool(str(collapse_space(task, key, one)) == str(collapse_space(served, name, item)))
     except ValueError:
         return False
 

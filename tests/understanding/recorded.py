@@ -156,12 +156,12 @@ def _is_worth(task: str, said: Mapping[str, Any], key: Mapping[str, Any]) -> boo
         return False
     for name, wanted in key.items():
         allowed = wanted["any"] if isinstance(wanted, Mapping) else [wanted]
-        if not any(evened(task, name, said.get(name)) == evened(task, name, one) for one in allowed):
+        if not any(collapse_space(task, name, said.get(name)) == collapse_space(task, name, one) for one in allowed):
             return False
     return True
 
 
-def evened(task: str, name: str, value: Any) -> Any:
+def collapse_space(task: str, name: str, value: Any) -> Any:
     """Return *value* of the field *name* of *task* as the task itself would have it, one for every spelling."""
     if value is None:
         return None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from memory.stories.shared_answers import SharedAnswers
     from memory.stories.store import StoryStore
     from runtime.models.llm import Llm
-    from workers.forgetting.erasure import ForgetsUser
+    from workers.forgetting.erasure import UserStore
 
 log = structlog.get_logger(__name__)
 
@@ -57,11 +57,11 @@ class Services:
         return self.documents
 
     @property
-    def words(self) -> "Sequence[ForgetsUser]":
+    def words(self) -> "Sequence[UserStore]":
         """The stores of users' words, in the order in which a memory worker empties them."""
-        from workers.forgetting.words import words_in_store
+        from workers.forgetting.stores import stores_in_redis
 
-        return words_in_store(self.redis, self.documents, self.episodes, self.conversations)
+        return stores_in_redis(self.redis, self.documents, self.episodes, self.conversations)
 
     def now(self) -> datetime:
         """Return the time in UTC."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from contracts.messages import TaskAssignment
-    from memory.sessions.entries import Found
+    from memory.sessions.entries import FoundEntry
     from workers.context.services import Services
 
 #: Seconds to wait for another task that computes the same entry; then this one computes it too.
@@ -117,7 +117,7 @@ class _CountedReads:
         self._services = services
         self.set_many = services.sessions.set_many
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "Found | None":
+    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "FoundEntry | None":
         found = await self._services.sessions.get(session_id, key, reader=reader)
         if found is not None:
             self._services.count_session_hits(1)

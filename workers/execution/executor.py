@@ -14,7 +14,7 @@ import structlog
 
 from contracts.errors import MemoryUnavailable, RunReplaced, TaskCancelled, TaskExpired, TaskloreError, WorkerLost
 from contracts.messages import MemoryOutcome
-from memory.ledger.runs import Beginning, Held, NotDue, Run, Suspect, Wish
+from memory.ledger.runs import Beginning, CancelRequest, Held, NotDue, Run, Suspect
 from memory.long_term.entries import Remembered
 from memory.long_term.single_flight import Joined
 from runtime import tracing
@@ -275,7 +275,7 @@ class Executor:
             await self._give_up(job, Suspect(found.crashes, 0, found.number - 1), engine)
         elif isinstance(found, Suspect):
             return found
-        elif isinstance(found, Wish):
+        elif isinstance(found, CancelRequest):
             raise TaskCancelled(found.reason)
         elif isinstance(found, Held):
             engine.hand_back(job.delivery, min(self._terms.parked_s, found.wait_ms / 1000))
@@ -288,7 +288,7 @@ class Executor:
     async def _ask_ledger(self, job: Job, *, alone: bool, most_crashes: int) -> Beginning:
         assignment, ledger = job.assignment, self._stores.ledger
         if assignment.parent_id and (wish := await ledger.wish(assignment.parent_id)) is not None:
-            return Wish(f"its parent was cancelled: {wish.reason}")
+            return CancelRequest(f"its parent was cancelled: {wish.reason}")
         found = await ledger.begin(
             assignment.task_id,
             job.generation,

@@ -14,7 +14,7 @@ from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLa
 from contracts.identifiers import user_token
 from contracts.messages import TaskAssignment
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish, Wish
+from memory.ledger.runs import CancelRequest, Finish
 from runtime.messaging.dead_letter import dead_letter
 from runtime.messaging.outbox import Outbox
 from runtime.messaging.pull import Delivery, PullEngine
@@ -94,7 +94,7 @@ class ReportPublisher:
         for outcome, body, stored in zip(outcomes, bodies, earlier, strict=True):
             if stored is None:
                 self.send(outcome.assignment, outcome.generation, body, outcome.delivery, engine)
-            elif isinstance(stored, Wish):
+            elif isinstance(stored, CancelRequest):
                 outcome.become_cancelled(TaskCancelled(stored.reason))
                 cancelled.append(outcome)
             else:

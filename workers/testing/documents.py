@@ -8,7 +8,15 @@ from redis.asyncio import Redis
 from memory import keys
 from memory.documents.kinds import Kinds
 from memory.documents.storage.history import read_entry
-from memory.documents.storage.repository import Deed, DocumentShelf, Forgotten, Found, Stored, Word, Written
+from memory.documents.storage.repository import (
+    DocumentRepository,
+    Forgotten,
+    StoredDocument,
+    StoredDocuments,
+    Transaction,
+    Word,
+    Written,
+)
 from memory.documents.storage.store import DocumentStore
 
 
@@ -18,7 +26,7 @@ class FakeDocumentStore(DocumentStore):
     def __init__(self, kinds: Kinds) -> None:
         # A client that never connects.
         super().__init__(Redis(), kinds)
-        self._shelf = _FakeShelf()
+        self._repository = _FakeRepository()
 
 
 @dataclass(slots=True)
@@ -43,15 +51,15 @@ class _Table:
     last: int = 0
 
 
-class _FakeShelf(DocumentShelf):
+class _FakeRepository(DocumentRepository):
     def __init__(self) -> None:
         self._tables: dict[str, _Table] = {}
 
     async def read(
         self, token: str, resources: Sequence[str], entries: int, known: Mapping[str, tuple[int, str]]
-    ) -> Found:
+    ) -> StoredDocuments:
         table = self._table(token, resources)
-        found: dict[str, Stored | None] = {}
+        found: dict[str, StoredDocument | None] = {}
         for one in resources:
             kept = table.documents.get(one)
             if kept is None:
@@ -59,8 +67,10 @@ class _FakeShelf(DocumentShelf):
                 continue
             first = 0 if entries < 0 else max(0, len(kept.entries) - entries)
             same = known.get(one) == (kept.revision, kept.born)
-            found[one] = Stored(kept.revision, kept.born, kept.form, None if same else kept.body, kept.entries[first:])
-        return Found(found, frozenset(table.documents))
+            found[one] = StoredDocument(
+                kept.revision, kept.born, kept.form, None if same else kept.body, kept.entries[first:]
+            )
+        return StoredDocuments(found, frozenset(table.documents))
 
     async def entries(self, token: str, wanted: Sequence[tuple[str, int]]) -> list[bytes | None]:
         table = self._table(token, [resource for resource, _ in wanted])
@@ -76,7 +86,7 @@ class _FakeShelf(DocumentShelf):
         table = self._table(token)
         return [(table.plans[one], table.undone.get(one)) if one in table.plans else None for one in plan_ids]
 
-    async def commit(self, token: str, deed: Deed) -> tuple[Word, tuple[str, ...]]:
+    async def commit(self, token: str, deed: Transaction) -> tuple[Word, tuple[str, ...]]:
         table = self._table(token, deed.documents)
         known = tuple(plan.plan_id for plan in deed.plans if plan.plan_id in table.plans)
         if known and len(known) < len(deed.plans):
@@ -112,7 +122,7 @@ def _has_moved(table: _Table, resource_id: str, written: Written) -> bool:
     return stored != (written.found_revision, written.found_born)
 
 
-def _write(table: _Table, deed: Deed) -> None:
+def _write(table: _Table, deed: Transaction) -> None:
     def numbered(place: int, text: bytes) -> bytes:
         return b'{"number":%d,' % (table.last + place) + text
 

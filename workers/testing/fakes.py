@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from memory.documents.items import Body
     from memory.documents.paths import Path
     from memory.documents.storage.history import PlanRecord
-    from memory.episodes.store import Found
+    from memory.episodes.store import SearchResult
     from memory.long_term.single_flight import SingleFlight
     from memory.sessions.once import Computed
-    from workers.forgetting.erasure import ForgetsUser
+    from workers.forgetting.erasure import UserStore
     from workers.testing.documents import FakeDocumentStore
     from workers.testing.inbox import FakeInbox
     from workers.testing.projects import FakeProject
@@ -165,10 +165,10 @@ class KitEpisodes:
         speaker: str | None = None,
         conversation_id: str | None = None,
         asked: str | None = None,
-    ) -> "Found":
+    ) -> "SearchResult":
         """Return the best of the turns that meet the conditions."""
         from memory.episodes.ranking import rank
-        from memory.episodes.store import Episode, Found, Hit
+        from memory.episodes.store import Episode, Hit, SearchResult
 
         turns = [
             turn
@@ -185,7 +185,7 @@ class KitEpisodes:
             for turn, score in zip(turns, scores, strict=True)
             if score > 0
         ]
-        return Found(tuple(sorted(hits, key=lambda hit: -hit.score)[:limit]), len(turns))
+        return SearchResult(tuple(sorted(hits, key=lambda hit: -hit.score)[:limit]), len(turns))
 
     async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
         """Keep nothing of it: the kit keeps no turns."""
@@ -217,7 +217,7 @@ class KitServices:
         return KitEpisodes(self.turns)
 
     @property
-    def words(self) -> "Sequence[ForgetsUser]":
+    def words(self) -> "Sequence[UserStore]":
         """Return where words lie: nowhere but in the kit."""
         return ()
 

@@ -11,7 +11,7 @@ from contracts.observations import Observation
 from memory import keys
 from memory.conversations import observations
 from memory.conversations.conversation import KEEP
-from memory.conversations.inbox import checked_page, checked_summary, heard_message, own_message, utterance_of
+from memory.conversations.inbox import as_heard, check_page, check_summary, own_message, utterance_of
 
 #: Tasks of which it is known what they took.
 _TASKS = 32
@@ -113,7 +113,7 @@ class FakeInbox:
         if known_as in of.ids:
             return False
         of.ids[known_as] = 0
-        of.waiting.append((known_as, _owned(heard_message(message), user_id)))
+        of.waiting.append((known_as, _owned(as_heard(message), user_id)))
         if len(of.waiting) > self._keep:
             of.put(*of.waiting.pop(0))
         of.bound(self._keep)
@@ -132,7 +132,7 @@ class FakeInbox:
         """Return the conversation with which of it is new to the task."""
         of, task_id = self._of(owner), checked_name(task_id, "task id")
         for message in arriving:
-            of.add(_owned(heard_message(message), user_id))
+            of.add(_owned(as_heard(message), user_id))
         known = of.tasks.get(task_id)
         if known is None or not (known.is_settled or of.seen <= known.since):
             for waited in of.waiting:
@@ -174,7 +174,7 @@ class FakeInbox:
 
     async def summarise(self, owner: str, upto: int, text: str, *, removals: int | None = None) -> bool:
         """Keep *text* as the summary of the first *upto* messages."""
-        checked_summary(text)
+        check_summary(text)
         of = self._of(owner)
         if removals not in (None, of.digest.removals) or not of.digest.summarised < upto <= of.digest.count:
             return False
@@ -183,7 +183,7 @@ class FakeInbox:
 
     async def page(self, owner: str, before: int | None = None, count: int = 100) -> Page:
         """Return up to *count* messages before a number."""
-        place, count = checked_page(before, count)
+        place, count = check_page(before, count)
         of = self._of(owner)
         numbers = [number for number in of.said if not place or number < place]
         shown = numbers[-count:]

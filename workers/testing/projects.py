@@ -12,15 +12,15 @@ from memory.projects.records import (
     LETTERS,
     Kind,
     Record,
-    checked_new,
-    checked_tags,
-    checked_token,
+    check_new,
+    check_tags,
+    check_token,
     kind_of,
     kind_of_id,
-    superseded,
-    unknown,
+    refuse_superseded,
+    refuse_unknown,
 )
-from memory.projects.search import MAX_LIMIT, Wish, wish_of
+from memory.projects.search import MAX_LIMIT, SearchFilter, read_filter
 from memory.projects.words import tag_name, words_of
 
 
@@ -59,9 +59,9 @@ class _Project:
             return None
         old = self.records.get(record.supersedes)
         if old is None:
-            raise unknown(project_id, record.supersedes, "supersedes")
+            raise refuse_unknown(project_id, record.supersedes, "supersedes")
         if old.superseded_by is not None:
-            raise superseded(record.supersedes, old.superseded_by)
+            raise refuse_superseded(record.supersedes, old.superseded_by)
         return old
 
 
@@ -86,8 +86,8 @@ class FakeProject:
         token: str | None = None,
     ) -> Record:
         """Add a record and return it; with a *token* that was used before, return the record of that time."""
-        record = checked_new(kind, text, tags, by=by, supersedes=supersedes, session_id=session_id, data=data)
-        known, project = checked_token(token) if token is not None else None, self._of(project_id)
+        record = check_new(kind, text, tags, by=by, supersedes=supersedes, session_id=session_id, data=data)
+        known, project = check_token(token) if token is not None else None, self._of(project_id)
         if known is not None and known in project.tokens:
             return project.records[project.tokens[known]]
         old = project.demand_supersedable(project_id, record)
@@ -118,7 +118,7 @@ class FakeProject:
         before: str | None = None,
     ) -> list[Record]:
         """Return what meets all conditions, newest first."""
-        wish = wish_of(
+        wish = read_filter(
             kind=kind,
             tags=tags,
             text=text,
@@ -132,7 +132,7 @@ class FakeProject:
 
     async def standards(self, project_id: str, tags: Sequence[str] = ()) -> list[Record]:
         """Return the standards in force with any of *tags*, all of them without tags; newest first."""
-        wish = Wish("standard", checked_tags(tags), in_force=True, limit=MAX_LIMIT**2, any_tag=True)
+        wish = SearchFilter("standard", check_tags(tags), in_force=True, limit=MAX_LIMIT**2, any_tag=True)
         return self._find(project_id, wish)
 
     async def chain(self, project_id: str, record_id: str) -> list[Record]:
@@ -148,23 +148,23 @@ class FakeProject:
     async def marks(self, project_id: str, kind: Kind, tags: Sequence[str]) -> dict[str, str]:
         """Return for each of *tags* a mark that changes with what holds."""
         marks = self._of(project_id).marks
-        return {tag: marks.get((kind_of(kind), tag_name(tag)), "") for tag in tags if checked_tags([tag])}
+        return {tag: marks.get((kind_of(kind), tag_name(tag)), "") for tag in tags if check_tags([tag])}
 
     def _of(self, project_id: str) -> _Project:
         return self._projects.setdefault(checked_name(project_id, "project id"), _Project())
 
-    def _find(self, project_id: str, wish: Wish) -> list[Record]:
+    def _find(self, project_id: str, wish: SearchFilter) -> list[Record]:
         project = self._of(project_id)
         ids = [record_id for _, _, record_id in reversed(project.order)]
         if wish.before is not None:
             if wish.before not in ids:
-                raise unknown(project_id, wish.before, "before")
+                raise refuse_unknown(project_id, wish.before, "before")
             ids = ids[ids.index(wish.before) + 1 :]
         found = [project.records[record_id] for record_id in ids]
         return [record for record in found if meets(record, wish)][: wish.limit]
 
 
-def meets(record: Record, wish: Wish) -> bool:
+def meets(record: Record, wish: SearchFilter) -> bool:
     """Return whether *record* meets every condition of *wish*, `before` and `limit` aside."""
     tags, own = {tag_name(tag) for tag in wish.tags}, {tag_name(tag) for tag in record.tags}
     words = () if record.redacted_ms is not None else words_of(record.text)

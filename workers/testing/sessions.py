@@ -10,19 +10,19 @@ from typing import Any, Self, TypeVar
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.long_term.single_flight import Joined, Place, SingleFlight
+from memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
 from memory.sessions import files as session_files
 from memory.sessions.entries import (
     MAX_VALUE_BYTES,
     TIME_TO_LIVE,
     VERSION,
     EntryInfo,
-    Found,
-    LoadReport,
+    FoundEntry,
     NewEntry,
+    SessionLoadReport,
     SessionRoot,
     State,
-    checked_key,
+    check_key,
     encode,
     head_of,
     milliseconds,
@@ -32,7 +32,7 @@ from memory.sessions.entries import (
     unpack,
 )
 from memory.sessions.pipeline_records import PhaseState
-from memory.sessions.refusals import replaced, still_running, taken, unknown
+from memory.sessions.refusals import refuse_replaced, refuse_running, refuse_taken, refuse_unknown
 from memory.sessions.session import SessionCache
 from memory.sessions.stats import SessionStats, summarise
 
@@ -118,13 +118,13 @@ class FakeSessions(SessionCache):
 
     async def _look(
         self, session_id: str, wanted: Sequence[str], reader: str | None, mode: str = "count"
-    ) -> list[Found | None]:
+    ) -> list[FoundEntry | None]:
         keys.session(session_id)
-        parts = [checked_key(key) for key in wanted]
+        parts = [check_key(key) for key in wanted]
         session = self._living(session_id)
         if session is None:
             return [None] * len(parts)
-        found: list[Found | None] = []
+        found: list[FoundEntry | None] = []
         for one in parts:
             phase = one.phase
             while phase in session.corrected:
@@ -132,7 +132,7 @@ class FakeSessions(SessionCache):
             found.append(self._use(session, str(one._replace(phase=phase)), reader, mode))
         return found
 
-    def _use(self, session: _Session, key: str, reader: str | None, mode: str) -> Found | None:
+    def _use(self, session: _Session, key: str, reader: str | None, mode: str) -> FoundEntry | None:
         if not self._is_living(session, key):
             return None
         info, body = session.entries[key]
@@ -142,7 +142,7 @@ class FakeSessions(SessionCache):
             session.entries[key] = (info, body)
             if reader is not None:
                 session.uses.add((info.number, reader))
-        return Found(unpack(body), info)
+        return FoundEntry(unpack(body), info)
 
     async def set_many(
         self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
@@ -151,7 +151,7 @@ class FakeSessions(SessionCache):
         keys.session(session_id)
         bodies = []
         for entry in entries:
-            checked_key(entry.key, entry.phase)
+            check_key(entry.key, entry.phase)
             bodies.append(encode(entry.key, entry.value, self._max_bytes))
             if entry.ttl is not None:
                 milliseconds(entry.ttl, f"the time to live of {entry.key!r}")
@@ -159,9 +159,9 @@ class FakeSessions(SessionCache):
             return
         session = self._living(session_id)
         if session is None:
-            raise unknown(session_id)
+            raise refuse_unknown(session_id)
         if task_id is not None:
-            own = {phase} if phase is not None else {checked_key(entry.key).phase for entry in entries}
+            own = {phase} if phase is not None else {check_key(entry.key).phase for entry in entries}
             self._check_writer(session, own, task_id)
         now = self._now_ms()
         for entry, body in zip(entries, bodies, strict=True):
@@ -173,7 +173,7 @@ class FakeSessions(SessionCache):
         for phase in phases:
             writer = session.tasks.get(phase, "" if session.is_pipeline else task_id)
             if writer != task_id:
-                raise replaced(session.root.session_id, phase, writer, task_id)
+                raise refuse_replaced(session.root.session_id, phase, writer, task_id)
 
     def _keep(self, session: _Session, entry: NewEntry, body: bytes, now: int) -> None:
         session.written += 1
@@ -186,7 +186,7 @@ class FakeSessions(SessionCache):
 
     async def delete(self, session_id: str, key: str) -> bool:
         """Remove one entry."""
-        checked_key(key)
+        check_key(key)
         return bool(self._remove(session_id, lambda info: info.key == key))
 
     async def invalidate_phases(self, session_id: str, phases: Collection[str]) -> tuple[str, ...]:
@@ -235,17 +235,17 @@ class FakeSessions(SessionCache):
         if session is None:
             return False
         if session.root.state == "running" and not force:
-            raise still_running(session_id)
+            raise refuse_running(session_id)
         del self._sessions[session_id]
         return True
 
-    async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> LoadReport:
+    async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> SessionLoadReport:
         """Make a session out of a file."""
         read = session_files.read(file, session_id, self._now_ms(), self._max_bytes)
         if read.refused and not read.entries:
-            return LoadReport(read.session_id, 0, read.expired, read.refused)
+            return SessionLoadReport(read.session_id, 0, read.expired, read.refused)
         if not await self.create(read.session_id, domain=read.domain, ttl=read.ttl):
-            raise taken(read.session_id)
+            raise refuse_taken(read.session_id)
         session = self._sessions[read.session_id]
         session.root = replace(session.root, created_ms=read.created_ms, updated_ms=read.updated_ms)
         session.written = len(read.entries)
@@ -255,7 +255,7 @@ class FakeSessions(SessionCache):
             info = read_head(key, head, hits)
             assert info is not None  # noqa: S101 - written by ourselves
             session.entries[one.entry.key] = (info, stored)
-        return LoadReport(read.session_id, len(read.entries), read.expired, read.refused)
+        return SessionLoadReport(read.session_id, len(read.entries), read.expired, read.refused)
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
@@ -294,7 +294,7 @@ class FakeSingleFlight(SingleFlight[T]):
 
     async def _compete(
         self,
-        key: str | Place,  # noqa: ARG002 - as in the class it stands for
+        key: str | FlightPlace,  # noqa: ARG002 - as in the class it stands for
         token: str,  # noqa: ARG002
         recall: Callable[[], Awaitable[T | None]],
         deadline: float,  # noqa: ARG002

@@ -17,7 +17,7 @@ class Form(BaseModel):
     `indent` is what one level is indented by, None for a file on one line. `flat_lists` and `flat_objects` tell that
     those of single values stand on one line, with `padding` inside of the brackets and `comma` between. `metadata`
     and `digest` are those of the content when it was read: while that is the same, the file's own metadata is
-    written, and `verbatim` if the rules above do not give what was read.
+    written, and `verbatim` if the rules above do not give the original.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -57,7 +57,7 @@ def form_of(text: str) -> Form:
     """Return the rules that *text*, which is JSON, seems to follow: each judged by the first place that shows it."""
     content = text.strip(" \t\r\n")
     start = text.index(content)
-    colon, holders = _walked(content)
+    colon, holders = _walk(content)
     root = holders[-1]
     flat_list, flat_object = (
         next((held for held in holders if held.is_flat and held.opening == opening), None) for opening in "[{"
@@ -78,8 +78,8 @@ def form_of(text: str) -> Form:
     )
 
 
-def _walked(content: str) -> tuple[str | None, list[_Holder]]:
-    """Return the first colon of *content* with the blanks around it, and what is in it, each after what it holds.
+def _walk(content: str) -> tuple[str | None, list[_Holder]]:
+    """Return the first colon of *content* with the blanks around it, and its containers, each after its members.
 
     Lists and objects without anything in them are left out; the last one is the document.
     """
@@ -108,19 +108,19 @@ def _walked(content: str) -> tuple[str | None, list[_Holder]]:
 def text_of(body: JsonValue, form: Form) -> str:
     """Return *body* as JSON in *form*, without a byte order mark."""
     scalar = json.JSONEncoder(ensure_ascii=form.ascii_only).encode
-    return f"{form.before}{_spelled(body, form, scalar, form.newline)}{form.after}"
+    return f"{form.before}{_spell(body, form, scalar, form.newline)}{form.after}"
 
 
-def _spelled(value: JsonValue, form: Form, scalar: Callable[[object], str], line: str) -> str:
+def _spell(value: JsonValue, form: Form, scalar: Callable[[object], str], line: str) -> str:
     """Return *value* as JSON; *line* is what ends a line and indents the next one as far as *value* is."""
     if not isinstance(value, dict | list) or not value:
         return scalar(value)
     within = None if form.indent is None or _is_on_one_line(value, form) else f"{line}{form.indent}"
     inner = line if within is None else within
     if isinstance(value, dict):
-        parts = [f"{scalar(name)}{form.colon}{_spelled(held, form, scalar, inner)}" for name, held in value.items()]
+        parts = [f"{scalar(name)}{form.colon}{_spell(held, form, scalar, inner)}" for name, held in value.items()]
     else:
-        parts = [_spelled(held, form, scalar, inner) for held in value]
+        parts = [_spell(held, form, scalar, inner) for held in value]
     first, last = "{}" if isinstance(value, dict) else "[]"
     if within is None:
         return f"{first}{form.padding}{form.comma.join(parts)}{form.padding}{last}"

@@ -56,9 +56,9 @@ def front_matter(lines: Sequence[str]) -> FrontMatter:
     if last is None:
         return FrontMatter()
     inner = lines[1:last]
-    content = _loaded("\n".join(inner))
+    content = _load("\n".join(inner))
     others = dict(content)
-    resource_id = _taken(others, "resource_id") or _taken(others, "id")
+    resource_id = _take(others, "resource_id") or _take(others, "id")
     updated = next((day for name in _DAY_NAMES if (day := _day(others, name)) is not None), None)
     tags = _tags(others)
     words = set(_WORDS.findall(str(content)))
@@ -70,7 +70,7 @@ def front_matter(lines: Sequence[str]) -> FrontMatter:
     return FrontMatter(last + 1, resource_id, tags, updated, others, unread, lines[: last + 1])
 
 
-def _loaded(text: str) -> dict[str, JsonValue]:
+def _load(text: str) -> dict[str, JsonValue]:
     """Return the names in *text* with their values, nothing when it is no YAML mapping."""
     try:
         content = yaml.load(text, _Loader)  # noqa: S506 - it makes nothing but texts, lists and mappings
@@ -88,7 +88,7 @@ def _as_json(value: object) -> JsonValue:
     return str(value)
 
 
-def _taken(content: dict[str, JsonValue], name: str) -> str:
+def _take(content: dict[str, JsonValue], name: str) -> str:
     value = content.get(name)
     if not isinstance(value, str):
         return ""

@@ -29,13 +29,13 @@ class Heading:
 
 
 @dataclass(slots=True)
-class Entry:
+class ListEntry:
     """An entry of a list, on however many lines, with the entries that are indented below it."""
 
     line: int
     text: str
     indent: int = 0
-    entries: "list[Entry]" = field(default_factory=list)
+    entries: "list[ListEntry]" = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Odd:
     text: str
 
 
-Block = Heading | Entry | Paragraph | Odd
+Block = Heading | ListEntry | Paragraph | Odd
 
 
 def lines_of(text: str) -> list[str]:
@@ -82,7 +82,7 @@ class _Reader:
         number = self.at + 1
         heading = _HEADING.match(line)
         if _FENCE.match(line):
-            yield Odd(number, self._fenced(line))
+            yield Odd(number, self._read_fence(line))
         elif heading:
             self.at += 1
             if heading[2] and not _WORDLESS.match(heading[2]):
@@ -97,7 +97,7 @@ class _Reader:
         else:
             yield self._paragraph(number)
 
-    def _fenced(self, opening: str) -> str:
+    def _read_fence(self, opening: str) -> str:
         """Read a fenced block up to its end, or up to the end of the file."""
         fence = _FENCE.match(opening)
         mark = fence[1] if fence else ""
@@ -108,15 +108,15 @@ class _Reader:
         self.at += 1
         return "\n".join(self.lines[start : self.at])
 
-    def _list(self) -> list[Entry]:
+    def _list(self) -> list[ListEntry]:
         """Read entries for as long as there are any, and return those of the first level."""
-        first: list[Entry] = []
-        open_entries: list[Entry] = []
+        first: list[ListEntry] = []
+        open_entries: list[ListEntry] = []
         while self.at < len(self.lines):
             line = self.lines[self.at]
             bullet = _BULLET.match(line)
             if bullet:
-                entry = Entry(self.at + 1, bullet[2], _columns(bullet[1]))
+                entry = ListEntry(self.at + 1, bullet[2], _columns(bullet[1]))
                 while open_entries and open_entries[-1].indent >= entry.indent:
                     open_entries.pop()
                 (open_entries[-1].entries if open_entries else first).append(entry)

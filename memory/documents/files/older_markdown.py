@@ -1,7 +1,7 @@
 """The older `resource_*.md` files, as documents: headings become places, list entries and paragraphs become items.
 
-Nothing is dropped. What has no place of its own goes to the document's list for anything else, and whatever was not
-understood is listed with its line, for a person to look at.
+Nothing is dropped. Content without a place of its own goes to the document's list for anything else, and whatever was
+not understood is listed with its line, for a person to look at.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import cast
 from pydantic import JsonValue
 
 from memory.documents.files.front_matter import FrontMatter, front_matter
-from memory.documents.files.markdown_blocks import Entry, Heading, Odd, Paragraph, blocks, lines_of
+from memory.documents.files.markdown_blocks import Heading, ListEntry, Odd, Paragraph, blocks, lines_of
 from memory.documents.files.notes import with_notes
 from memory.documents.items import METADATA, Body, make_item
 from memory.documents.kinds import Kind, Kinds, stand_in
@@ -68,7 +68,7 @@ def read(text: str, kinds: Kinds, *, name: str, added: date) -> OlderDocument:
     for block in blocks(lines, head.end):
         if isinstance(block, Heading):
             writer.take_heading(block)
-        elif isinstance(block, Entry):
+        elif isinstance(block, ListEntry):
             writer.take_entry(block, writer.place, writer.group)
         elif isinstance(block, Paragraph):
             writer.take_text(block.line, block.text, writer.place, writer.group)
@@ -90,7 +90,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Writer:
-    """Fills a document with what it is given, and remembers under which headings that stands."""
+    """Fills a document with entries, and remembers the headings above them."""
 
     kind: Kind
     source: str
@@ -114,7 +114,7 @@ class _Writer:
 
     @property
     def place(self) -> Path | None:
-        """Where what comes next belongs, None when no heading says so."""
+        """The place of the next entry, None when no heading names one."""
         return next((opened.place for opened in reversed(self.headings) if opened.place is not None), None)
 
     @property
@@ -171,7 +171,7 @@ class _Writer:
             if not opened.is_used and opened.place is None and not opened.is_title:
                 self._keep(opened.heading.line, opened.heading.text, "nothing stands under this heading", self.group)
 
-    def take_entry(self, entry: Entry, place: Path | None, group: tuple[str, ...]) -> None:
+    def take_entry(self, entry: ListEntry, place: Path | None, group: tuple[str, ...]) -> None:
         """Keep a list entry and those below it: as an item, or as a heading over them."""
         text = _bare(entry.text)
         below = self.places.get(_name(text.rstrip(": ")))
@@ -200,7 +200,7 @@ class _Writer:
         """Keep lines of which only the text is known, as they are."""
         self._keep(block.line, block.text, "tables, code, quotations and HTML are not read", self.group)
 
-    def _each(self, entries: Iterable[Entry], place: Path | None, group: tuple[str, ...]) -> None:
+    def _each(self, entries: Iterable[ListEntry], place: Path | None, group: tuple[str, ...]) -> None:
         for entry in entries:
             self.take_entry(entry, place, group)
 
@@ -226,7 +226,7 @@ class _Writer:
             items.append(item)
 
 
-def _details(entries: Iterable[Entry], above: str = "") -> Iterator[str]:
+def _details(entries: Iterable[ListEntry], above: str = "") -> Iterator[str]:
     """Yield what stands below an entry, each line with the lines that it stands under."""
     for entry in entries:
         text = f"{above}{_bare(entry.text)}"

@@ -57,9 +57,9 @@ def read(content: bytes) -> SeedDocument:
     )
     written = text_of(body, form)
     if written == text:
-        return SeedDocument(body=body, form=_dumped(form))
+        return SeedDocument(body=body, form=_dump(form))
     form = form.model_copy(update={"verbatim": text})
-    return SeedDocument(body=body, form=_dumped(form), irregular=_first_difference(text, written))
+    return SeedDocument(body=body, form=_dump(form), irregular=_first_difference(text, written))
 
 
 def write(body: Mapping[str, JsonValue], form: str = "") -> bytes:
@@ -152,7 +152,7 @@ def _digest(body: Mapping[str, JsonValue]) -> str:
     return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
-def _dumped(form: Form) -> str:
+def _dump(form: Form) -> str:
     return form.model_dump_json(exclude_defaults=True)
 
 

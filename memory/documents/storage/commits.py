@@ -18,9 +18,9 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Nothing is stored, since the draft rests on what is no longer so: make a new one and decide again.
+    """Nothing is stored, since the draft rests on outdated documents: make a new one and decide again.
 
-    `moved` are documents that somebody else changed meanwhile. `lease` tells that the claim is somebody else's by now:
+    `moved` are documents that another writer changed meanwhile. `lease` is True when the claim is another's by now:
     the rows are theirs. `known` are plans of the draft that are applied already, to be left out (`Draft(known=...)`).
     """
 

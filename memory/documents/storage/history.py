@@ -1,7 +1,7 @@
 """The history of documents: the record of each applied plan, and the log of each document, as JSON and back.
 
-A log entry is one revision: the plan that led to it, its changes with what was there before, and what the stamp wrote
-over. Going back through them gives every earlier revision, letter by letter. Speaks to nobody.
+A log entry is one revision: the plan that led to it, its changes with the values before, and those that the stamp wrote
+over. Going back through them gives every earlier revision, letter by letter. Pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ _EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...])
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """An applied plan: why, what was asked for, what it changed in each document, and what that led to.
+    """An applied plan: its origin, the edits asked for, the changes of each document, and the revisions.
 
     `number` orders the plans of a user. `undoes` is the plan that this one takes back, None for an `edit`. `undone_by`
     is the plan that took this one back, None while it stands or stands again. `changes` lacks the documents whose log
@@ -58,7 +58,7 @@ class LogEntry:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What was changed; read out of what is recorded whenever it is asked for."""
+        """The changes, parsed at each access."""
         return load_changes(self.recorded)
 
     def before(self, document: Document) -> Document:
@@ -72,7 +72,7 @@ def entry_json(applied: AppliedPlan, step: Step) -> bytes:
     """Return the log entry of *step*, one of *applied*, as the script COMMIT takes it: without its first brace.
 
     Raises:
-        InvalidInput: it holds what is no JSON.
+        InvalidInput: it holds a value that JSON cannot hold.
     """
     changes = dump_changes(step.changes)
     entry: Body = {
@@ -108,7 +108,7 @@ def record_json(applied: AppliedPlan) -> bytes:
     What a finder and an editor said is left out where it is more than `MAX_RECORD`, and the record says so.
 
     Raises:
-        InvalidInput: it holds what is no JSON.
+        InvalidInput: it holds a value that JSON cannot hold.
     """
     plan = applied.plan
     record = _record(applied, plan.origin)
@@ -130,7 +130,7 @@ def _record(applied: AppliedPlan, origin: Origin) -> bytes:
 
 
 def _without_output(said: JsonValue) -> JsonValue:
-    """Return what *said* tells of its model, and that the rest was too long to keep."""
+    """Return the model of *said*, and that the rest was too long to keep."""
     if not isinstance(said, dict):
         return None
     return {name: said[name] for name in ("model", "temperature") if name in said} | {"omitted": True}
@@ -156,7 +156,7 @@ def json_bytes(value: object) -> bytes:
     """Return *value* as compact JSON, names in their order and numbers as they are spelled.
 
     Raises:
-        InvalidInput: it holds what is no JSON, or half of a surrogate pair.
+        InvalidInput: it holds a value that JSON cannot hold, or half of a surrogate pair.
     """
     try:
         return to_json(value, inf_nan_mode="constants")
@@ -175,11 +175,10 @@ def rewind(document: Document, log: Sequence[LogEntry], revision: int) -> Docume
     oldest = document.revision - len(log)
     if not oldest <= revision <= document.revision:
         what = "is older than its history" if 0 <= revision < oldest else "was never reached"
-        msg = (
+        raise InvalidInput(
             f"revision {revision} of {document.resource_id!r} {what}, which goes from {oldest} to {document.revision}; "
             "name one of those"
         )
-        raise InvalidInput(msg)
     for entry in reversed(log):
         if document.revision == revision:
             break

@@ -1,4 +1,4 @@
-"""Who has documents: every user, page by page, for what has to be done for all of them now and then."""
+"""The users that have documents, page by page, for periodic work on all of them."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ from redis.asyncio import Redis
 
 from contracts.identifiers import user_of
 from memory import keys
-from memory.command_batch import Exchange
+from memory.command_batch import CommandBatch
 
 
-class Page(NamedTuple):
+class OwnerPage(NamedTuple):
     """Some of the users, and the cursor to go on with: 0 when every key was looked at."""
 
     users: tuple[str, ...]
@@ -25,15 +25,11 @@ class DocumentOwners:
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
-    async def page(self, cursor: int = 0, limit: int = 1_000) -> Page:
-        """Look at about *limit* keys of the server, from *cursor* on; a user may come twice.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+    async def page(self, cursor: int = 0, limit: int = 1_000) -> OwnerPage:
+        """Look at about *limit* keys of the server, from *cursor* on; a user may come twice."""
         scan = ("SCAN", cursor, "MATCH", keys.plans_pattern(), "COUNT", limit)
-        reply = (await self._exchange.run([scan]))[0]
+        reply = (await self._batch.run([scan]))[0]
         users = tuple(user_of(keys.parse_plans(key.decode())) for key in reply[1])
-        return Page(users, int(reply[0]))
+        return OwnerPage(users, int(reply[0]))

@@ -11,11 +11,12 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import user_token
 from memory.documents.kinds import Kinds
 from memory.documents.paths import Path, parse, resolve
-from memory.documents.plans import EPOCH, Document, Snapshot, milliseconds, resource_of
+from memory.documents.plans import Document, Snapshot, resource_of
 from memory.documents.provenance import touching
 from memory.documents.storage.bodies import Bodies
 from memory.documents.storage.history import LogEntry, PlanRecord, read_entry, read_record, rewind, whole_records
-from memory.documents.storage.repository import DocumentShelf, Found, Stored
+from memory.documents.storage.repository import DocumentRepository, StoredDocument, StoredDocuments
+from memory.times import EPOCH, milliseconds
 
 #: Characters of a user id, as on the wire.
 MAX_USER_ID = 256
@@ -25,13 +26,14 @@ def token_of(user_id: str) -> str:
     """Return the token under which the documents of *user_id* lie.
 
     Raises:
-        InvalidInput: it is no text, or one that names nobody.
+        InvalidInput: it is no text, or an empty one.
     """
     named: object = user_id
     if not isinstance(named, str) or not named.strip() or len(named) > MAX_USER_ID:
         shown = f"{named[:20]!r}..." if isinstance(named, str) and len(named) > MAX_USER_ID else repr(named)
-        msg = f"user_id {shown} must be a text of 1 to {MAX_USER_ID} characters; documents belong to one user each"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"user_id {shown} must be a text of 1 to {MAX_USER_ID} characters; documents belong to one user each"
+        )
     try:
         return user_token(named)
     except UnicodeEncodeError as error:
@@ -51,7 +53,7 @@ class Look:
 
 
 class DocumentReader:
-    """Reads documents; every call names the user, and fails with InvalidInput when it names nobody.
+    """Reads documents; every call names the user, and fails with InvalidInput when the id is empty.
 
     Every call raises MemoryUnavailable when Redis does not answer in time.
 
@@ -62,18 +64,18 @@ class DocumentReader:
     """
 
     def __init__(self, client: Redis, kinds: Kinds, *, deadline_s: float = 1.0) -> None:
-        self._shelf: DocumentShelf = DocumentShelf(client, deadline_s)
+        self._repository: DocumentRepository = DocumentRepository(client, deadline_s)
         self._kinds = kinds
         self._bodies = Bodies()
 
     def of(self, user_id: str) -> "OwnDocuments":
-        """Return what reads the documents of *user_id* and nobody else's."""
+        """Return a reader of the documents of *user_id* alone."""
         return OwnDocuments(self, user_id)
 
     async def snapshot(self, user_id: str, resources: Sequence[str] | None = None) -> Snapshot:
         """Return *resources* as they all are at one moment; None: those of all kinds, and whatever else is stored.
 
-        A kind that is not stored yet is its template, at revision 0. What is neither stored nor a kind is left out.
+        A kind that is not stored yet is its template, at revision 0. Others are left out.
         """
         return (await self._look(user_id, resources)).snapshot
 
@@ -97,7 +99,7 @@ class DocumentReader:
         return rewind(document, log, revision)
 
     async def explain(self, user_id: str, resource: str, path: Path | str) -> tuple[PlanRecord, ...]:
-        """Return the plans that touched what is now at *path*, newest first, wherever it was then.
+        """Return the plans that touched the value now at *path*, newest first, wherever it was then.
 
         Raises:
             InvalidPath: *path* cannot be read.
@@ -110,13 +112,13 @@ class DocumentReader:
         return await self._records(user_id, touching(log, place), known)
 
     async def note_reads(self, user_id: str, places: Iterable[tuple[str, str]], at: datetime) -> None:
-        """Note that *places* were shown to somebody at *at*: each a resource id and a name that stays, not an index."""
+        """Note that *places* were shown at *at*: each a resource id and a name that stays, not an index."""
         ms = milliseconds(at)
-        await self._shelf.note_reads(token_of(user_id), {f"{resource} {place}": ms for resource, place in places})
+        await self._repository.note_reads(token_of(user_id), {f"{resource} {place}": ms for resource, place in places})
 
     async def reads(self, user_id: str) -> dict[tuple[str, str], datetime]:
         """Return when each place was last shown, as it was noted."""
-        found = await self._shelf.reads(token_of(user_id))
+        found = await self._repository.reads(token_of(user_id))
         split = ((field.partition(" "), ms) for field, ms in found.items())
         return {(name[0], name[2]): EPOCH + timedelta(milliseconds=ms) for name, ms in split}
 
@@ -140,16 +142,18 @@ class DocumentReader:
         logs = {one: [read_entry(raw) for raw in stored.entries] for one, stored in found.documents.items() if stored}
         return Look(Snapshot(user_id, documents), logs)
 
-    async def _read(self, token: str, asked: Sequence[str], entries: int) -> tuple[Found, dict[str, Document]]:
-        """Return what is stored, and the documents of it; a body that is known here already is not sent again."""
+    async def _read(
+        self, token: str, asked: Sequence[str], entries: int
+    ) -> tuple[StoredDocuments, dict[str, Document]]:
+        """Return the stored documents, raw and parsed; a body that is known here already is not sent again."""
         kept = {one: document for one in asked if (document := self._bodies.get(token, one)) is not None}
         known = {one: (document.revision, document.born) for one, document in kept.items()}
-        found = await self._shelf.read(token, asked, entries, known)
+        found = await self._repository.read(token, asked, entries, known)
         documents: dict[str, Document] = {}
         for resource_id, stored in found.documents.items():
             kind = self._kinds.get(resource_id)
             if stored is not None:
-                document = kept[resource_id] if stored.body is None else _parsed(resource_id, stored)
+                document = kept[resource_id] if stored.body is None else _parse(resource_id, stored)
                 self._bodies.put(token, document)
                 documents[resource_id] = document
             elif kind is not None:
@@ -161,7 +165,7 @@ class DocumentReader:
     ) -> tuple[PlanRecord, ...]:
         """Return the records of *plan_ids*, newest first, with their changes in every document."""
         token = token_of(user_id)
-        stored = await self._shelf.records(token, plan_ids)
+        stored = await self._repository.records(token, plan_ids)
         records = [
             read_record(plan_id, *found) for plan_id, found in zip(plan_ids, stored, strict=True) if found is not None
         ]
@@ -172,7 +176,9 @@ class DocumentReader:
             if (record.plan_id, resource_id) not in known
         ]
         entries = dict(known)
-        fetched = await self._shelf.entries(token, [(resource_id, revision) for _, resource_id, revision in missing])
+        fetched = await self._repository.entries(
+            token, [(resource_id, revision) for _, resource_id, revision in missing]
+        )
         for (plan_id, resource_id, _), raw in zip(missing, fetched, strict=True):
             # A document that was forgotten and made again has other plans at its revisions.
             if raw is not None and (entry := read_entry(raw)).plan_id == plan_id:
@@ -206,11 +212,11 @@ class OwnDocuments:
         return await self._reader.at(self._user_id, resource, revision)
 
     async def explain(self, resource: str, path: Path | str) -> tuple[PlanRecord, ...]:
-        """Return the plans that touched what is now at *path*, newest first."""
+        """Return the plans that touched the value now at *path*, newest first."""
         return await self._reader.explain(self._user_id, resource, path)
 
     async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:
-        """Note that *places* were shown to somebody at *at*."""
+        """Note that *places* were shown at *at*."""
         await self._reader.note_reads(self._user_id, places, at)
 
     async def reads(self) -> dict[tuple[str, str], datetime]:
@@ -218,6 +224,6 @@ class OwnDocuments:
         return await self._reader.reads(self._user_id)
 
 
-def _parsed(resource_id: str, stored: Stored) -> Document:
+def _parse(resource_id: str, stored: StoredDocument) -> Document:
     body = stored.body or b"{}"
     return Document(resource_id, stored.revision, from_json(body), stored.form, stored.born, len(body))

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 from redis.asyncio import Redis
 
 from memory import keys
-from memory.command_batch import Command, Exchange, as_mapping
+from memory.command_batch import Command, CommandBatch, as_mapping
 from memory.documents.storage import scripts as document_scripts
 from memory.queues.claims import Claim, Closing, closing_arguments
 
@@ -19,7 +19,7 @@ _SCANNED = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredDocument:
     """One document as it lies there: `body` is None when the one known is that, `entries` come oldest first."""
 
     revision: int
@@ -30,16 +30,16 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredDocuments:
     """Documents at one moment, None where none is stored, and the ids of all that are."""
 
-    documents: Mapping[str, Stored | None]
+    documents: Mapping[str, StoredDocument | None]
     resources: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """One document to be written: what it was made of must be stored still. Without a body it was only read."""
+    """One document to be written: its former revision must still be stored. Without a body it was only read."""
 
     found_revision: int
     found_born: str
@@ -62,7 +62,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Transaction:
     """What one commit writes and closes: all of it or nothing. `keep` is how many entries a log holds."""
 
     keep: int
@@ -82,21 +82,21 @@ class Forgotten:
     reads: int = 0
 
 
-class DocumentShelf:
+class DocumentRepository:
     """Keeps the documents of users by token; every call raises MemoryUnavailable when Redis does not answer in time."""
 
     def __init__(self, client: Redis, deadline_s: float) -> None:
-        self._exchange = Exchange(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s)
 
     async def read(
         self, token: str, resources: Sequence[str], entries: int, known: Mapping[str, tuple[int, str]]
-    ) -> Found:
+    ) -> StoredDocuments:
         """Return *resources* with the last *entries* of their logs, -1 for all; *known* is each revision and life."""
         held = [f"{known[one][0]} {known[one][1]}" if one in known else "" for one in resources]
         named = keys.plans(token), *_pairs(token, resources)
         reply = await self._run(document_scripts.READ, named, entries, *held)
-        stored = {resource: _stored(one) for resource, one in zip(resources, reply[1:], strict=True)}
-        return Found(stored, frozenset(reply[0].decode().split()))
+        stored = {resource: _read_stored(one) for resource, one in zip(resources, reply[1:], strict=True)}
+        return StoredDocuments(stored, frozenset(reply[0].decode().split()))
 
     async def entries(self, token: str, wanted: Sequence[tuple[str, int]]) -> list[bytes | None]:
         """Return the log entries that led to *wanted*, each a resource and a revision; None for one that is gone."""
@@ -110,11 +110,11 @@ class DocumentShelf:
         if not plan_ids:
             return []
         fields = [*plan_ids, *(f"{plan_id}!" for plan_id in plan_ids)]
-        found = (await self._exchange.run([("HMGET", keys.plans(token), *fields)]))[0]
+        found = (await self._batch.run([("HMGET", keys.plans(token), *fields)]))[0]
         both = zip(found[: len(plan_ids)], found[len(plan_ids) :], strict=True)
         return [None if record is None else (record, undone and undone.decode()) for record, undone in both]
 
-    async def commit(self, token: str, deed: Deed) -> tuple[Word, tuple[str, ...]]:
+    async def commit(self, token: str, deed: Transaction) -> tuple[Word, tuple[str, ...]]:
         """Carry out *deed* in one step, and say how that ended: with which plans or resources."""
         named = [keys.plans(token), *_pairs(token, deed.documents)]
         words: list[str | int | bytes] = [len(deed.documents), len(deed.plans), deed.keep, int(deed.claim is not None)]
@@ -132,11 +132,11 @@ class DocumentShelf:
         """Note when each place was shown, in ms since 1970."""
         if reads:
             noted = [word for read in reads.items() for word in read]
-            await self._exchange.run([("HSET", keys.document_reads(token), *noted)])
+            await self._batch.run([("HSET", keys.document_reads(token), *noted)])
 
     async def reads(self, token: str) -> dict[str, int]:
         """Return when each place was shown last, in ms since 1970."""
-        found = as_mapping((await self._exchange.run([("HGETALL", keys.document_reads(token))]))[0])
+        found = as_mapping((await self._batch.run([("HGETALL", keys.document_reads(token))]))[0])
         return {place.decode(): int(ms) for place, ms in found.items()}
 
     async def forget(self, token: str, resources: Iterable[str]) -> Forgotten:
@@ -146,15 +146,15 @@ class DocumentShelf:
         pattern, cursor = keys.documents_pattern(token), 0
         while True:
             scan: Command = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED)
-            cursor, rest = (await self._exchange.run([scan]))[0]
+            cursor, rest = (await self._batch.run([scan]))[0]
             if rest:
-                await self._exchange.run([("UNLINK", *rest)])
+                await self._batch.run([("UNLINK", *rest)])
             if not int(cursor):
                 return Forgotten(*counts)
 
     async def _run(self, script: str, named: Sequence[str], *words: str | int | bytes) -> list[Any]:
         command = "FCALL_RO" if script in (document_scripts.READ, document_scripts.ENTRIES) else "FCALL"
-        reply: list[Any] = (await self._exchange.run([(command, script, len(named), *named, *words)]))[0]
+        reply: list[Any] = (await self._batch.run([(command, script, len(named), *named, *words)]))[0]
         return reply
 
 
@@ -174,8 +174,8 @@ def _writing(written: Written) -> list[str | int | bytes]:
     return [written.revision, written.born, written.form, written.body, len(written.entries), *entries]
 
 
-def _stored(found: list[Any] | None) -> Stored | None:
+def _read_stored(found: list[Any] | None) -> StoredDocument | None:
     if not found:
         return None
     revision, born, form, entries, *body = found
-    return Stored(int(revision), born.decode(), form.decode(), body[0] if body else None, entries)
+    return StoredDocument(int(revision), born.decode(), form.decode(), body[0] if body else None, entries)

@@ -8,18 +8,19 @@ from contracts.identifiers import new_id
 from memory.documents.differences import differences, replacement
 from memory.documents.draft import Draft
 from memory.documents.edits import Change
-from memory.documents.expiry import expired_items
+from memory.documents.expiry import find_expired
 from memory.documents.files import seed_files
 from memory.documents.guard import check_document
 from memory.documents.items import METADATA
-from memory.documents.plans import Document, Origin, Plan, PlanKind, Snapshot, milliseconds, resource_of
+from memory.documents.plans import Document, Origin, Plan, PlanKind, Snapshot, resource_of
 from memory.documents.stamps import with_stamp_of
 from memory.documents.storage.commits import Committed, Stale
 from memory.documents.storage.history import PlanRecord, json_bytes
 from memory.documents.storage.reader import Look, token_of
 from memory.documents.storage.repository import Forgotten
 from memory.documents.storage.writer import DocumentWriter
-from memory.documents.undo import entry_of, taken_back
+from memory.documents.undo import entry_of, take_back_changes
+from memory.times import milliseconds
 
 __all__ = ["Committed", "DocumentStore", "Forgotten", "Stale"]
 
@@ -31,12 +32,12 @@ _FILE_SHARE = 4
 
 
 class DocumentStore(DocumentWriter):
-    """All that is done to documents; what is said of users and of a silent server in the classes it extends, holds."""
+    """Edits, undo and redo, files and expiry of documents; errors as in the classes that it extends."""
 
     async def undo(self, user_id: str, plan_id: str | None = None, *, by: str = "person", at: datetime) -> PlanRecord:
         """Take a plan back in all its documents and return the plan that did; None: the latest that stands.
 
-        An older one is taken back beneath what came after it. What this leads to is a revision like any other.
+        An older one is taken back beneath later ones. The result is a revision like any other.
 
         Raises:
             UndoRefused: a later plan touched the same place, the plan does not stand, or the history has none.
@@ -44,7 +45,7 @@ class DocumentStore(DocumentWriter):
         return await self._take_back(user_id, plan_id, Origin(by=by, at=at), undone=False)
 
     async def redo(self, user_id: str, plan_id: str | None = None, *, by: str = "person", at: datetime) -> PlanRecord:
-        """Apply again what was taken back; *plan_id* is the plan or its undo, None the undo that was last.
+        """Apply a plan again that was taken back; *plan_id* is the plan or its undo, None the last undo.
 
         Raises:
             UndoRefused: a later plan touched the same place, the plan stands, or nothing was taken back.
@@ -64,9 +65,9 @@ class DocumentStore(DocumentWriter):
     async def import_document(
         self, user_id: str, content: bytes, *, at: datetime, resource: str | None = None, by: str = "import"
     ) -> PlanRecord | None:
-        """Put the document of a file in the place of what is stored, and return the plan that did; None: it is that.
+        """Put the document of a file in the place of the stored one, and return the plan that did.
 
-        *resource* is needed when the file's metadata does not name it.
+        None when they are equal. *resource* is needed when the file's metadata does not name it.
 
         Raises:
             InvalidInput: the file is no document, or one of another resource.
@@ -78,7 +79,7 @@ class DocumentStore(DocumentWriter):
                 f"the file has {len(content)} bytes; a document may have {self._limits.max_bytes}", "size"
             )
         file = seed_files.read(content)
-        resource_id = _imported_resource(file.body, resource)
+        resource_id = _resource_of_file(file.body, resource)
         check_document(file.body, self._limits)
         plan = Plan(plan_id=_new_id(at), edits=(), origin=Origin(by=by, at=at, reasoning="imported from a file"))
         for _ in range(_ATTEMPTS):
@@ -89,13 +90,13 @@ class DocumentStore(DocumentWriter):
                 return None
             draft = Draft(Snapshot(user_id, {resource_id: before}), self._limits, at)
             draft.replay(plan, {resource_id: changes}, forms={resource_id: file.form})
-            record = await self._stored(draft, plan)
+            record = await self._store(draft, plan)
             if record is not None:
                 return record
         raise _outrun(user_id)
 
     async def export_document(self, user_id: str, resource: str) -> bytes:
-        """Return the file of a document: what was imported to the byte, when nothing was edited since.
+        """Return the file of a document: the imported one to the byte, when nothing was edited since.
 
         Raises:
             InvalidInput: there is no such document.
@@ -116,16 +117,16 @@ class DocumentStore(DocumentWriter):
         origin = Origin(by="expiry", at=now, reasoning=f"their last day was before {now.date().isoformat()}")
         for _ in range(_ATTEMPTS):
             snapshot = await self.snapshot(user_id)
-            if not expired_items(snapshot, now.date(), kept):
+            if not find_expired(snapshot, now.date(), kept):
                 return None
-            kept = await self._brought_back(user_id)
-            edits = expired_items(snapshot, now.date(), kept)
+            kept = await self._find_restored(user_id)
+            edits = find_expired(snapshot, now.date(), kept)
             if not edits:
                 return None
             draft = Draft(snapshot, self._limits, now)
             plan = Plan(plan_id=plan_id, edits=edits, origin=origin)
             draft.apply(plan)
-            record = await self._stored(draft, plan)
+            record = await self._store(draft, plan)
             if record is not None:
                 return record
         raise _outrun(user_id)
@@ -137,10 +138,10 @@ class DocumentStore(DocumentWriter):
             MemoryUnavailable: no answer in time; some of it may be there still, so call it again.
         """
         token = token_of(user_id)
-        found = await self._shelf.read(token, self._kinds.ids, 0, {})
+        found = await self._repository.read(token, self._kinds.ids, 0, {})
         resources = list(dict.fromkeys([*self._kinds.ids, *sorted(found.resources)]))
         self._bodies.drop(token, resources)
-        return await self._shelf.forget(token, resources)
+        return await self._repository.forget(token, resources)
 
     async def _take_back(self, user_id: str, plan_id: str | None, origin: Origin, *, undone: bool) -> PlanRecord:
         """Take back a plan that stands, or (*undone*) the undo of one that does not."""
@@ -149,13 +150,13 @@ class DocumentStore(DocumentWriter):
             if plan_id is None:
                 target = await self._latest(user_id, undone=undone)
             else:
-                target = await self._named(user_id, plan_id, undone=undone)
+                target = await self._find_plan(user_id, plan_id, undone=undone)
             look = await self._with_logs(user_id, target)
             if look is None:
                 continue
             reasoning = f"{'applies again what' if undone else 'takes back'} {target.plan_id}"
             plan = Plan(plan_id=own_id, edits=(), origin=origin.model_copy(update={"reasoning": reasoning}))
-            record = await self._stored(self._taking_back(look, target, plan), plan)
+            record = await self._store(self._taking_back(look, target, plan), plan)
             if record is not None:
                 return record
         raise _outrun(user_id)
@@ -167,7 +168,7 @@ class DocumentStore(DocumentWriter):
         for resource_id in target.revisions:
             log = look.logs.get(resource_id, ())
             entry = entry_of(target, resource_id, log)
-            changes[resource_id] = taken_back(entry.plan_id, log, look.snapshot.documents[resource_id].body)
+            changes[resource_id] = take_back_changes(entry.plan_id, log, look.snapshot.documents[resource_id].body)
             if entry.form_before is not None:
                 forms[resource_id] = entry.form_before
         draft = Draft(look.snapshot, self._limits, plan.origin.at)
@@ -179,7 +180,7 @@ class DocumentStore(DocumentWriter):
         return draft
 
     async def _with_logs(self, user_id: str, target: PlanRecord) -> Look | None:
-        """Return the documents of *target* and their whole logs; None when somebody has just taken it back."""
+        """Return the documents of *target* and their whole logs; None when another caller has just taken it back."""
         look = await self._look(user_id, list(target.revisions), entries=-1)
         return None if any(entry.undoes == target.plan_id for log in look.logs.values() for entry in log) else look
 
@@ -196,7 +197,7 @@ class DocumentStore(DocumentWriter):
                 raise UndoRefused(f"the history of user_id {user_id!r} has no plan {what}")
             limit *= 10
 
-    async def _named(self, user_id: str, plan_id: str, *, undone: bool) -> PlanRecord:
+    async def _find_plan(self, user_id: str, plan_id: str, *, undone: bool) -> PlanRecord:
         """Return what plan *plan_id* has come to: itself, or the last of those that took it back and forth."""
         name: str | None = plan_id
         while name is not None:
@@ -209,7 +210,7 @@ class DocumentStore(DocumentWriter):
             raise UndoRefused(f"plan {plan_id!r} {'stands' if undone else 'is taken back already'}: {cure}")
         return last
 
-    async def _brought_back(self, user_id: str) -> frozenset[tuple[str, bytes]]:
+    async def _find_restored(self, user_id: str) -> frozenset[tuple[str, bytes]]:
         """Return what sweeps took and an undo brought back: resources and items."""
         records = await self.history(user_id, limit=self._keep_revisions)
         return frozenset(
@@ -220,14 +221,14 @@ class DocumentStore(DocumentWriter):
             for change in changes
         )
 
-    async def _stored(self, draft: Draft, plan: Plan) -> PlanRecord | None:
-        """Return the record of *plan* once *draft* is stored; None when it was not, as somebody else was quicker."""
+    async def _store(self, draft: Draft, plan: Plan) -> PlanRecord | None:
+        """Return the record of *plan* once *draft* is stored; None when another writer was quicker."""
         if isinstance(await self.commit(draft), Stale):
             return None
         return (await self._records(draft.user_id, [plan.plan_id], {}))[0]
 
 
-def _imported_resource(body: Mapping[str, object], resource: str | None) -> str:
+def _resource_of_file(body: Mapping[str, object], resource: str | None) -> str:
     metadata = body.get(METADATA, {})
     if not isinstance(metadata, dict):
         raise InvalidInput(f"{METADATA!r} of an imported document must be an object; mend the file")

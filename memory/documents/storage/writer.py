@@ -1,4 +1,4 @@
-"""Stores a draft: whole, or not at all when it rests on what is no longer so."""
+"""Stores a draft: whole, or not at all when it rests on outdated documents."""
 
 import secrets
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from memory.documents.plans import Document
 from memory.documents.storage.commits import Committed, Stale
 from memory.documents.storage.history import entry_json, json_bytes, record_json
 from memory.documents.storage.reader import DocumentReader, token_of
-from memory.documents.storage.repository import Deed, Recorded, Written
+from memory.documents.storage.repository import Recorded, Transaction, Written
 from memory.queues.claims import Claim, Closing
 
 #: Revisions of a document that can be gone back to: years of what a person says, and about half a megabyte of log.
@@ -22,7 +22,7 @@ KEEP_REVISIONS = 1_000
 
 
 class DocumentWriter(DocumentReader):
-    """Reads documents and stores drafts of them; every call fails with InvalidInput when it names nobody.
+    """Reads documents and stores drafts of them; every call fails with InvalidInput when the user id is empty.
 
     Args:
         client: A client that does not decode responses.
@@ -51,12 +51,12 @@ class DocumentWriter(DocumentReader):
         """Store all that *draft* applied and close rows of *claim*, in one step; or nothing, and say why.
 
         Every document that it changed, or whose body was asked for, must still be as the draft found it. A plan is
-        stored once, whoever commits it how often: a commit that is repeated because its answer was lost closes the rows
-        again, which changes nothing.
+        stored once, however often it is committed: a commit that is repeated because its answer was lost closes the
+        rows again, which changes nothing.
 
         Raises:
             InvalidInput: the claim is of another user, rows are to be closed without one, or a value is no JSON.
-            MemoryUnavailable: no answer in time: all is stored or nothing, and committing it again tells.
+            MemoryUnavailable: no answer in time: all is stored or nothing; commit it again to learn which.
         """
         token = token_of(draft.user_id)
         if claim is not None and claim.owner_token != token:
@@ -68,7 +68,7 @@ class DocumentWriter(DocumentReader):
         deed, after = self._deed(draft, claim, closings)
         if not deed.documents and claim is None:
             return Committed({})
-        word, names = await self._shelf.commit(token, deed)
+        word, names = await self._repository.commit(token, deed)
         if word == "done":
             for document in after.values():
                 self._bodies.put(token, document)
@@ -82,7 +82,9 @@ class DocumentWriter(DocumentReader):
             known=names if word == "partly" else (),
         )
 
-    def _deed(self, draft: Draft, claim: Claim | None, closings: Sequence[Closing]) -> tuple[Deed, dict[str, Document]]:
+    def _deed(
+        self, draft: Draft, claim: Claim | None, closings: Sequence[Closing]
+    ) -> tuple[Transaction, dict[str, Document]]:
         """Return what storing *draft* takes, and the documents as they are after it."""
         plans = [applied for applied in draft.applied if applied.steps]
         written = dict.fromkeys(resource_id for applied in plans for resource_id in applied.steps)
@@ -106,4 +108,4 @@ class DocumentWriter(DocumentReader):
             )
             after[resource_id] = last
         recorded = [Recorded(one.plan.plan_id, record_json(one), len(one.steps), one.undoes or "") for one in plans]
-        return Deed(self._keep_revisions, recorded, documents, claim, closings), after
+        return Transaction(self._keep_revisions, recorded, documents, claim, closings), after

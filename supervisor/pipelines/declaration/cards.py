@@ -7,11 +7,11 @@ from itertools import islice
 from pydantic import JsonValue
 
 from contracts.messages import AgentCard, TaskCard
-from contracts.pipelines import PIPELINE_AGENT, Input, Phase, Pipeline
+from contracts.pipelines import PIPELINE_AGENT, Phase, Pipeline
 from contracts.session_keys import read_key
 from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.declaration.mentions import mentions_of
-from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Place, Problem, known_ones, place_in_words
+from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Place, Problem, place_in_words, suggest
 from supervisor.pipelines.declaration.references import Reference
 from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
 
@@ -24,7 +24,7 @@ _STANDARDS = Schema.of({"type": "array", "items": {"type": "object", "properties
 
 
 def problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
-    """Return what of *pipeline*, in which `problems_of` finds nothing, the agents of *cards* by their ids cannot do.
+    """Return the problems of *pipeline*, in which `problems_of` finds none, with the agents of *cards* by their ids.
 
     Raises:
         InvalidInput: a reference cannot be read, or phases wait for each other.
@@ -45,7 +45,14 @@ def write_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[P
 def card_of(pipeline: Pipeline) -> TaskCard:
     """Return the card of the task whose parameters are the inputs of *pipeline*."""
     required: list[JsonValue] = [name for name, one in pipeline.inputs.items() if one.required]
-    inputs = {name: _schema_of(one) for name, one in pipeline.inputs.items()}
+    inputs: dict[str, JsonValue] = {}
+    for name, declared in pipeline.inputs.items():
+        schema: dict[str, JsonValue] = {} if declared.type == "any" else {"type": _TYPES[declared.type]}
+        if declared.description:
+            schema["description"] = declared.description
+        if not declared.required:
+            schema["default"] = declared.default
+        inputs[name] = schema or True
     return TaskCard(
         name=pipeline.name,
         version=pipeline.version,
@@ -55,14 +62,6 @@ def card_of(pipeline: Pipeline) -> TaskCard:
         remember="never",
         in_words=all(one.type in _SAYABLE for one in pipeline.inputs.values() if one.required),
     )
-
-
-def _schema_of(declared: Input) -> JsonValue:
-    schema: dict[str, JsonValue] = {"description": declared.description} if declared.description else {}
-    if declared.type == "any":
-        return schema or True
-    schema = {"type": _TYPES[declared.type], **schema}
-    return schema if declared.required else {**schema, "default": declared.default}
 
 
 def _task_of(phase: Phase, cards: Mapping[str, AgentCard]) -> TaskCard | None:
@@ -109,7 +108,7 @@ class _Known:
         if key is None or key.identifier is not None:
             return None
         writers = [key.phase, *self.graph.replacements(key.phase, reader)]
-        schemas = [self._written(writer, key.data_type) for writer in writers]
+        schemas = [self.result_schema(writer, key.data_type) for writer in writers]
         return Schema.either([one for one in schemas if one]) if all(schemas) else None
 
     def schema_at(self, reference: Reference, reader: str) -> Schema | None:
@@ -119,7 +118,7 @@ class _Known:
             schema = schema.inside(step) if schema else None
         return schema
 
-    def _written(self, phase: str, data_type: str) -> Schema | None:
+    def result_schema(self, phase: str, data_type: str) -> Schema | None:
         task = self.tasks.get(phase)
         is_list = any(one.name == phase and one.for_each for one in self.pipeline.phases)
         if task is None or task.result is None or is_list:
@@ -133,24 +132,28 @@ def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) ->
         cure = f"name the file of {phase.task!r} in `pipeline`, in place of `agent` and `task`"
         return Problem((*place, "agent"), f"a phase that is a pipeline has its run driven with its own; {cure}")
     if (card := cards.get(phase.agent)) is None:
-        known = known_ones(phase.agent, cards, "known are") if cards else "; no agent has reported yet"
+        known = suggest(phase.agent, cards, "known are") if cards else "; no agent has reported yet"
         cure = "or start it with `tasklore worker`"
         return Problem((*place, "agent"), f"agent {phase.agent!r} is not known{known} {cure}")
-    known = known_ones(phase.task, [task.name for task in card.tasks], "it has")
+    known = suggest(phase.task, [task.name for task in card.tasks], "it has")
     return Problem((*place, "task"), f"task {phase.task!r} is none of {phase.agent!r}{known}")
 
 
 def _parameter_problems(place: Place, phase: Phase, task: TaskCard, known: _Known) -> Iterator[Problem]:
     schema = Schema.of(task.parameters)
     names = schema.names()
-    aliases = {alias: name for name in names for alias in _aliases(schema.inside(name))}
+    aliases: dict[str, str] = {}
+    for name in names:
+        body = (schema.inside(name) or ANY).body
+        named = body.get("aliases") if isinstance(body, dict) else None
+        aliases |= {one: name for one in named if isinstance(one, str)} if isinstance(named, list) else {}
     given: dict[str, str] = {}
     for spelled, value in phase.parameters.items():
         at = (*place, "parameters", spelled)
         name = aliases.get(spelled, spelled)
         target = schema.inside(name)
         if target is None:
-            others = known_ones(spelled, [*names, *aliases], "known are")
+            others = suggest(spelled, [*names, *aliases], "known are")
             yield Problem(at, f"parameters.{spelled} is no parameter of {task.name!r}{others}")
         elif name in given:
             yield Problem(at, f"parameters.{spelled} is the same parameter as {given[name]!r}; give it once")
@@ -190,9 +193,4 @@ def _path_problems(place: Place, phase: Phase, known: _Known) -> Iterator[Proble
 
 def _lacks(schema: Schema, name: str) -> str:
     names = schema.names()
-    return f"has no {name!r}{known_ones(name, names, 'it has')}" if names else f"is {schema.described()}"
-
-
-def _aliases(schema: Schema | None) -> list[str]:
-    aliases = schema.body.get("aliases") if schema is not None and isinstance(schema.body, dict) else None
-    return [alias for alias in aliases if isinstance(alias, str)] if isinstance(aliases, list) else []
+    return f"has no {name!r}{suggest(name, names, 'it has')}" if names else f"is {schema.describe()}"

@@ -10,17 +10,17 @@ from contracts.pipelines import MOST_LEVELS, Phase, Pipeline, items_phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.declaration.cards import problems_with, write_problems
 from supervisor.pipelines.declaration.globs import MOST_GLOBS, reason_against
-from supervisor.pipelines.declaration.graph import Graph, declared_edges, describe_cycle, find_cycle
+from supervisor.pipelines.declaration.graph import Graph, describe_cycle, edges_of, find_cycle
 from supervisor.pipelines.declaration.inputs import misfit
 from supervisor.pipelines.declaration.mentions import Mention, mentions_of
 from supervisor.pipelines.declaration.problems import (
     MOST_PROBLEMS,
     Place,
     Problem,
-    known_ones,
-    listed,
     nearest,
     place_in_words,
+    quote_names,
+    suggest,
 )
 from supervisor.pipelines.declaration.references import Reference, is_json, read_text, references_in
 
@@ -55,51 +55,51 @@ class _Checks:
             self._keys[phase.name] += [one.reference.name for one in mentions if one.reference.kind == "entry"]
 
     def problems(self) -> Iterator[Problem]:
-        yield from self._whole()
-        yield from self._duplicates()
+        yield from self.whole()
+        yield from self.duplicates()
         for n, phase in enumerate(self._pipeline.phases):
-            for problem in (*self._phase(n, phase), *self._unreadable[n]):
+            for problem in (*self.phase(n, phase), *self._unreadable[n]):
                 yield Problem(("phases", n, *problem.place), problem.text)
-        edges = declared_edges(self._pipeline.phases, self._keys)
+        edges = edges_of(self._pipeline.phases, self._keys)
         if cycle := find_cycle(edges):
             yield Problem(("phases", self._index[cycle[0]]), describe_cycle(cycle, edges))
         else:
-            yield from self._left_out(Graph.of_phases(self._pipeline.phases, self._keys))
+            yield from self.absences(Graph.of_phases(self._pipeline.phases, self._keys))
 
-    def _whole(self) -> Iterator[Problem]:
+    def whole(self) -> Iterator[Problem]:
         for name, declared in self._pipeline.inputs.items():
             why = None if declared.required else misfit(declared, declared.default)
             if not is_json(declared.default):
                 why = "has a number that JSON does not know (nan or inf)"
             if why:
                 yield Problem(("inputs", name, "default"), f"input {name!r}: its default {why}")
-        yield from self._root()
+        yield from self.root()
         if self._pipeline.result is not None:
             try:
                 key = read_key(self._pipeline.result)
             except InvalidInput as error:
                 yield Problem(("result",), f"result: {error}")
             else:
-                if why := self._why_unwritten(key):
+                if why := self.why_unwritten(key):
                     yield Problem(("result",), f"result is {str(key)!r}, but {why}")
         if (number := sum(len(phase.reads_files) for phase in self._pipeline.phases)) > MOST_GLOBS:
             why = f"all phases together have {number:,} patterns, at most {MOST_GLOBS:,} are taken"
             yield Problem(("phases",), f"reads_files: {why}; join them by wildcards, or split the pipeline")
 
-    def _root(self) -> Iterator[Problem]:
+    def root(self) -> Iterator[Problem]:
         try:
             references = references_in(self._pipeline.root)
         except InvalidInput as error:
             yield Problem(("root",), f"root: {error}")
             return
         for reference in references:
-            why = self._why_missing(reference)
+            why = self.why_missing(reference)
             if reference.kind != "input":
                 why = f"{reference.text} is not known before the run; only inputs are"
             if why:
                 yield Problem(("root",), f"root: {why}")
 
-    def _duplicates(self) -> Iterator[Problem]:
+    def duplicates(self) -> Iterator[Problem]:
         corrected: dict[str, str] = {}
         for n, phase in enumerate(self._pipeline.phases):
             if self._index[phase.name] != n:
@@ -111,15 +111,15 @@ class _Checks:
             elif phase.corrects is not None:
                 corrected[phase.corrects] = phase.name
 
-    def _phase(self, at: int, phase: Phase) -> Iterator[Problem]:
+    def phase(self, at: int, phase: Phase) -> Iterator[Problem]:
         """Yield the problems of one phase, with places inside it."""
-        yield from self._order(phase)
+        yield from self.order(phase)
         for name, value in phase.parameters.items():
             if not is_json(value):
                 why = "has a number that JSON does not know (nan or inf); write it as a text"
                 yield Problem(("parameters", name), f"parameters.{name} {why}")
         for mention in self._mentions[at]:
-            if unreadable := self._why_unreadable(mention.reference, phase):
+            if unreadable := self.why_unreadable(mention.reference, phase):
                 field = "" if mention.place[0] == "reads" else f"{'.'.join(map(str, mention.place[:2]))} "
                 yield Problem(mention.place, f"{field}reads {mention.reference.text!r}, but {unreadable}")
         first = {data_type: n for n, data_type in reversed([*enumerate(phase.writes)])}
@@ -127,11 +127,11 @@ class _Checks:
             if first[data_type] != n:
                 yield Problem(("writes", n), f"writes {data_type!r} twice; leave one out")
         if phase.has_parts:
-            yield from self._parts(phase)
-        yield from self._sources(phase)
-        yield from self._times(phase)
+            yield from self.parts(phase)
+        yield from self.sources(phase)
+        yield from self.times(phase)
 
-    def _times(self, phase: Phase) -> Iterator[Problem]:
+    def times(self, phase: Phase) -> Iterator[Problem]:
         if phase.longest is not None and phase.longest > LONGEST_TIMEOUT:
             field = "timeout" if phase.longest == phase.timeout else "cancel_after"
             most = f"more than {LONGEST_TIMEOUT.days} days, after which a task is forgotten"
@@ -146,7 +146,7 @@ class _Checks:
             why = f"what waits for the correction of {phase.corrects!r} would mix both; leave it out"
             yield Problem(("late_after",), f"late_after: {why}")
 
-    def _sources(self, phase: Phase) -> Iterator[Problem]:
+    def sources(self, phase: Phase) -> Iterator[Problem]:
         if phase.reads_files and self._pipeline.root is None:
             why = "needs a `root`, below which the files are looked for where the supervisor runs"
             yield Problem(("reads_files",), f'reads_files {why}; write root = "${{input.folder}}" or a whole path')
@@ -158,7 +158,7 @@ class _Checks:
             if not all(tag.strip() for tag in tags):
                 yield Problem((kind,), f"{kind} has an empty tag; leave it out")
 
-    def _order(self, phase: Phase) -> Iterator[Problem]:
+    def order(self, phase: Phase) -> Iterator[Problem]:
         named: list[tuple[Place, str, str]] = [(("after", n), "runs after", name) for n, name in enumerate(phase.after)]
         if phase.corrects is not None:
             named.append((("corrects",), "corrects", phase.corrects))
@@ -166,12 +166,12 @@ class _Checks:
             if name == phase.name:
                 yield Problem(place, f"{verb} itself; name another phase")
             elif name not in self._phases:
-                yield Problem(place, f"{verb} {name!r}, but {self._no_phase(name)}")
+                yield Problem(place, f"{verb} {name!r}, but {self.no_phase(name)}")
 
-    def _parts(self, phase: Phase) -> Iterator[Problem]:
+    def parts(self, phase: Phase) -> Iterator[Problem]:
         """Yield the problems of a phase that is items, rounds or a pipeline."""
         field = "for_each" if phase.for_each is not None else "repeat_until" if phase.repeat_until else "pipeline"
-        if phase.for_each is not None and not self._is_one_reference(phase.for_each):
+        if phase.for_each is not None and not self.is_one_reference(phase.for_each):
             why = "write one reference to a list, such as ${plan:results.papers}"
             yield Problem(("for_each",), f"for_each is {phase.for_each!r}; {why}")
         if phase.for_each is not None and phase.repeat_until is not None:
@@ -194,7 +194,7 @@ class _Checks:
             where = place_in_words(problem.place, {"phases": phase.pipeline.phases})
             yield Problem(("pipeline",), f"pipeline {phase.pipeline.name!r}: {where}{problem.text}")
 
-    def _left_out(self, graph: Graph) -> Iterator[Problem]:
+    def absences(self, graph: Graph) -> Iterator[Problem]:
         """Yield entries that a phase needs and does not find when their phase is left out, or corrected by less."""
         for n, phase in enumerate(self._pipeline.phases):
             for mention in self._mentions[n]:
@@ -219,10 +219,10 @@ class _Checks:
                         place: Place = ("phases", self._index[correction.name], "writes")
                         yield Problem(place, f"corrects {correction.corrects!r} but {why}; {cure}")
 
-    def _why_unreadable(self, reference: Reference, phase: Phase) -> str | None:
+    def why_unreadable(self, reference: Reference, phase: Phase) -> str | None:
         """Return why *phase* can never find *reference*, None when it may."""
         if reference.kind == "input":
-            return self._why_missing(reference)
+            return self.why_missing(reference)
         if reference.kind == "item" or (reference.kind == "index" and phase.repeat_until is None):
             return None if phase.for_each else "the phase has no `for_each`; give it a list, or leave this out"
         if reference.kind in ("last", "index"):
@@ -232,29 +232,27 @@ class _Checks:
             return None if phase.standards else f"the phase has no tags of standards; {cure}"
         if reference.phase == phase.name:
             return "that is what it writes itself; read what an earlier phase writes"
-        return self._why_unwritten(read_key(reference.name))
+        return self.why_unwritten(read_key(reference.name))
 
-    def _why_unwritten(self, key: EntryKey) -> str | None:
+    def why_unwritten(self, key: EntryKey) -> str | None:
         """Return why there is never an entry *key*; entries with an identifier are the task's own, and not foreseen."""
         phase = self._phases.get(key.phase)
         if phase is None:
-            return self._no_phase(key.phase)
+            return self.no_phase(key.phase)
         if key.identifier is not None or key.data_type in phase.writes:
             return None
         cure = nearest(key.data_type, phase.writes) or f"; add {key.data_type!r} to its writes"
-        return f"{key.phase!r} writes {listed(phase.writes)}{cure}"
+        return f"{key.phase!r} writes {quote_names(phase.writes)}{cure}"
 
-    def _why_missing(self, reference: Reference) -> str | None:
+    def why_missing(self, reference: Reference) -> str | None:
         if reference.name in self._pipeline.inputs:
             return None
-        return (
-            f"there is no input {reference.name!r}{known_ones(reference.name, self._pipeline.inputs, 'declared are')}"
-        )
+        return f"there is no input {reference.name!r}{suggest(reference.name, self._pipeline.inputs, 'declared are')}"
 
-    def _no_phase(self, name: str) -> str:
-        return f"there is no phase {name!r}{known_ones(name, self._phases, 'there are')}"
+    def no_phase(self, name: str) -> str:
+        return f"there is no phase {name!r}{suggest(name, self._phases, 'there are')}"
 
-    def _is_one_reference(self, text: str) -> bool:
+    def is_one_reference(self, text: str) -> bool:
         try:
             pieces = read_text(text)
         except InvalidInput:

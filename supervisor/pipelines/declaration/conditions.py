@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, Self
 
 from pydantic import JsonValue
 
@@ -30,32 +30,20 @@ _PIECE = re.compile(
 #: Characters that begin a reference or a text.
 _OPENING = "$\"'"
 _CONSTANTS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
-_SIGNS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.In: "in",
-    ast.NotIn: "not in",
+_COMPARE: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], bool]]] = {
+    ast.Eq: ("==", lambda one, other: _is_same(one, other)),
+    ast.NotEq: ("!=", lambda one, other: not _is_same(one, other)),
+    ast.Lt: ("<", operator.lt),
+    ast.LtE: ("<=", operator.le),
+    ast.Gt: (">", operator.gt),
+    ast.GtE: (">=", operator.ge),
+    ast.In: ("in", lambda one, other: _is_in(one, other)),
+    ast.NotIn: ("not in", lambda one, other: not _is_in(one, other)),
 }
-_ORDERED: dict[str, Callable[[float | str, float | str], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-_FLAG, _NUMBER, _LIST = "true or false", "a number", "a list"
-_WITH_LENGTH = {_LIST, "a text", "an object", None}
 _CURE = "write such as: ${review:results.score} >= 3 and not ${input.quick}"
 
-
-class _Node(NamedTuple):
-    """A part of a condition: its value for a lookup, and its kind as `kind_of` names it, None when not known yet."""
-
-    value: Callable[[Lookup], JsonValue]
-    kind: str | None = None
+#: Computes a part of a condition.
+_Part = Callable[[Lookup], JsonValue]
 
 
 @dataclass(frozen=True)
@@ -64,11 +52,11 @@ class Condition:
 
     text: str
     references: tuple[Reference, ...]
-    _root: Callable[[Lookup], JsonValue]
+    _root: _Part
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse *text*; kinds that can never be compared are refused here already.
+        """Parse *text*.
 
         Raises:
             InvalidInput: it is no condition, or too long; the message names the character.
@@ -77,8 +65,7 @@ class Condition:
             raise InvalidInput(f"the condition has {len(text)} characters; keep to {LONGEST}")
         parser = _Parser(text)
         root = parser.parse()
-        references = tuple(leaf for leaf in parser.leaves.values() if isinstance(leaf, Reference))
-        return cls(text, references, root.value)
+        return cls(text, tuple(one for one in parser.leaves.values() if isinstance(one, Reference)), root)
 
     def holds(self, lookup: Lookup) -> bool:
         """Return whether the condition is true of the values that *lookup* gives.
@@ -96,18 +83,18 @@ class _Parser:
         self.leaves: dict[int, Reference | str] = {}
         self._text = text
 
-    def parse(self) -> _Node:
-        source = _PIECE.sub(self._replace, self._text).lstrip()
+    def parse(self) -> _Part:
+        source = _PIECE.sub(self.replace, self._text).lstrip()
         self._margin = len(self._text) - len(source)
         try:
             tree = ast.parse(source, mode="eval")
         except SyntaxError as error:
-            raise self._refusal(error.msg, (error.offset or len(source) + 1) - 1) from error
+            raise self.refusal(error.msg, (error.offset or len(source) + 1) - 1) from error
         except (RecursionError, MemoryError) as error:
-            raise self._refusal("nested too deep", 0) from error
-        return self._node(tree.body, 0)
+            raise self.refusal("nested too deep", 0) from error
+        return self.node(tree.body, 0)
 
-    def _replace(self, piece: re.Match[str]) -> str:
+    def replace(self, piece: re.Match[str]) -> str:
         found, at = piece[0], piece.start()
         if piece["reference"]:
             self.leaves[at] = read_reference(found[2:-1])
@@ -118,94 +105,75 @@ class _Parser:
         elif piece["other"]:
             self._margin = 0
             why = "is not closed" if found in _OPENING else "means nothing"
-            raise self._refusal(f"{found!r} {why}", at)
+            raise self.refusal(f"{found!r} {why}", at)
         else:
             return " " if found.isspace() else found
         return "_" * len(found)
 
-    def _node(self, node: ast.expr, depth: int) -> _Node:
+    def node(self, node: ast.expr, depth: int) -> _Part:
         if depth > DEEPEST:
-            raise self._refusal(f"nested too deep: keep to {DEEPEST} levels", node.col_offset)
+            raise self.refusal(f"nested too deep: keep to {DEEPEST} levels", node.col_offset)
         match node:
             case ast.BoolOp(op=op, values=values):
-                parts = [self._node(one, depth + 1) for one in values]
-                joined = any if isinstance(op, ast.Or) else all
-                return _Node(lambda lookup: joined(one.value(lookup) for one in parts), _FLAG)
+                parts = [self.node(one, depth + 1) for one in values]
+                join = any if isinstance(op, ast.Or) else all
+                return lambda lookup: join(one(lookup) for one in parts)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                inner = self._node(operand, depth + 1)
-                return _Node(lambda lookup: not inner.value(lookup), _FLAG)
-            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _SIGNS:
-                return self._compare(self._node(left, depth + 1), _SIGNS[type(op)], self._node(right, depth + 1))
-            case ast.Compare(comparators=[_, other, *_]):
-                raise self._refusal("join two comparisons by 'and'", other.col_offset)
+                inner = self.node(operand, depth + 1)
+                return lambda lookup: not inner(lookup)
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
+                one, other = self.node(left, depth + 1), self.node(right, depth + 1)
+                return lambda lookup: self.compare(one(lookup), type(op), other(lookup))
+            case ast.Compare(comparators=[_, third, *_]):
+                raise self.refusal("join two comparisons by 'and'", third.col_offset)
             case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
-                return self._length(self._node(argument, depth + 1))
+                measured = self.node(argument, depth + 1)
+                return lambda lookup: self.length(measured(lookup))
             case ast.List(elts=elements):
-                items = [self._node(one, depth + 1) for one in elements]
-                return _Node(lambda lookup: [one.value(lookup) for one in items], _LIST)
-        return self._leaf(node)
+                items = [self.node(one, depth + 1) for one in elements]
+                return lambda lookup: [one(lookup) for one in items]
+        leaf = self.leaf(node)
+        return (lambda lookup: value_at(leaf, lookup)) if isinstance(leaf, Reference) else (lambda _: leaf)
 
-    def _leaf(self, node: ast.expr) -> _Node:
-        leaf: Reference | JsonValue = None
+    def leaf(self, node: ast.expr) -> Reference | JsonValue:
         match node:
             case ast.Name(col_offset=at) if at + self._margin in self.leaves:
-                leaf = self.leaves[at + self._margin]
+                return self.leaves[at + self._margin]
             case ast.Name(id=name) if name in _CONSTANTS:
-                leaf = _CONSTANTS[name]
+                return _CONSTANTS[name]
             case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-                leaf = number
+                return number
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
-                leaf = -number
-            case _:
-                written = self._text[node.col_offset + self._margin :][:40]
-                raise self._refusal(f"{written!r} begins with no value", node.col_offset)
-        if isinstance(leaf, Reference):
-            return _Node(lambda lookup: value_at(leaf, lookup))
-        return _Node(lambda _: leaf, kind_of(leaf))
+                return -number
+        written = self._text[node.col_offset + self._margin :][:40]
+        raise self.refusal(f"{written!r} begins with no value", node.col_offset)
 
-    def _compare(self, left: _Node, sign: str, right: _Node) -> _Node:
-        def compare(lookup: Lookup) -> JsonValue:
-            one, other = left.value(lookup), right.value(lookup)
-            self._demand_comparable(kind_of(one), sign, kind_of(other))
-            if sign in _ORDERED:
-                return _ORDERED[sign](one, other)  # type: ignore[arg-type] # two numbers or two texts, as just seen
-            if sign in ("==", "!="):
-                return _is_same(one, other) == (sign == "==")
-            holds = any(_is_same(one, item) for item in other) if isinstance(other, list) else one in other  # type: ignore[operator] # a text, in a text or an object
-            return holds == (sign == "in")
-
-        self._demand_comparable(left.kind, sign, right.kind)
-        return _Node(compare, _FLAG)
-
-    def _demand_comparable(self, one: str | None, sign: str, other: str | None) -> None:
-        """Refuse to compare values of kind *one* and *other*, None for a kind that is not known yet."""
-        if sign in ("in", "not in"):
-            fits = other in (None, _LIST) or (other in ("a text", "an object") and one in (None, "a text"))
-        elif sign in _ORDERED:
-            fits = {one, other} - {None} in (set(), {_NUMBER}, {"a text"})
+    def compare(self, one: JsonValue, sign: type[ast.cmpop], other: JsonValue) -> bool:
+        word, holds = _COMPARE[sign]
+        left, right = kind_of(one), kind_of(other)
+        if sign in (ast.In, ast.NotIn):
+            fits = right == "a list" or (right in ("a text", "an object") and left == "a text")
+        elif sign in (ast.Eq, ast.NotEq):
+            fits = left == right or "null" in (left, right)
         else:
-            fits = len({one, other} - {None, "null"}) < 2
+            fits = left == right and left in ("a number", "a text")
         if not fits:
-            unlike = f"{one or 'anything'} {sign} {other or 'anything'}"
-            raise InvalidInput(f"{self._text!r} cannot tell {unlike}; make both the same kind")
+            raise InvalidInput(f"{self._text!r} cannot tell {left} {word} {right}; make both the same kind")
+        return holds(one, other)
 
-    def _length(self, inner: _Node) -> _Node:
-        def demand_length(kind: str | None) -> None:
-            if kind not in _WITH_LENGTH:
-                raise InvalidInput(f"{self._text!r} asks for len() of {kind}; only texts, lists and objects")
+    def length(self, value: JsonValue) -> int:
+        if not isinstance(value, str | list | dict):
+            raise InvalidInput(f"{self._text!r} asks for len() of {kind_of(value)}; only texts, lists and objects")
+        return len(value)
 
-        def length(lookup: Lookup) -> JsonValue:
-            value = inner.value(lookup)
-            demand_length(kind_of(value))
-            return len(value)  # type: ignore[arg-type] # as just seen
-
-        demand_length(inner.kind)
-        return _Node(length, _NUMBER)
-
-    def _refusal(self, why: str, at: int) -> InvalidInput:
+    def refusal(self, why: str, at: int) -> InvalidInput:
         return InvalidInput(f"{self._text!r}: {why} at character {at + self._margin + 1}; {_CURE}")
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
     # In Python, and not in JSON, true is 1.
     return kind_of(one) == kind_of(other) and one == other
+
+
+def _is_in(one: Any, other: Any) -> bool:
+    return any(_is_same(one, item) for item in other) if isinstance(other, list) else one in other

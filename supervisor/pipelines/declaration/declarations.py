@@ -10,7 +10,7 @@ from contracts.errors import InvalidPipeline
 from contracts.faults import complaint_of
 from contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
 from quantities.amounts.spellings import shown
-from supervisor.pipelines.declaration.problems import Place, Problem, listed, nearest, place_in_words
+from supervisor.pipelines.declaration.problems import Place, Problem, nearest, place_in_words, quote_names
 
 #: Pydantic's types in words of a declaration.
 _IN_WORDS = {
@@ -41,7 +41,7 @@ def read_declaration(mapping: Mapping[str, Any]) -> tuple[Pipeline | None, list[
     """Return the pipeline that *mapping* declares, or None and the problems."""
     phases = mapping.get("phases")
     if isinstance(phases, list) and len(phases) > MOST_PHASES:
-        # Each of these may be wrong in many ways, and all of them would be listed.
+        # Each of these may be wrong in many ways, and all of them would be quote_names.
         return None, [Problem(("phases",), f"phases has {len(phases):,} items; keep to {MOST_PHASES}")]
     try:
         return Pipeline.model_validate(dict(mapping)), []
@@ -94,4 +94,4 @@ def _describe_unknown(name: str, place: Place, title: str) -> str:
     fields = list(models.get(owner, Pipeline).model_fields)
     synonym = _SYNONYMS.get(name)
     near = f"; did you mean {synonym!r}?" if synonym in fields else nearest(name, fields)
-    return f"{name!r} is not known here{near or f'; known are {listed(fields, 20)}'}"
+    return f"{name!r} is not known here{near or f'; known are {quote_names(fields, 20)}'}"

@@ -59,7 +59,7 @@ def read_pipeline(path: Path | str, level: int = 1) -> Source:
     return _read_toml(file, label, level)
 
 
-def described(problems: Iterable[Problem], source: Source) -> list[str]:
+def describe_problems(problems: Iterable[Problem], source: Source) -> list[str]:
     """Return *problems* as sentences: `health.toml:23: phase analysis: reads 'x', but ...`, sorted by line."""
     return _describe(problems, source.label, source.lines, {"phases": source.pipeline.phases})
 

@@ -1,6 +1,6 @@
-"""The program of a child process that looks at files for pipelines: a line of JSON is asked, and one is answered.
+"""The program of a child process that looks at files for pipelines: it answers each line of JSON with one.
 
-What it is asked comes from clients, and disks may not answer: its parent kills it when it takes too long.
+Jobs come from clients, and disks may not answer: the parent kills it when it takes too long.
 """
 
 import json
@@ -34,7 +34,7 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidInput: the root lies below none of `roots`, or it takes too much; the message names field and cure.
     """
-    budget, home = Budget(*job["budget"]), _permitted(job["root"], job["roots"])
+    budget, home = Budget(*job["budget"]), _resolve_root(job["root"], job["roots"])
     marks, fresh = list[dict[str, str]](), dict[str, str]()
     for globs, known in job["looks"]:
         marks.append(file_marks(home, globs, {**known, **fresh}, budget))
@@ -49,7 +49,7 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
     return {"marks": marks, "changed": firsts}
 
 
-def _permitted(root: str, roots: list[str]) -> Path:
+def _resolve_root(root: str, roots: list[str]) -> Path:
     if "\0" in root or len(os.fsencode(root)) > _LONGEST_PATH:
         raise InvalidInput(
             f"root: {root[:100]!r} is no path, which has no NUL and {_LONGEST_PATH:,} bytes; give a folder"
@@ -73,11 +73,11 @@ def main() -> None:
         job = json.loads(line)
         signal.setitimer(signal.ITIMER_REAL, job["budget"][2] + _LATE_S)
         try:
-            told = answer(job)
+            answered = answer(job)
         except (InvalidInput, OSError, ValueError) as error:
-            told = {"refused": str(error)}
+            answered = {"refused": str(error)}
         signal.setitimer(signal.ITIMER_REAL, 0)
-        print(json.dumps(told), flush=True)  # noqa: T201  # its answer
+        print(json.dumps(answered), flush=True)  # noqa: T201  # its answer
 
 
 if __name__ == "__main__":

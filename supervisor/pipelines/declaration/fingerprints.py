@@ -1,7 +1,6 @@
-"""Fingerprints of what pipelines read: taken in child processes, one at a time for each user, and within a budget.
+"""Fingerprints of the files that pipelines read: taken in child processes, within a budget.
 
-Which folders and patterns are looked at is a client's word. So nothing of it is done here: a disk that does not answer,
-or a pattern that takes for ever, occupies a child, which is killed.
+Clients choose folders and patterns. So a disk that does not answer occupies a child, which is killed.
 """
 
 import asyncio
@@ -79,10 +78,10 @@ class Fingerprints:
         job = {"root": root, "looks": looks, "changed": changed, "globs": globs}
         turn = self._turns.setdefault(user_id, asyncio.Lock())
         async with turn, self._free:
-            told = await self._ask(json.dumps({**job, "roots": self._roots, "budget": self._budget}).encode() + b"\n")
-        if "refused" in told:
-            raise InvalidInput(told["refused"])
-        return Fingerprint(told["marks"], told["changed"])
+            answer = await self._ask(json.dumps({**job, "roots": self._roots, "budget": self._budget}).encode() + b"\n")
+        if "refused" in answer:
+            raise InvalidInput(answer["refused"])
+        return Fingerprint(answer["marks"], answer["changed"])
 
     async def close(self) -> None:
         """End the children that wait for work."""
@@ -96,12 +95,20 @@ class Fingerprints:
     async def _ask(self, job: bytes) -> dict[str, Any]:
         # One may be gone that waited here: the system ends processes of ours when memory is out.
         self._idle = [one for one in self._idle if one.returncode is None]
-        child = self._idle.pop() if self._idle else await _start()
+        if self._idle:
+            child = self._idle.pop()
+        else:
+            command = (sys.executable, "-P", "-m", "supervisor.pipelines.declaration.fingerprint_child")
+            # No secret of ours, and no signal of our terminal.
+            environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            child = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, env=environment, limit=_LONGEST, start_new_session=True
+            )
         asked, answers = child.stdin, child.stdout
         try:
             async with asyncio.timeout(self._budget[2] + _LATE_S):
                 asked.write(job)  # type: ignore[union-attr]  # it has pipes
-                told: dict[str, Any] = json.loads(await answers.readline())  # type: ignore[union-attr]
+                answer: dict[str, Any] = json.loads(await answers.readline())  # type: ignore[union-attr]
         except (TimeoutError, ValueError) as error:
             _kill(child)
             raise over_budget(
@@ -111,16 +118,7 @@ class Fingerprints:
             _kill(child)
             raise
         self._idle.append(child)
-        return told
-
-
-async def _start() -> Process:
-    command = (sys.executable, "-P", "-m", "supervisor.pipelines.declaration.fingerprint_child")
-    # No secret of ours, and no signal of our terminal.
-    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, env=environment, limit=_LONGEST, start_new_session=True
-    )
+        return answer
 
 
 def _kill(child: Process) -> None:

@@ -20,9 +20,9 @@ Edges = dict[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class Graph:
-    """The phases of a pipeline and what each directly depends on: all that has to be through before it may begin.
+    """The phases of a pipeline, and for each the phases that it waits for: those it reads, runs after or corrects.
 
-    That is what it reads, runs after and corrects. A phase that depends on a corrected one also depends on the
+    A phase that depends on a corrected one also depends on the
     correction, so that it never reads what is about to be replaced; unless the correction itself rests on that phase.
     `order` is topological, and as declared where that leaves a choice; everything else here keeps this order.
     """
@@ -49,7 +49,7 @@ class Graph:
         Raises:
             InvalidPipeline: as `of` does.
         """
-        edges = declared_edges(phases, keys)
+        edges = edges_of(phases, keys)
         if cycle := find_cycle(edges):
             raise InvalidPipeline([describe_cycle(cycle, edges)])
         corrections = {
@@ -127,7 +127,7 @@ def result_keys(pipeline: Pipeline, graph: Graph) -> tuple[str, ...]:
     return tuple(f"{name}:{data_type}" for name in graph.sinks for data_type in writes[name])
 
 
-def declared_edges(phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -> Edges:
+def edges_of(phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -> Edges:
     """Return the dependencies that *phases* declare, given the *keys* that each reads; unknown phases are left out."""
     names = {phase.name for phase in phases}
     edges: Edges = {name: {} for name in names}

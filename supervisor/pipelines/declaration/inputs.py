@@ -3,14 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import NoReturn
 
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, InputType, Pipeline
-from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Problem, known_ones
-from supervisor.pipelines.declaration.references import kind_of
+from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Problem, suggest
+from supervisor.pipelines.declaration.references import is_json, kind_of
 
 #: The kinds of values as `kind_of` names them.
 _KINDS = {"text": "a text", "number": "a number", "flag": "true or false", "list": "a list", "object": "an object"}
@@ -22,13 +21,13 @@ def problems_in_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> l
     return list(islice(_problems(pipeline, inputs), MOST_PROBLEMS))
 
 
-def prepared_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def fill_defaults(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """Return *inputs* with the declared default of every one that is not given."""
     defaults = {name: declared.default for name, declared in pipeline.inputs.items() if not declared.required}
     return {**defaults, **inputs}
 
 
-def typed_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, JsonValue]:
+def parse_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, JsonValue]:
     """Return *given*, texts as a command line has them, as values of the declared types.
 
     A list and an object are written as JSON, a flag as true or false. Of an input whose type is open, JSON is read as
@@ -41,7 +40,7 @@ def typed_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, Json
     for name, text in given.items():
         if name not in pipeline.inputs:
             raise InvalidInput(_describe_unknown(pipeline, name))
-        typed[name] = _typed(name, pipeline.inputs[name].type, text)
+        typed[name] = _parse(name, pipeline.inputs[name].type, text)
     return typed
 
 
@@ -66,10 +65,10 @@ def _problems(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[P
 
 
 def _describe_unknown(pipeline: Pipeline, name: str) -> str:
-    return f"there is no input {name!r}{known_ones(name, pipeline.inputs, 'declared are')}"
+    return f"there is no input {name!r}{suggest(name, pipeline.inputs, 'declared are')}"
 
 
-def _typed(name: str, kind: InputType, text: str) -> JsonValue:
+def _parse(name: str, kind: InputType, text: str) -> JsonValue:
     if kind == "text":
         return text
     if kind == "flag":
@@ -77,7 +76,9 @@ def _typed(name: str, kind: InputType, text: str) -> JsonValue:
             raise InvalidInput(f"input {name!r} must be true or false, not {text!r}")
         return _FLAGS[text.lower()]
     try:
-        value: JsonValue = json.loads(text, parse_constant=_refuse_constant)
+        value: JsonValue = json.loads(text)
+        if not is_json(value):
+            raise ValueError("JSON has no such number")  # noqa: TRY301 - as JSON itself would
     except (ValueError, RecursionError) as error:
         if kind == "any":
             return text
@@ -87,7 +88,3 @@ def _typed(name: str, kind: InputType, text: str) -> JsonValue:
     if why := misfit(Input(type=kind, required=True), value):
         raise InvalidInput(f"input {name!r} {why}")
     return value
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")

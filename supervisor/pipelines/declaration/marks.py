@@ -1,16 +1,15 @@
-"""What a phase reads beside its session, as marks that change when it does: files, standards and design.
+"""Marks of the files, standards and decisions that a phase reads; a mark changes with its source.
 
-A mark of a file is `f:{path below the root}` and says size, time of change and a digest of the content: where size and
-time are as before the file is not read, and where only the time differs it was touched, which counts too. A mark that
-comes from another machine has no time: there the content decides. `s:{tag}` and `d:{tag}` are what the project's memory
-says of the standards and decisions with that tag.
+The mark at `f:{path below the root}` has size, time of change and a digest of the content: a file of the same size and
+time is not read again, and one of another time was touched, which counts too. A mark from another machine has no time:
+there the content decides. Those at `s:{tag}` and `d:{tag}` are the project memory's, of standards and decisions.
 """
 
 import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from stat import S_ISREG
 
@@ -31,9 +30,9 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 class Budget:
-    """What one fingerprint may take: files that match, bytes that are read, seconds from now on.
+    """The budget of one fingerprint: files that match, bytes to read, seconds from now on.
 
-    Each check raises InvalidInput, which names what was spent and the cure.
+    Each check raises InvalidInput, which names the limit and the cure.
     """
 
     def __init__(self, files: int = 20_000, size: int = 1024**3, seconds: float = 10.0) -> None:
@@ -66,9 +65,8 @@ def file_marks(
 ) -> dict[str, str]:
     """Return the mark of each file below *root* that one of *globs* matches; *known* marks spare the reading.
 
-    A link is followed only to a file that lies below *root* itself; a folder that is a link is passed by unless a glob
-    names it and it leads to one below *root*, and so are those of version control. Where there is no such folder there
-    is no file. Slow, and it may wait for a disk for ever: for a process of its own.
+    A link is followed only to a file below *root*. A folder that is a link is passed by unless a glob names it and it
+    leads to one below *root*; so are those of version control. A disk may not answer: this is for a child process.
 
     Raises:
         InvalidInput: a glob leads out of *root*, or it takes more than the *budget*.
@@ -108,8 +106,8 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     return found
 
 
-def told(found: Sequence[str]) -> str:
-    """Return *found*, what `changes` says, as one reason: the first three, and how many more."""
+def summarise(found: Sequence[str]) -> str:
+    """Return the sentences of `changes` as one reason: the first three, and how many more."""
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return f"{', '.join(found[:3])}{more}"
 
@@ -172,7 +170,7 @@ def _matching(home: Path, globs: Sequence[str], budget: Budget) -> Iterator[str]
             # A folder on the way to it is a link that leads out.
             continue
         for folder, folders, files in os.walk(home / start):
-            folders[:] = sorted(one for one in folders if not _is_passed_by(one, globs))
+            folders[:] = sorted(one for one in folders if one not in _PASSED_BY or any(one in glob for glob in globs))
             inside = Path(folder).relative_to(home).as_posix()
             passed += len(files) + 1
             if passed > MOST_PASSED:
@@ -188,10 +186,6 @@ def _matching(home: Path, globs: Sequence[str], budget: Budget) -> Iterator[str]
                     yield path
 
 
-def _is_passed_by(folder: str, globs: Iterable[str]) -> bool:
-    return folder in _PASSED_BY and not any(folder in glob for glob in globs)
-
-
 def _starts(globs: Sequence[str]) -> list[str]:
     """Return the folders to walk: for each glob the part before its first wildcard, none below another.
 
@@ -205,8 +199,6 @@ def _starts(globs: Sequence[str]) -> list[str]:
         steps = glob.split("/")[:-1]
         magic = next((at for at, step in enumerate(steps) if _MAGIC.search(step)), len(steps))
         fixed.add("/".join(steps[:magic]))
-    return sorted(one for one in fixed if not any(one != other and _is_below(one, other) for other in fixed))
-
-
-def _is_below(path: str, other: str) -> bool:
-    return other == "" or path.startswith(f"{other}/")
+    if "" in fixed:
+        return [""]
+    return sorted(one for one in fixed if not any(one.startswith(f"{other}/") for other in fixed))

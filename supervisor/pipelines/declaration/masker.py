@@ -1,10 +1,8 @@
-"""Secrets, taken out of what is kept as evidence: by the inputs that are declared secret, by names, and by their look.
+"""Masking of secrets in evidence: values of secret inputs, values by names, and texts that look like keys.
 
-It masks rather too much: what is masked has only to be given anew, or computed again.
-
-What is masked may be hostile. So nothing here recurses, what is nested too deeply is masked as a whole, and the time of
-every pattern grows with the text alone: where one may go on for long it never gives back what it took, and no match can
-begin inside what another attempt has passed already.
+It masks rather too much: a masked value has only to be given anew, or computed again. Values may be hostile. So nothing
+here recurses, what is nested too deeply is masked as a whole, and the time of every pattern grows with the text alone:
+no pattern gives back a long match, and no match begins inside one that was tried already.
 """
 
 import json
@@ -62,13 +60,13 @@ _JWT = re.compile(r"\beyJ[A-Za-z0-9_-]{8,}+(?P<parts>\.[A-Za-z0-9_-]{4,}+\.[A-Za
 
 @dataclass(slots=True)
 class Masker:
-    """Masks one run's secrets; `secrets` are values of its secret inputs as texts, the longest first."""
+    """Masks the secrets of one run; `secrets` are values of its secret inputs as texts, the longest first."""
 
     secrets: tuple[str, ...] = ()
     _known: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Know the secrets by their text, which is how a number is recognised."""
+        """Keep the secrets for a look at once: there may be many, and many numbers."""
         self._known = frozenset(self.secrets)
 
     @classmethod
@@ -90,7 +88,7 @@ class Masker:
         while todo:
             part, is_secret, level, around, place = todo.pop()
             if not isinstance(part, list | dict):
-                around[place] = self._hidden(part) if is_secret else self._plain(part)
+                around[place] = self._mask_leaf(part, is_secret)
                 is_hidden |= around[place] != part
             elif level >= MOST_LEVELS:
                 around[place], is_hidden = MASK, True
@@ -113,17 +111,16 @@ class Masker:
             text = text.replace(secret, MASK)
         return _without(_JWT, _without(_LOOKS, text))
 
-    def _plain(self, value: JsonValue) -> JsonValue:
-        if isinstance(value, str):
-            return self.mask_text(value)
-        return MASK if self._known and not self._known.isdisjoint(_texts(value)) else value
-
-    def _hidden(self, value: JsonValue) -> JsonValue:
-        """Return a mask for a text or a number below the name of a secret; references stay."""
+    def _mask_leaf(self, value: JsonValue, is_secret: bool) -> JsonValue:
+        """Mask a text or a number, all of it when it *is_secret* by a name above it; references stay."""
         if value is None or value == "" or isinstance(value, bool):
             return value
-        is_reference = isinstance(value, str) and value.startswith("${") and value.endswith("}")
-        return value if is_reference else MASK
+        text = value if isinstance(value, str) else _spell(value) if isinstance(value, int | float) else ""
+        if is_secret:
+            return value if text.startswith("${") and text.endswith("}") else MASK
+        if isinstance(value, str):
+            return self.mask_text(value)
+        return MASK if text in self._known else value
 
 
 def _without(looks: re.Pattern[str], text: str) -> str:
@@ -150,7 +147,7 @@ def _without(looks: re.Pattern[str], text: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether what is called *name* is taken for a secret: "api_key", "dbPassword", "Authorization"."""
+    """Return whether *name* is that of a secret: "api_key", "dbPassword", "Authorization"."""
     words = [word.lower() for word in _WORD.findall(name[-_LONGEST_NAME:])]
     if not words:
         return False
@@ -171,10 +168,10 @@ def _texts(value: JsonValue) -> Iterator[str]:
         elif isinstance(part, list | dict):
             todo += part.values() if isinstance(part, dict) else part
         elif isinstance(part, int | float) and not isinstance(part, bool):
-            yield _spelled(part)
+            yield _spell(part)
 
 
-def _spelled(number: float) -> str:
+def _spell(number: float) -> str:
     """Return *number* as a text; 5 and 5.0, which JSON does not tell apart, are spelled alike."""
     if isinstance(number, float) and number.is_integer():
         number = int(number)

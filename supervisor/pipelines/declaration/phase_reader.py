@@ -1,6 +1,7 @@
-"""What a phase is told: its condition and its parameters, with what their references name read out of the session."""
+"""The condition and the parameters of a phase, with the entries that they refer to read out of the session."""
 
 from collections.abc import Iterable
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -9,11 +10,11 @@ from contracts.pipelines import MOST_ITEMS, Phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.declaration.conditions import Condition
 from supervisor.pipelines.declaration.graph import result_keys
-from supervisor.pipelines.declaration.mentions import keys_read
+from supervisor.pipelines.declaration.mentions import keys_read, mentions_of
 from supervisor.pipelines.declaration.references import Reference, kind_of, references_in, resolve
 from supervisor.pipelines.live import LiveRun, Parts
 
-#: Phases whose entries are gone though they were written, each with what is missed: they have to run again.
+#: Phases that have to run again, as entries of theirs were written and are gone; each with the reason.
 Gone = dict[str, str]
 
 
@@ -31,10 +32,10 @@ class PhaseReader:
         self._index = 0
 
     async def condition(self) -> bool | Gone:
-        """Return whether the phase's `when` holds, or what has to run again before that can be said.
+        """Return whether the phase's `when` holds, or the phases that have to run again before that is known.
 
         Raises:
-            InvalidInput: it compares what cannot be compared, or names what is not there.
+            InvalidInput: it compares unlike kinds, or a reference leads nowhere.
             MemoryUnavailable: the store did not answer.
         """
         if self._phase.when is None:
@@ -44,7 +45,7 @@ class PhaseReader:
         return gone or condition.holds(self._look_up)
 
     async def parameters(self) -> dict[str, JsonValue] | list[Gone]:
-        """Return the phase's parameters with every reference replaced, or, in a list, what has to run again first.
+        """Return the phase's parameters with every reference replaced, or, in a list, the phases to run again first.
 
         Raises:
             InvalidInput: a reference leads nowhere.
@@ -52,13 +53,13 @@ class PhaseReader:
         """
         until = Condition.parse(self._phase.repeat_until).references if self._phase.repeat_until is not None else ()
         references = (*references_in([self._phase.parameters, self._phase.for_each or ""]), *until)
-        gone = await self._load(references) | await self._missed()
+        gone = await self._load(references) | await self._find_lost_reads()
         if gone:
             return [gone]
         if any(one.kind == "standards" for one in references):
             found = await self._parts.projects.standards(self._live.record.project, self._phase.standards)
             self._standards = [{"id": one.record_id, "text": one.text, "tags": list(one.tags)} for one in found]
-        return {} if self._phase.has_parts else self._told()
+        return {} if self._phase.has_parts else self._fill()
 
     def items(self) -> list[JsonValue]:
         """Return the items of the phase, once its `parameters` are read.
@@ -80,22 +81,19 @@ class PhaseReader:
             InvalidInput: a reference leads nowhere in it.
         """
         self._item, self._index = item, index
-        return self._told()
+        return self._fill()
 
     def is_reached(self, last: JsonValue) -> bool:
         """Return whether the phase's `repeat_until` holds once a round returned *last*.
 
         Raises:
-            InvalidInput: it compares what cannot be compared, or names what is not there.
+            InvalidInput: it compares unlike kinds, or a reference leads nowhere.
         """
         self._item = last
         return Condition.parse(self._phase.repeat_until or "true").holds(self._look_up)
 
-    def _told(self) -> dict[str, JsonValue]:
-        told = resolve(self._phase.parameters, self._look_up)
-        if not isinstance(told, dict):
-            raise TypeError("parameters are a mapping, and stay one")
-        return told
+    def _fill(self) -> dict[str, JsonValue]:
+        return cast("dict[str, JsonValue]", resolve(self._phase.parameters, self._look_up))
 
     def _look_up(self, reference: Reference) -> JsonValue:
         if reference.kind == "standards":
@@ -127,15 +125,12 @@ class PhaseReader:
         self._parts.meter.count_session_hits(len(found) - found.count(None))
         return gone
 
-    async def _missed(self) -> Gone:
+    async def _find_lost_reads(self) -> Gone:
         """Return which phases have lost entries that the phase only declares to read: its agent will ask for them."""
         if not self._phase.reads:
             return {}
-        references = references_in([self._phase.parameters, self._phase.for_each or ""])
-        told = {one.name for one in references if one.kind == "entry"}
-        when = Condition.parse(self._phase.when).references if self._phase.when is not None else ()
-        told |= {one.name for one in when if one.kind == "entry"}
-        declared = {key: optional for key, optional in keys_read(self._phase).items() if key not in told}
+        loaded = {one.reference.name for one in mentions_of(self._phase)[0] if one.place[0] != "reads"}
+        declared = {key: optional for key, optional in keys_read(self._phase).items() if key not in loaded}
         asked = [key for key, is_optional in declared.items() if self._demand(read_key(key), is_optional)]
         if not asked:
             return {}
@@ -160,12 +155,10 @@ class PhaseReader:
             return True
         if is_optional:
             return False
-        why = f"there is no phase {owner!r}"
-        if state is not None:
-            why = {
-                "skipped": f"phase {owner!r} was left out ({state.why})",
-                "failed": f"phase {owner!r} has failed",
-            }.get(state.status, f"phase {owner!r} is late")
+        reasons = {"skipped": "was left out", "failed": "has failed"}
+        why = f"phase {owner!r} {reasons.get(state.status, 'is late')}" if state else f"there is no phase {owner!r}"
+        if state and state.status == "skipped":
+            why += f" ({state.why})"
         raise InvalidInput(
             f"phase {self._phase.name!r} reads {str(key)!r}, but {why}; write '{key}?' to read null then, or give "
             f"{self._phase.name!r} the same condition"
@@ -178,7 +171,7 @@ class PhaseReader:
         return declared or not is_optional
 
 
-async def lost_results(parts: Parts, live: LiveRun) -> Gone:
+async def find_lost_results(parts: Parts, live: LiveRun) -> Gone:
     """Return which phases have lost entries that make up the result of the run.
 
     Raises:

@@ -36,13 +36,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def known_ones(name: str, known: Iterable[str], there: str) -> str:
+def suggest(name: str, known: Iterable[str], there: str) -> str:
     """Return the nearest of *known* to *name* as a question, else all of them after *there* ("it has")."""
     names = list(known)
-    return nearest(name, names) or f"; {there} {listed(names)}"
+    return nearest(name, names) or f"; {there} {quote_names(names)}"
 
 
-def listed(names: Iterable[str], most: int = 12) -> str:
+def quote_names(names: Iterable[str], most: int = 12) -> str:
     """Return *names* as a person reads them, quoted, the first *most* of them; "nothing" for none."""
     quoted = [repr(name) for name in names]
     more = f" and {len(quoted) - most} more" if len(quoted) > most else ""

@@ -1,6 +1,6 @@
 """References `${...}`: their grammar, and the values in their places.
 
-docs/pipelines.md has the table of what can be written. Beyond it: `${analysis:file:src/a.py}` is an entry with an
+docs/pipelines.md has the table of them. Beyond it: `${analysis:file:src/a.py}` is an entry with an
 identifier, which goes on to the end; `${analysis:file:"src/a.py".lines}` is a place inside such an entry.
 """
 
@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.session_keys import read_key
-from supervisor.pipelines.declaration.problems import listed
+from supervisor.pipelines.declaration.problems import quote_names
 
 Kind = Literal["input", "entry", "standards", "item", "last", "index"]
 
@@ -67,7 +67,7 @@ def read_text(text: str) -> tuple[str | Reference, ...]:
     """Split *text* into references and the text between them.
 
     Raises:
-        InvalidInput: a reference is not closed or names nothing; the message says what can be written.
+        InvalidInput: a reference is not closed or names nothing; the message names the forms.
     """
     pieces: list[str | Reference] = []
     end = 0
@@ -129,7 +129,7 @@ def value_at(reference: Reference, lookup: Lookup) -> JsonValue:
             return None
         else:
             above = ".".join((reference.name, *reference.path[:depth]))
-            content = f"an object with {listed(value)}" if isinstance(value, dict) else kind_of(value)
+            content = f"an object with {quote_names(value)}" if isinstance(value, dict) else kind_of(value)
             content = f"a list of {len(value)}" if isinstance(value, list) else content
             raise InvalidInput(f"{reference.text} leads nowhere: {above!r} is {content}, without {step!r}")
     return value

@@ -110,7 +110,7 @@ class Schema:
         """Return the properties that it lists."""
         return tuple(dict.fromkeys(name for one in self.variants() or () for name in one.body.get("properties", ())))
 
-    def described(self) -> str:
+    def describe(self) -> str:
         """Return its types in words: "a list or null"."""
         kinds = self.kinds()
         return "anything" if kinds == _KINDS else " or ".join(_NAMES[kind] for kind in sorted(kinds)) or "nothing"
@@ -178,13 +178,13 @@ def mismatches(value: JsonValue, target: Schema, schema_of: Callable[[Reference]
         if references:
             source = schema_of(references[0]) if len(pieces) == 1 else _TEXT
             if source and not any(_accepts(variant, source.kinds(), source) for variant in variants):
-                yield f"must be {target.described()}, and {_quoted(value)} is {source.described()}"
+                yield f"must be {target.describe()}, and {_quote(value)} is {source.describe()}"
             return
         value = "".join(map(str, pieces))
     reasons = [_reason(value, variant) for variant in variants]
     fitting = [variant for variant, reason in zip(variants, reasons, strict=True) if reason is None]
     if not fitting:
-        yield str(reasons[0]) if len(reasons) == 1 else f"must be {target.described()}, not {_quoted(value)}"
+        yield str(reasons[0]) if len(reasons) == 1 else f"must be {target.describe()}, not {_quote(value)}"
     elif len(fitting) == 1 and isinstance(value, list | dict):
         # Names of properties are not looked at: a model inside the parameters may take others than its schema says.
         for step, item in value.items() if isinstance(value, dict) else enumerate(value):
@@ -216,10 +216,10 @@ def _reason(value: JsonValue, variant: Schema) -> str | None:
     choices = [body["const"]] if "const" in body else body.get("enum")
     if choices is not None:
         fits = any(value == choice or str(value) == str(choice) for choice in choices)
-        return None if fits else f"must be one of {', '.join(map(_quoted, choices))}, not {_quoted(value)}"
+        return None if fits else f"must be one of {', '.join(map(_quote, choices))}, not {_quote(value)}"
     source = Schema({"type": kind, "properties": dict.fromkeys(value, True)}) if isinstance(value, dict) else ANY
     if not _accepts(variant, [kind], source):
-        return f"must be {variant.described()}, not {_quoted(value)}"
+        return f"must be {variant.describe()}, not {_quote(value)}"
     if kind not in variant.own_kinds():
         return None
     rules = tuple((name, body[name]) for name in _RULES if isinstance(body.get(name), int | float | str))
@@ -238,7 +238,7 @@ def _validator(rules: tuple[tuple[str, Any], ...]) -> jsonschema_rs.Draft202012V
     return jsonschema_rs.Draft202012Validator(dict(rules))
 
 
-def _quoted(value: JsonValue) -> str:
+def _quote(value: JsonValue) -> str:
     """Return *value* as a message quotes it: a text as one, anything else as JSON, never longer than 80 characters."""
     text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}..."

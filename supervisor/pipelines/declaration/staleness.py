@@ -1,14 +1,13 @@
-"""Which phases of a run that rests no longer hold: what was named, and what changed since each of them looked."""
+"""The stale phases of a run that rests: those a request names, and those whose sources changed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from contracts.messages import PipelineRequest
-from contracts.pipelines import Phase
 from memory.sessions.pipeline_records import RunRecord
 from supervisor.pipelines.declaration.fingerprints import Fingerprint
 from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.marks import DESIGN, STANDARD, changes, tag_marks, told
+from supervisor.pipelines.declaration.marks import DESIGN, STANDARD, changes, summarise, tag_marks
 from supervisor.pipelines.live import Parts, root_of
 from supervisor.pipelines.planning import Changes, stale_phases
 
@@ -28,7 +27,7 @@ class Staleness:
         """
         graph = Graph.of(record.pipeline)
         statuses = {name: state.status for name, state in record.phases.items()}
-        seen, fitting = await self._changed(record, request.changed)
+        seen, fitting = await self._find_changes(record, request.changed)
         named = Changes(
             files=tuple(dict.fromkeys(fitting.values())),
             standards=request.standards,
@@ -42,10 +41,10 @@ class Staleness:
         # What was seen to change comes in its own words; what depends on it, in those of the graph.
         return {**stale_phases(record.pipeline, graph, everything, statuses), **stale, **seen}
 
-    async def _changed(self, record: RunRecord, files: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the phases whose files, standards or design are other than when they looked, and what is.
+    async def _find_changes(self, record: RunRecord, files: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the phases whose sources differ from their marks, each with the difference.
 
-        Also return which globs fit one of *files*, each with the first that it fits.
+        Also return the globs that fit one of *files*, each with the first that it fits.
         """
         noted = await self._parts.runs.seen(record.session_id)
         begun = [
@@ -64,18 +63,15 @@ class Staleness:
                 changed=files,
                 globs=list(dict.fromkeys(globs)),
             )
+        projects = self._parts.projects
         marks = {phase.name: found for phase, found in zip(readers, fingerprint.marks, strict=True)}
         found = {}
         for phase in begun:
-            now = marks.get(phase.name, {}) | await self._tags(record.project, phase)
+            now = marks.get(phase.name, {})
+            if phase.standards:
+                now |= tag_marks(STANDARD, await projects.marks(record.project, "standard", phase.standards))
+            if phase.design:
+                now |= tag_marks(DESIGN, await projects.marks(record.project, "decision", phase.design))
             if differing := changes(noted[phase.name], now):
-                found[phase.name] = told(differing)
+                found[phase.name] = summarise(differing)
         return found, fingerprint.changed
-
-    async def _tags(self, project: str, phase: Phase) -> dict[str, str]:
-        marks, projects = dict[str, str](), self._parts.projects
-        if phase.standards:
-            marks |= tag_marks(STANDARD, await projects.marks(project, "standard", phase.standards))
-        if phase.design:
-            marks |= tag_marks(DESIGN, await projects.marks(project, "decision", phase.design))
-        return marks

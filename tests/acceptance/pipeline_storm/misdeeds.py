@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from memory.sessions.pipeline_records import PhaseState, RunRecord
 from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import Found, SessionCache
+from memory.sessions.session import FoundEntry, SessionCache
 
 #: Which misdeed a process commits; nothing when it is empty.
 VARIABLE = "PIPELINE_STORM_DEED"
@@ -40,7 +40,7 @@ def _count_every_reading() -> None:
 
     async def counting(
         self: SessionCache, session_id: str, keys: list[str], *, reader: str | None = None
-    ) -> list[Found | None]:
+    ) -> list[FoundEntry | None]:
         return await get_many(self, session_id, keys, reader=None)
 
     SessionCache.get_many = counting  # type: ignore[method-assign, assignment]

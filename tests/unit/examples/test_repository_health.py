@@ -16,7 +16,7 @@ from examples.repository_health.sizes import Measure, measure_sizes
 from examples.repository_health.walking import walk
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.files import described, read_pipeline
+from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
 from workers import Agent, Context
 from workers.card import card_of
 from workers.loading import load_agents
@@ -431,8 +431,8 @@ def test_our_pipelines_fit_their_agents(file: str) -> None:
     source = read_pipeline(ROOT / file)
     cards = {agent_id: card_of(agent) for agent_id, agent in AGENTS.items()}
 
-    assert described(problems_of(source.pipeline), source) == []
-    assert described(problems_with(source.pipeline, cards), source) == []
+    assert describe_problems(problems_of(source.pipeline), source) == []
+    assert describe_problems(problems_with(source.pipeline, cards), source) == []
 
 
 def test_the_pipeline_is_found_by_its_name() -> None:

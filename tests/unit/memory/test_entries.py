@@ -95,7 +95,7 @@ def test_nothing_remembered_has_saved_nothing() -> None:
 def test_a_selection_needs_every_condition() -> None:
     """Created at the very limit counts as since, not as before."""
     wanted = Selection(agent_id="A", task="t", created_before_ms=20, created_since_ms=10)
-    assert wanted.names(keys.EntryKey("A", "1", None, "t:1"))
-    assert not wanted.names(keys.EntryKey("B", "1", None, "t:1"))
-    assert not wanted.names(keys.EntryKey("A", "1", None, "tt:1"))
+    assert wanted.names(keys.LongTermKey("A", "1", None, "t:1"))
+    assert not wanted.names(keys.LongTermKey("B", "1", None, "t:1"))
+    assert not wanted.names(keys.LongTermKey("A", "1", None, "tt:1"))
     assert [wanted.holds(Remembered(at, 0, b"")) for at in (9, 10, 19, 20)] == [False, True, True, False]

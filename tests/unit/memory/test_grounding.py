@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from memory.grounding import LONGEST_QUOTATION, fold_digits, locate, numbers_in, quoted_in
+from memory.grounding import LONGEST_QUOTATION, fold_digits, locate, numbers_in, quotations_in
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_folding_keeps_each_character_in_its_place() -> None:
 )
 def test_quoted_texts_are_found_in_any_marks(text: str, inside: list[str]) -> None:
     """An apostrophe is none."""
-    assert [text[place.start : place.end] for place in quoted_in(text)] == inside
+    assert [text[place.start : place.end] for place in quotations_in(text)] == inside

@@ -3,7 +3,17 @@
 import pytest
 
 from contracts.observations import Action, AgentTarget, Position, SensoryData
-from memory.rendering.narration import Narrator, at_time, by_whom, listed, plural, said, short, speech, texted
+from memory.rendering.narration import (
+    Narrator,
+    at_time,
+    by_whom,
+    list_words,
+    plural,
+    say_message,
+    say_texted,
+    short,
+    speech,
+)
 
 NARRATOR = Narrator()
 COINS = [{"type": "coin", "position": {"x": 2, "z": 1.6}}, {"type": "coin", "position": {"x": 2.4, "z": 0.4}}]
@@ -49,7 +59,7 @@ def test_what_was_sensed_is_in_the_past() -> None:
 def test_time_stands_before_the_sentence() -> None:
     """Of what was done as of what was said."""
     assert at_time(0, did("move", target={"x": 2, "z": 1})) == "At time 0s I moved to position (2, 1)"
-    assert at_time(5, said("Bob", "Hello!")) == "At time 5s Bob said: 'Hello!'"
+    assert at_time(5, say_message("Bob", "Hello!")) == "At time 5s Bob said: 'Hello!'"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +195,12 @@ def test_odd_plurals_are_known_or_registered() -> None:
 
 def test_lists_are_joined_as_one_says_them() -> None:
     """Commas, and `and` before the last."""
-    assert [listed(parts) for parts in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["", "a", "a and b", "a, b and c"]
+    assert [list_words(parts) for parts in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
 
 
 def test_who_spoke_is_counted() -> None:
@@ -198,8 +213,8 @@ def test_speech_cannot_leave_its_quotes() -> None:
     """Quotes of any kind become one that does not close; lines become blanks; nothing reads as a heading."""
     assert speech("a' said: 'b\n# New\u2018s") == "'a\u2019 said: \u2019b New\u2019s'"
     assert speech("x" * 50, limit=10) == "'xxxxxxxxx\u2026'"
-    assert texted("Bob", None) == "I texted Bob"
-    assert said("Bob", "") == "Bob said: ''"
+    assert say_texted("Bob", None) == "I texted Bob"
+    assert say_message("Bob", "") == "Bob said: ''"
 
 
 def test_a_place_is_told_whatever_its_decimals() -> None:

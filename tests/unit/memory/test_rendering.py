@@ -14,8 +14,8 @@ from pydantic import JsonValue
 from memory.documents.items import Body, make_item
 from memory.documents.kinds import Kinds
 from memory.documents.paths import lookup
-from memory.rendering.documents import Quotation, Rendered, render, rendered_spans, tokens_of, without_rendered
-from memory.rendering.quoting import MARK, MAX_SHOWN, plain, quoted
+from memory.rendering.documents import Quotation, Rendered, find_rendered, render, tokens_of, without_rendered
+from memory.rendering.quoting import MARK, MAX_SHOWN, plain, quote
 from memory.rendering.recalled import CLOSE, OPEN
 
 KINDS = Kinds.load()
@@ -286,7 +286,7 @@ def test_tokens_are_counted_rather_too_many() -> None:
 def test_a_stored_text_is_one_line_that_means_nothing_but_itself(text: str, expected: str) -> None:
     """Letters, digits and units stay as they are."""
     assert plain(text) == unicodedata.normalize("NFC", expected)
-    assert quoted(text) == f'"{plain(text)}"'
+    assert quote(text) == f'"{plain(text)}"'
 
 
 def test_a_long_text_is_cut_and_ends_in_an_ellipsis() -> None:
@@ -311,7 +311,7 @@ def test_a_block_is_taken_out_of_what_somebody_says() -> None:
     assert without_rendered(f"Hello!\n{block}\nI like rice.") == "Hello!\nI like rice."
     assert without_rendered(f"You told me: {block} And rice?") == "You told me:\nAnd rice?"
     assert without_rendered(f"{block}\n\n{block}") == ""
-    assert rendered_spans(f"Hello!\n{block}\nBye") == ((7, 7 + len(block) + 1),)
+    assert find_rendered(f"Hello!\n{block}\nBye") == ((7, 7 + len(block) + 1),)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_a_block_is_taken_out_of_what_somebody_says() -> None:
 )
 def test_what_nobody_rendered_stays_as_it_is(text: str) -> None:
     """Lists, quotes and brackets are everybody's."""
-    assert rendered_spans(text) == ()
+    assert find_rendered(text) == ()
     assert without_rendered(text) == text
 
 

@@ -12,7 +12,7 @@ import pytest
 from contracts.errors import EntryTooLarge, InvalidInput
 from memory.sessions.entries import (
     ROOT_FIELDS,
-    checked_key,
+    check_key,
     downstream,
     encode,
     head_of,
@@ -100,11 +100,11 @@ def test_a_value_that_is_nested_too_deeply_is_refused(deep: Any) -> None:
 
 def test_a_refused_phase_says_what_to_write() -> None:
     """The key, as that phase may write it."""
-    assert checked_key("a:x:1:2", "a").identifier == "1:2"
+    assert check_key("a:x:1:2", "a").identifier == "1:2"
     with pytest.raises(InvalidInput, match="'a:x:1' belongs to phase 'a', not to 'b'; write it as 'b:x:1'"):
-        checked_key("a:x:1", "b")
+        check_key("a:x:1", "b")
     with pytest.raises(InvalidInput, match="belongs to phase 'a', not to ''"):
-        checked_key("a:x", "")
+        check_key("a:x", "")
 
 
 @pytest.mark.parametrize("ttl", [timedelta(0), timedelta(days=-1), timedelta(microseconds=999), timedelta.max])

@@ -1,11 +1,12 @@
-"""What was learned is said in the next reply, and the words that taught it are answered by it."""
+"""Learned facts are said in the next reply, and words that memory keeps are acknowledged."""
 
 import asyncio
 
 import pytest
 
 from contracts.errors import MemoryUnavailable
-from supervisor.replies.notices import Learned, with_notes
+from contracts.messages import PersonReply, ReplyPart
+from supervisor.replies.notices import Learned, say_kept, with_notes
 
 
 class Waiting:
@@ -66,3 +67,38 @@ async def test_no_reply_waits_for_what_teaches_nothing() -> None:
         assert await Learned(Waiting(), lambda: False, wait_s=60.0).of_turn("ana", "t1") == ()
         assert await Learned(Waiting(is_away=True), lambda: True, wait_s=60.0).of_turn("ana", "t1") == ()
         assert await Learned(Waiting(is_away=True), lambda: True).lines("ana") == ()
+
+
+class Kept:
+    """Episodes with one turn, or a store that is away."""
+
+    def __init__(self, turn_id: str, *, is_away: bool = False) -> None:
+        self.turn_id = turn_id
+        self.is_away = is_away
+
+    async def recent(self, owner: str, count: int) -> tuple["Kept", ...]:
+        """Return the turn."""
+        if self.is_away:
+            raise MemoryUnavailable("away")
+        return (self,)
+
+
+async def test_words_are_kept_when_memory_has_their_turn() -> None:
+    """Without a memory worker, a store or episodes they are not."""
+    learned = Learned(Waiting(), lambda: True, episodes=Kept("t1"))
+    assert [await learned.is_kept("ana", turn_id) for turn_id in ("t1", "t2")] == [True, False]
+    assert not await Learned(Waiting(), lambda: False, episodes=Kept("t1")).is_kept("ana", "t1")
+    assert not await Learned(Waiting(), lambda: True, episodes=Kept("t1", is_away=True)).is_kept("ana", "t1")
+    assert not await Learned(Waiting(), lambda: True).is_kept("ana", "t1")
+
+
+def test_a_reply_to_kept_words_never_says_that_they_mean_nothing() -> None:
+    """Also of one part of several; other replies stay as they are."""
+    unknown, other = "I cannot tell what to do with that. I can: greet.", "That is JSON and no sentence."
+    parts = (ReplyPart(kind="unable", text=unknown), ReplyPart(kind="unable", text=other))
+    reply = PersonReply(request_id="r", conversation_id="c", kind="unable", text=unknown, parts=parts)
+    said = say_kept(reply)
+    assert said.text == "I have kept that, but no agent here has a task for it. I can: greet."
+    assert [part.text for part in said.parts] == [said.text, other]
+    quoted = reply.model_copy(update={"text": 'I cannot tell what to do with "my sister. Ida". I can: greet.'})
+    assert say_kept(quoted).text == said.text

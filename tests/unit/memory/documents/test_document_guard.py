@@ -8,7 +8,7 @@ import pytest
 from contracts.edits import Delete, Edit, Insert, Update
 from contracts.errors import EditRefused
 from memory.documents.edits import apply_edits
-from memory.documents.guard import LIMITS, Limits, check, check_document, grown, size_of
+from memory.documents.guard import LIMITS, Limits, check, check_document, growth_of, size_of
 
 ITEM: Any = {
     "item": "pasta", "display": "Pasta", "added": "2025-12-28", "expiry": None, "confidence": 0.9,
@@ -233,7 +233,7 @@ def test_growth_is_never_counted_too_low() -> None:
     ]
     for count in range(len(edits) + 1):
         outcome = apply_edits(body, edits[:count])
-        difference = grown(outcome.changes) - (size_of(outcome.body) - size_of(body))
+        difference = growth_of(outcome.changes) - (size_of(outcome.body) - size_of(body))
         assert 0 <= difference <= len(outcome.changes)
 
 

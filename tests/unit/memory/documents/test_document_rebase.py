@@ -8,7 +8,7 @@ import pytest
 from contracts.edits import Delete, Edit, Insert, NoChange, Update
 from contracts.errors import EditRefused, UndoRefused
 from memory.documents.edits import apply_changes, apply_edits, inverse
-from memory.documents.rebase import Deed, cross, rebase_edits, take_back
+from memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
 
 FOOD: Any = {"food": {"likes": [{"item": letter} for letter in "abcde"], "diet": None}, "grid": [[1, 2], [3, 4]]}
 
@@ -24,20 +24,20 @@ def rebased(edit: Edit, *over: Edit, body: Any = FOOD) -> str:
     return without.path
 
 
-def history_of(*plans: list[Edit], body: Any = FOOD) -> tuple[Any, list[Deed]]:
+def history_of(*plans: list[Edit], body: Any = FOOD) -> tuple[Any, list[PlanChanges]]:
     """Apply *plans*, each to what the one before left; return the body, and what "plan 0", "plan 1" and so on did."""
-    history: list[Deed] = []
+    history: list[PlanChanges] = []
     for number, edits in enumerate(plans):
         outcome = apply_edits(body, edits)
-        history.append(Deed(f"plan {number}", outcome.changes))
+        history.append(PlanChanges(f"plan {number}", outcome.changes))
         body = outcome.body
     return body, history
 
 
-def undo(body: Any, history: list[Deed], plan_id: str) -> Any:
+def undo(body: Any, history: list[PlanChanges], plan_id: str) -> Any:
     """Return *body* without what *plan_id* did, and add the undo to *history* as "undo of" it."""
     back = take_back(history, plan_id)
-    history.append(Deed(f"undo of {plan_id}", back, plan_id))
+    history.append(PlanChanges(f"undo of {plan_id}", back, plan_id))
     return apply_changes(body, back)
 
 
@@ -275,7 +275,7 @@ def test_the_end_of_a_history_is_enough_where_nothing_before_it_came_back() -> N
     body, history = history_of([Delete(path="food.likes[1]")], [Delete(path="food.likes[1]")])
     for plan_id in ("plan 0", "plan 1"):
         body = undo(body, history, plan_id)
-    history.append(Deed("plan 2", apply_edits(body, [Update(path="food.likes[2].item", new_value="C")]).changes))
+    history.append(PlanChanges("plan 2", apply_edits(body, [Update(path="food.likes[2].item", new_value="C")]).changes))
 
     assert [str(change.path) for change in take_back(history, "undo of plan 0")] == ["food.likes[1]"]
     assert take_back(history[1:], "undo of plan 0") == take_back(history, "undo of plan 0")

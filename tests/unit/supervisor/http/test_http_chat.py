@@ -60,7 +60,6 @@ def test_what_changes_nothing_is_ignored(options: dict[str, Any]) -> None:
         ({"n": 2}, "n"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ({"functions": [{"name": "f"}]}, "functions"),
-        ({"logprobs": True}, "logprobs"),
         ({"modalities": ["text", "audio"]}, "modalities"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
     ],
@@ -77,12 +76,9 @@ def test_what_would_be_waited_for_in_vain_is_refused(options: dict[str, Any], pa
     ("messages", "status"),
     [
         ([said("assistant", "hi")], 400),
-        ([said("user", "hi"), said("system", "be brief")], 400),
         ([said("user", "")], 400),
-        ([said("user", None)], 400),
         ([said("user", " \n")], 400),
         ([said("user", [{"type": "image_url", "image_url": {"url": "x"}}])], 400),
-        ([said("user", [{"type": "image_url"}]), said("user", "hi")], 400),
         ([said("user", "x" * 20_001)], 413),
     ],
 )
@@ -98,12 +94,6 @@ def test_half_a_surrogate_pair_is_refused_at_the_door(content: Any) -> None:
     """As the web framework reads bodies: with Python's own reader of JSON, which lets it pass."""
     with pytest.raises(ValidationError):
         ChatRequest.model_validate({"model": "tasklore", "messages": [said("user", content)]})
-
-
-def test_texts_in_parts_are_one_text() -> None:
-    """As chat UIs send what was pasted."""
-    parts = [{"type": "text", "text": "Zahl\u2009: ٤٢"}, {"type": "text", "text": "\U0001f600"}]
-    assert demand_served(request(said("user", parts))) == "Zahl\u2009: ٤٢\n\U0001f600"
 
 
 def test_a_conversation_keeps_its_id_as_it_grows() -> None:

@@ -497,7 +497,7 @@ async def test_an_error_that_quotes_a_secret_is_kept_without_it(tmp_path: Path) 
 
 async def test_a_result_too_large_to_be_told_keeps_its_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its keys are named instead."""
-    monkeypatch.setattr("supervisor.pipelines.ending.MOST_RESULT_BYTES", 1_000)
+    monkeypatch.setattr("supervisor.pipelines.outcome.MOST_RESULT_BYTES", 1_000)
     house = House(tmp_path, big=lambda _told: {"x": "y" * 1_000})
     await house.begin(a_pipeline(a_phase("one", "big")))
     await house.drive()

@@ -7,9 +7,8 @@ import pytest
 from contracts.messages import AgentCard, TaskCard
 from contracts.parameters.model import Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.outcome import Clarification, Understood, Unfitting
+from supervisor.understanding.outcome import Clarification, Understood
 from supervisor.understanding.rules import RuleInterpreter
-from tests.understanding_cases import BUDGET
 
 
 class NoValues(Parameters):
@@ -65,12 +64,7 @@ def chosen(text: str, catalogue: Catalogue = OFFICE) -> str | None:
     ("text", "agent"),
     [
         ("could you reserve a room for wednesday noon", "RoomAgent"),
-        ("is any conference room available at 4pm", "RoomAgent"),
-        ("are there bills we have not paid yet", "InvoiceAgent"),
-        ("what is the due date of invoice 15", "InvoiceAgent"),
         ("i want friday off", "leave"),
-        ("how much vacation have i got left", "leave"),
-        ("the printer is not working again", "HelpAgent"),
         ("my laptop keeps crashing", "HelpAgent"),
     ],
 )
@@ -79,44 +73,9 @@ def test_examples_alone_tell_who_is_asked_in_other_words(text: str, agent: str) 
     assert chosen(text) == agent
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "how many planets are there in the solar system",
-        "show me pictures of penguins",
-        "what did you do to the sauce",
-    ],
-)
-def test_common_words_that_are_shared_with_examples_are_no_reason(text: str) -> None:
-    """Anything is asked with "how many", "show me" and "is there a"."""
-    found = RuleInterpreter().understand(text, catalogue=OFFICE)
-    assert isinstance(found, Unfitting)
-
-
-@pytest.mark.parametrize(
-    "text", ["42000", "friday", "yes please", "something else", "thank you", "no, the other one", "?"]
-)
-def test_a_few_words_that_may_answer_a_question_are_no_request(text: str) -> None:
-    """An answer must not be taken for something new, only because some example has a number or a day."""
-    assert chosen(text) is None
-
-
-def test_the_name_of_one_kind_of_thing_stands_for_any_other() -> None:
-    """Cities, weekdays and first names that no example has are as good as those that one has."""
-    examples = ("weather in berlin", "will it rain in lisbon on monday", "how warm is it in oslo", "rome weather")
-    catalogue = Catalogue([card("SkyAgent", examples), *OFFICE.cards.values()])
-    assert chosen("is it going to rain in madrid on sunday", catalogue) == "SkyAgent"
-
-
 def test_an_agent_named_outright_wins_over_what_others_are_asked() -> None:
     """The name in the sentence outweighs any likeness."""
     assert chosen("InvoiceAgent: is there a room free on friday morning") == "InvoiceAgent"
-
-
-def test_an_everyday_word_for_a_name_is_no_naming() -> None:
-    """An agent is called "leave", and people leave a message."""
-    assert chosen("please leave a message after the beep") is None
-    assert chosen("i would like to take a day of leave") == "leave"
 
 
 def test_two_tasks_with_the_same_examples_are_asked_about() -> None:
@@ -126,25 +85,6 @@ def test_two_tasks_with_the_same_examples_are_asked_about() -> None:
     assert isinstance(found, Clarification)
     assert "NorthAgent" in found.question
     assert "SouthAgent" in found.question
-
-
-def test_keywords_go_on_counting_beside_examples() -> None:
-    """A declared keyword is a reason, though the sentence is like no example."""
-    catalogue = Catalogue([card("RoomAgent", ROOMS, keywords=("beamer",)), *OFFICE.without("RoomAgent").cards.values()])
-    assert chosen("something about the beamer", catalogue) == "RoomAgent"
-
-
-def test_fewer_examples_count_by_their_words() -> None:
-    """One example is no measure of what else might be said; its words are evidence all the same."""
-    few = OFFICE.without("RoomAgent").with_card(card("RoomAgent", ROOMS[:1]))
-    assert chosen("reserve the big meeting room", few) == "RoomAgent"
-
-
-def test_an_agent_that_declares_fields_is_chosen_beside_agents_of_examples() -> None:
-    """Both kinds of evidence are on one scale."""
-    both = OFFICE.with_card(BUDGET)
-    assert chosen("Check my budget: limit 50000, spent 42000", both) == BUDGET.agent_id
-    assert chosen("reserve a room for monday", both) == "RoomAgent"
 
 
 def test_among_very_many_tasks_the_same_one_is_chosen() -> None:

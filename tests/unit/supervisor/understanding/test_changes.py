@@ -8,7 +8,7 @@ from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters.model import Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.replies.descriptions import report_reply
-from supervisor.understanding import Clarification, Understood, Unfitting
+from supervisor.understanding import Clarification, Understood
 from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, said, understand
 from tests.unit.supervisor.test_replies import ASSIGNMENT, report
 
@@ -36,41 +36,13 @@ def after(agent: str, task: str, **parameters: Any) -> list[ChatTurn]:
     ("text", "changed"),
     [
         ("double the limit", {"budget_limit": 1600}),
-        ("Twice the limit, please", {"budget_limit": 1600}),
-        ("again, but with the limit tripled", {"budget_limit": 2400}),
-        ("half the limit", {"budget_limit": 400}),
-        ("twice as much spent", {"spent": 500}),
-        ("increase the limit by 5k", {"budget_limit": 5800}),
-        ("raise spent by 10 %", {"spent": 275}),
-        ("lower the limit by 2.5 percent", {"budget_limit": 780}),
         ("limit 10% higher", {"budget_limit": 880}),
-        ("what if I spend 50 less?", {"spent": 200}),
-        ("and with 75 more spent?", {"spent": 325}),
-        ("add 100 to the limit", {"budget_limit": 900}),
-        ("take 100 off the limit", {"budget_limit": 700}),
-        ("double the limit and 10 more spent", {"budget_limit": 1600, "spent": 260}),
-        ("raise the limit to 900", {"budget_limit": 900}),
         ("again, but with 300 spent", {"spent": 300}),
     ],
 )
 def test_a_difference_is_reckoned_exactly_and_all_else_stays(text: str, changed: dict[str, Any]) -> None:
     """Multiples, shares, percentages and steps."""
     assert parameters_of(understand(text, BEFORE)) == {**EARLIER, **changed}
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("the same but for 4 nights", {"nights": 4, "rooms": 2}),
-        ("one more night", {"nights": 4, "rooms": 2}),
-        ("two more nights", {"nights": 5, "rooms": 2}),
-        ("one room less", {"nights": 3, "rooms": 1}),
-        ("twice as many rooms", {"nights": 3, "rooms": 4}),
-    ],
-)
-def test_counts_go_up_and_down_by_their_own_names(text: str, expected: dict[str, int]) -> None:
-    """No currency and no cue but the name of the field."""
-    assert parameters_of(understand(text, after("StayAgent", "book_stay", nights=3, rooms=2), ALL)) == expected
 
 
 def test_many_digits_lose_none() -> None:
@@ -123,12 +95,7 @@ def test_without_an_earlier_value_it_is_asked_for() -> None:
     ("text", "question"),
     [
         ("three times the limit", "I cannot work out 'three times the limit' of the earlier 800."),
-        ("a quarter of the limit", "I cannot work out 'quarter of the limit' of the earlier 800."),
-        ("cut the limit by a quarter", "I cannot work out 'a quarter' of the earlier 800."),
-        ("half as many nights", "Half of 3 is 1.5."),
         ("limit 900, spent 250, double the limit", "Is budget limit 900 or 1600?"),
-        ("double the history", "of the earlier [30, 40]."),
-        ("add 50 to the history", "of the earlier [30, 40]."),
         ("remove 40 from the history", "of the earlier [30, 40]."),
     ],
 )
@@ -138,21 +105,3 @@ def test_what_comes_to_no_plain_value_is_asked_about(text: str, question: str) -
     found = understand(text, previous, ALL)
     assert isinstance(found, Clarification)
     assert question in found.question
-
-
-@pytest.mark.parametrize("text", ["10% more or less", "tell me 5 more jokes", "one more song", "double trouble"])
-def test_more_of_something_else_is_no_difference(text: str) -> None:
-    """Nothing in these is said of the earlier task."""
-    assert isinstance(understand(text, BEFORE), Unfitting)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Double check my budget: limit 800, spent 250", {"budget_limit": 800, "spent": 250}),
-        ("limit half a million, spent 250", {"budget_limit": 500_000, "spent": 250}),
-    ],
-)
-def test_words_of_multiples_in_a_sentence_of_its_own_are_just_words(text: str, expected: dict[str, int]) -> None:
-    """Nothing earlier is asked for."""
-    assert parameters_of(understand(text)) == expected

@@ -11,7 +11,7 @@ from memory.rendering.tokens import estimate
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.model import LlmInterpreter, make_interpreter
 from supervisor.understanding.outcome import Clarification, Interpretation, Several, Understood, Unfitting
-from supervisor.understanding.prompt import Remembered, narrow
+from supervisor.understanding.prompt import Remembered
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.recorded import CATALOGUE, NOW, Given, Model, cases
@@ -98,11 +98,8 @@ async def test_a_grounded_reading_starts_without_a_question() -> None:
     ("text", "said", "value"),
     [
         ("Gib dem lawn 1.250,5 Liter", slot("litres", "1250.5", "1.250,5 Liter"), 1250.5),
-        ("lawn ٣٠٠ لتر", slot("litres", "300", "٣٠٠ لتر"), 300),
         ("lawn 5万升", slot("litres", "50000", "5万升"), 50000),
-        ("lawn ５０升", slot("litres", "50"), None),
         ("lawn 80 litros", slot("litres", "80 litros"), 80),
-        ("lawn forty litres", slot("litres", "40", "forty litres"), 40),
         ("lawn 3.5k litres", slot("litres", "3500", "3.5k litres"), 3500),
     ],
 )
@@ -120,8 +117,6 @@ async def test_a_number_is_grounded_by_its_value_in_any_script(text: str, said: 
     [
         ("Gib dem lawn fünfzig Liter", slot("litres", "50", "fünfzig Liter")),
         ("lawn 1.500 Liter", slot("litres", "1500", "1.500 Liter")),
-        ("lawn 50 mil litros", slot("litres", "50000", "50 mil")),
-        ("Gib dem Rasen 50 Liter", slot("zone", "lawn", "Rasen")),
         ("lawn 50 l um sieben", slot("start", "07:00", "um sieben")),
         ("lawn 50 l om 7", slot("start", "19:00", "om 7")),
     ],
@@ -144,13 +139,8 @@ async def test_what_python_cannot_read_at_its_quotation_is_shown_for_a_yes(text:
     ("said", "fault"),
     [
         (slot("copies", "4", "3"), "intents.0.slots.1.value: the quotation is worth 3, not 4"),
-        (slot("copies", "4", "4 of them"), "intents.0.slots.1.quotation: '4 of them' does not stand in 'now'"),
         (slot("copies", "99", "3"), "intents.0.slots.1.value: What is copies, from 1 to 40?"),
-        (slot("copies", "three or so", "3"), "intents.0.slots.1.value: 'three or so' is no integer"),
-        (slot("author", "Jane A. Austen", "Jane Austen"), "is no part of its quotation"),
-        (slot("author", "Jane Austen", source="t9"), "intents.0.slots.1.source: 't9' is none; write one of now"),
         (slot("shelf", "3"), "intents.0.slots.1.field: 'shelf' is no field of reserve_book"),
-        (slot("title", "Jane"), "intents.0.slots.1.field: it has a value already"),
         (slot("pickup", "2026-13-01", "3"), "write it as 2026-12-05"),
     ],
 )
@@ -237,18 +227,6 @@ async def test_a_remembered_value_is_shown_for_a_yes_first() -> None:
     of_another = await interpret("plan us 12 km as ever", answer, memory=memory, user_id="ben")
     assert isinstance(of_another, Clarification)
     assert of_another.missing == ("region",)
-
-
-async def test_what_is_left_and_what_is_shown_are_asked_about_together() -> None:
-    """A yes to one of them must not start the other; beside what is lacking it is told."""
-    answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
-    found = await interpret("plan us 12 km as ever, and 77 more", answer, memory=Memory("walks in the Harz"))
-    assert isinstance(found, Clarification)
-    assert found.question.startswith("Do you mean plan hike with region Harz, distance 12?")
-    assert found.question.endswith("I have no use for '77' in plan hike.")
-    found = await interpret("walk in the Harz, 77", reading(intent(HIKE, slot("region", "Harz"))))
-    assert isinstance(found, Clarification)
-    assert found.question.startswith("I have no use for '77' in plan hike. What is distance?")
 
 
 async def test_what_was_proposed_and_not_agreed_to_is_shown_again() -> None:
@@ -379,9 +357,3 @@ async def test_two_hundred_cards_fit_in_three_thousand_tokens() -> None:
     assert asked in named
     assert "that task was listed by name" in again
     assert "amount: number in USD, needed" in again
-
-
-def test_few_cards_are_all_shown_in_full() -> None:
-    """In their own order, whatever is said: the beginning of the prompt stays the same."""
-    tasks = Router(CATALOGUE).tasks
-    assert narrow(tasks, lambda: list(reversed(tasks))) == (list(tasks), [])

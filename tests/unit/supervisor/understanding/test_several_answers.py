@@ -77,23 +77,13 @@ def told(found: Interpretation) -> Parts:
     "answer",
     [
         "50k and 4",
-        "50k, 4",
-        "50k; 4",
         "50k\n4",
-        "spent 50k and 4 travellers",
-        "4 travellers and I spent 50k",
         "4 travellers, 50k",
     ],
 )
 def test_one_answer_completes_every_question_that_it_fits(answer: str) -> None:
     """By the words of each, or in the order in which they were asked."""
     assert told(answers(NUMBERS, answer)) == [("BudgetTrackerAgent", 50_000), ("TripAgent", 4)]
-
-
-@pytest.mark.parametrize("answer", ["Lima and 50k", "50k and Lima", "50k, Lima", "I spent 50k, Lima"])
-def test_values_that_fit_in_one_order_alone_are_read_in_that(answer: str) -> None:
-    """An amount is no place, and a place no amount."""
-    assert told(answers(MIXED, answer)) == [("BudgetTrackerAgent", 50_000), ("WeatherAgent", "Lima")]
 
 
 @pytest.mark.parametrize(
@@ -180,12 +170,7 @@ def test_no_text_takes_what_another_question_asked_for(questions: str, answer: s
     "answer",
     [
         "50k and 4 and 9",
-        "for both",
-        "4 for the second and 50k for the first",
-        "first 50k, then 4",
         "the third is 4",
-        "the other is 4",
-        ", ; and",
         "x" * 5000,
     ],
 )

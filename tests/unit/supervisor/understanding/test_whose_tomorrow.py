@@ -43,9 +43,7 @@ async def day_of(request: PersonRequest, catalogue: Catalogue, before: list[Chat
     ("of_all", "of_one", "day"),
     [
         ("UTC", None, "2026-11-22"),
-        ("Europe/Berlin", None, "2026-11-23"),
         ("UTC", "Europe/Berlin", "2026-11-23"),
-        ("Europe/Berlin", "America/Los_Angeles", "2026-11-22"),
         ("Asia/Tokyo", "UTC", "2026-11-22"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from contracts.analysis.document import read_document
 from contracts.analysis.stories import Entity
 from contracts.errors import InvalidInput, UnknownPath, Unreachable
-from memory.rendering.prompt_context import condensed
+from memory.rendering.prompt_context import condense
 from tasklore.analysis.documents import document_of, is_file
 from tasklore.analysis.paths import value_at
 from tasklore.analysis.views import print_check, print_context, print_document, print_value
@@ -138,7 +138,7 @@ def test_the_context_is_printed_and_a_pipe_is_read(
 ) -> None:
     """What fits is printed whole; with no room there is a word about it, and nothing for the prompt."""
     print_context(str(EXAMPLE), 500, as_json=False)
-    assert capsys.readouterr().out == condensed(read_document(BODY)) + "\n"
+    assert capsys.readouterr().out == condense(read_document(BODY)) + "\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes())))
     print_context("-", 100, as_json=True)
     printed = json.loads(capsys.readouterr().out)

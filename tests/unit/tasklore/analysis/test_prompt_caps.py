@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.analysis.document import read_document
-from memory.rendering.prompt_context import condensed
+from memory.rendering.prompt_context import condense
 
 EXAMPLE = (Path(__file__).parent / "example.json").read_text("utf-8")
 MORE = range(1, 6)
@@ -30,7 +30,7 @@ def _crowded() -> dict[str, Any]:
 
 def test_of_everything_no_more_than_its_cap_is_shown() -> None:
     """Three threads, three facts of two names, two memories of two characters, two subjects; in their stored order."""
-    lines = condensed(read_document(_crowded())).split("\n")
+    lines = condense(read_document(_crowded())).split("\n")
 
     assert lines[-9:-1] == [
         "**Knowledge**: Knowledge Added: 5 facts (Subject 1, Subject 2...)",

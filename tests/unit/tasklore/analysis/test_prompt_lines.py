@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from contracts.analysis.document import read_document
-from memory.rendering.prompt_context import CLOSE, OPEN, condensed, within
+from memory.rendering.prompt_context import CLOSE, OPEN, condense, within
 from memory.rendering.tokens import estimate
 
 HERE = Path(__file__).parent
@@ -25,7 +25,7 @@ def _body() -> dict[str, Any]:
 
 def test_the_example_is_rendered_as_it_always_was() -> None:
     """The golden file: labels, caps, facts whole and in their order, nothing said twice."""
-    text = condensed(read_document(EXAMPLE))
+    text = condense(read_document(EXAMPLE))
 
     assert text + "\n" == (HERE / "context.txt").read_text("utf-8")
     assert text.count("Scene:") == 1
@@ -37,7 +37,7 @@ def test_the_example_fits_into_the_default_budget() -> None:
     document = read_document(EXAMPLE)
     context = within(document, count=estimate)
 
-    assert (context.text, context.left_out) == (condensed(document), 0)
+    assert (context.text, context.left_out) == (condense(document), 0)
     assert context.tokens <= 350
 
 
@@ -46,7 +46,7 @@ def test_a_missing_section_is_not_spoken_of(group: str, agent: str) -> None:
     """Nothing is added because an agent did not come through, and what the others found stands."""
     body = _body()
     del body[group][agent]
-    whole, text = condensed(read_document(EXAMPLE)), condensed(read_document(body))
+    whole, text = condense(read_document(EXAMPLE)), condense(read_document(body))
 
     assert set(re.findall(r"[\w-]+", text)) <= set(re.findall(r"[\w-]+", whole))
     assert len(text.splitlines()) <= len(whole.splitlines())
@@ -63,7 +63,7 @@ def test_without_any_section_the_frame_is_left(left: str) -> None:
         else:
             body[group] = {} if left == "all" else {agent: {"status": "failed"} for agent in body[group]}
 
-    assert condensed(read_document(body)) == f"{OPEN}\n{CLOSE}"
+    assert condense(read_document(body)) == f"{OPEN}\n{CLOSE}"
 
 
 def test_relationships_are_told_apart() -> None:
@@ -72,7 +72,7 @@ def test_relationships_are_told_apart() -> None:
     more = {"chars": ["Marcus", "David"], "change": -3}
     body["background"]["relationship"]["interactions"].append(more)
 
-    assert "Marcus ↔ Lily: +10 (now 28, Acquaintance); Marcus ↔ David: -3\n" in condensed(read_document(body))
+    assert "Marcus ↔ Lily: +10 (now 28, Acquaintance); Marcus ↔ David: -3\n" in condense(read_document(body))
 
 
 def test_critical_threads_come_first_and_none_is_capped() -> None:
@@ -81,10 +81,10 @@ def test_critical_threads_come_first_and_none_is_capped() -> None:
     threads = [{"id": f"T{number}", "status": "critical" if number > 2 else "active"} for number in range(1, 7)]
     body["background"]["plot_threads"]["mentioned"] = threads
 
-    assert "⚠️ T3, ⚠️ T4, ⚠️ T5, ⚠️ T6, ⚠️ THREAD-001" in condensed(read_document(body))
+    assert "⚠️ T3, ⚠️ T4, ⚠️ T5, ⚠️ T6, ⚠️ THREAD-001" in condense(read_document(body))
     body["background"]["plot_threads"]["mentioned"] = threads[:3]
     body["immediate"] = {}
-    assert "⚠️ T3, 📍 T1, 📍 T2\n" in condensed(read_document(body))
+    assert "⚠️ T3, 📍 T1, 📍 T2\n" in condense(read_document(body))
 
 
 def test_a_countdown_makes_a_thread_critical_when_nobody_said() -> None:
@@ -97,7 +97,7 @@ def test_a_countdown_makes_a_thread_critical_when_nobody_said() -> None:
         {"id": "SOON", "conseq_countdown": 5},
     ]
 
-    assert "⚠️ SOON, 📍 LATER, 📍 SAID\n" in condensed(read_document(body))
+    assert "⚠️ SOON, 📍 LATER, 📍 SAID\n" in condense(read_document(body))
 
 
 def test_a_contradiction_is_shown_with_both_its_sources() -> None:
@@ -107,7 +107,7 @@ def test_a_contradiction_is_shown_with_both_its_sources() -> None:
     body["background"]["contradiction"] = {"enabled": True, "found": [found]}
 
     line = "**Contradictions**: Cafe: It is open (Ch5-R120) against It is closed (Ch1-R2)\n"
-    assert line in condensed(read_document(body))
+    assert line in condense(read_document(body))
 
 
 def _shrinking() -> Iterator[str]:
@@ -157,8 +157,8 @@ def test_an_order_in_a_text_stays_within_its_line(number: int) -> None:
     body["background"]["resp_analyzer"]["chars"]["in_scene"] = [text]
     body["background"]["resp_analyzer"]["alerts"]["variety"] = text
     body["immediate"]["fact_extract"]["facts"] = {text: [text]}
-    rendered = condensed(read_document(body))
+    rendered = condense(read_document(body))
 
-    assert len(rendered.splitlines()) == len(condensed(read_document(EXAMPLE)).splitlines()) - 1
+    assert len(rendered.splitlines()) == len(condense(read_document(EXAMPLE)).splitlines()) - 1
     assert rendered.count("<") == rendered.count(">") == 3
     assert rendered.count("**Scene**") == 1

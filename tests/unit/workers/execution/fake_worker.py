@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport
-from memory.ledger.runs import Beginning, Ended, Wish
+from memory.ledger.runs import Beginning, CancelRequest, Ended
 from runtime.messaging.outbox import Settled
 from runtime.messaging.pull import Delivery
 from tests.fakes.ledger import FakeLedger
@@ -197,7 +197,7 @@ class AwayLedger(FakeLedger):
             raise MemoryUnavailable("away")
         await super().park(run, wait_ms, assignment)
 
-    async def finish_many(self, reports: Any) -> list[bytes | Wish | None]:
+    async def finish_many(self, reports: Any) -> list[bytes | CancelRequest | None]:
         """Answer, unless away."""
         if self.finishes_away:
             raise MemoryUnavailable("away")

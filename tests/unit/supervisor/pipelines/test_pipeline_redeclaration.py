@@ -7,7 +7,7 @@ import pytest
 
 from contracts.pipelines import Input, Phase, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
-from supervisor.pipelines.redeclaring import redeclared
+from supervisor.pipelines.resumption import redeclare
 from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline, echo
 
 
@@ -208,8 +208,8 @@ def test_another_root_makes_stale_what_reads_files() -> None:
     """And nothing else."""
     phases: tuple[Phase, ...] = (a_phase("files", reads_files=("*.py",)), a_phase("none"))
     before, after = a_pipeline(*phases, root="/a"), a_pipeline(*phases, root="/b")
-    assert redeclared(a_record(before), after, {}).stale == {"files": "the root of its files changed"}
-    assert redeclared(a_record(before, "pending"), after, {}).stale == {}
+    assert redeclare(a_record(before), after, {}).stale == {"files": "the root of its files changed"}
+    assert redeclare(a_record(before, "pending"), after, {}).stale == {}
 
 
 def test_the_project_follows_only_when_the_declaration_names_another() -> None:
@@ -217,5 +217,5 @@ def test_the_project_follows_only_when_the_declaration_names_another() -> None:
     before = a_pipeline(a_phase("one"))
     record = a_record(before)
     other = a_pipeline(a_phase("one"), project="shop")
-    assert redeclared(record, other, {}).record.project == "shop"
-    assert redeclared(a_record(other), other, {}).record.project == "p"
+    assert redeclare(record, other, {}).record.project == "shop"
+    assert redeclare(a_record(other), other, {}).record.project == "p"

@@ -1,0 +1,271 @@
+"""Runs that rest and go on: which phases run again, which are reused, and which are only marked as stale.
+
+A run may go on by another declaration. A phase whose declaration changed in a field that its result rests on is stale;
+fields that only say how its task is run count from then on.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from contracts.errors import InvalidInput
+from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
+from contracts.pipelines import Phase, Pipeline, items_phase
+from memory.sessions.pipeline_records import PhaseState, Redeclared, RunRecord
+from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
+from supervisor.pipelines.declaration.mentions import mentions_of
+from supervisor.pipelines.declaration.references import Reference, read_text
+from supervisor.pipelines.declaration.staleness import Staleness
+from supervisor.pipelines.live import LiveRun, Parts, demand_root
+from supervisor.pipelines.planning import ResumePlan, resume_plan
+
+#: Fields of a phase that its result does not rest on.
+_BESIDE_THE_RESULT = {
+    "timeout", "retries", "optional", "late_after", "cancel_after", "keep_for", "memory", "at_once", "at_most",
+    "description",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Redeclaration:
+    """A run as another declaration has it, with its inputs.
+
+    `stale` are phases whose results no longer hold, each with the reason, without those that depend on them; `new`
+    phases were not there before, `removed` ones are there no more.
+    """
+
+    record: RunRecord
+    stale: Mapping[str, str] = field(default_factory=dict)
+    new: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+class Resumption:
+    """Resumes runs that rest, and marks phases as stale in them."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._staleness = Staleness(parts)
+
+    async def resume(
+        self,
+        record: RunRecord,
+        request: PipelineRequest,
+        *,
+        begins_at: str | None = None,
+        pipeline: Pipeline | None = None,
+    ) -> PipelineReply:
+        """Run the phases of *record* again that are not through or stale, *begins_at*, and all that depend on them.
+
+        With *pipeline*, a declaration that is sound, it goes on by that one.
+
+        Raises:
+            InvalidInput: there is nothing to do, a name is unknown, or another request was quicker.
+            UnknownSession: its time to live is over.
+            MemoryUnavailable: the store did not answer.
+        """
+        if pipeline is not None:
+            changed = redeclare(record, pipeline, request.inputs)
+        else:
+            changed = Redeclaration(replace(record, inputs=_renew_secrets(record, request.inputs)))
+        record = changed.record
+        await demand_root(self._parts, record.pipeline, record.inputs, record.user_id)
+        session_id, graph = record.session_id, Graph.of(record.pipeline)
+        # Those that were marked before, each with its reason, and those that are stale since.
+        marked = {name: state.why for name, state in record.phases.items() if state.status == "pending" and state.why}
+        stale = {**marked, **await self._staleness.of(record, request), **changed.stale}
+        if begins_at is not None:
+            stale[begins_at] = "it was asked to run again"
+        entries = await self._parts.cache.entries(session_id)
+        statuses = {name: state.status for name, state in record.phases.items()}
+        plan = resume_plan(record.pipeline, graph, statuses, {entry.key for entry in entries}, stale)
+        # One that was cancelled when all was through has its result still to tell.
+        if not plan.again and record.state == "completed":
+            raise InvalidInput(
+                f"run {session_id!r} is {record.state} and nothing of it is stale; `rerun` begins again at a phase"
+            )
+        # Another declaration has other parameters, or leaves items as they are.
+        await self._drop_items(record, graph, {name for name in stale if name not in changed.stale})
+        # A phase that never began has nothing to lose, and is not stale.
+        stale = {
+            name: why
+            for name, why in plan.again.items()
+            if record.phases[name].status != "pending" or record.phases[name].why
+        }
+        resumed = await self._parts.runs.reset_phases(
+            session_id,
+            {**stale, **dict.fromkeys((*changed.new, *changed.removed), "")},
+            restart=True,
+            expected_run=record.run,
+            inputs=record.inputs,
+            declared=None if pipeline is None else Redeclared(record.pipeline, graph.dependencies, record.project),
+        )
+        if resumed is None:
+            raise _overtaken(record)
+        self._publish_stale(resumed, stale)
+        live = LiveRun.of(resumed, 0)
+        for name in plan.reused:
+            self._parts.tell(live.event("phase_reused", self._parts.now(), name))
+        return PipelineReply(
+            session_id=session_id,
+            kind="accepted",
+            text=_describe(record, plan, changed.removed),
+            stale=tuple(
+                PhaseNote(phase=name, why="it is new" if name in changed.new else why)
+                for name, why in plan.again.items()
+            ),
+            reused=tuple(
+                PhaseNote(phase=name, why="it is done", saved_ms=record.phases[name].took_ms) for name in plan.reused
+            ),
+        )
+
+    async def mark_stale(self, record: RunRecord, request: PipelineRequest) -> PipelineReply:
+        """Mark the stale phases of *record*, drop their entries, and run nothing.
+
+        Raises:
+            InvalidInput: a name is unknown, or another request let it go on meanwhile.
+            UnknownSession: its time to live is over.
+            MemoryUnavailable: the store did not answer.
+        """
+        found = await self._staleness.of(record, request)
+        if not found:
+            return PipelineReply(session_id=record.session_id, kind="accepted", text="nothing is stale")
+        reset = self._parts.runs.reset_phases(record.session_id, found, restart=False, expected_run=record.run)
+        if await reset is None:
+            raise _overtaken(record)
+        self._publish_stale(record, found)
+        names = ", ".join(name for name in Graph.of(record.pipeline).order if name in found)
+        return PipelineReply(
+            session_id=record.session_id,
+            kind="accepted",
+            text=f"stale: {names}; `resume` runs them again",
+            stale=tuple(PhaseNote(phase=name, why=why) for name, why in found.items()),
+        )
+
+    async def _drop_items(self, record: RunRecord, graph: Graph, stale: set[str]) -> None:
+        """Drop the items of phases that are *stale* themselves.
+
+        Where only phases before are, items with the same parameters stand.
+        """
+        dropped = [
+            items_phase(one.name)
+            for one in record.pipeline.phases
+            if one.has_parts
+            and one.name in stale
+            and (one.reads_files or one.standards or one.design or graph.ancestors(one.name).isdisjoint(stale))
+        ]
+        if dropped:
+            await self._parts.cache.invalidate_phases(record.session_id, dropped)
+
+    def _publish_stale(self, record: RunRecord, stale: Mapping[str, str]) -> None:
+        live = LiveRun.of(record, 0)
+        for name, why in stale.items():
+            self._parts.tell(live.event("phase_stale", self._parts.now(), name, text=why))
+
+
+def redeclare(record: RunRecord, pipeline: Pipeline, given: Mapping[str, JsonValue]) -> Redeclaration:
+    """Return *record* as *pipeline*, which is sound, has it; *given* are inputs that are new, or secret.
+
+    Raises:
+        InvalidInput: it is another pipeline, an input is missing or does not fit, or one that counts would change.
+    """
+    before = record.pipeline
+    if pipeline.name != before.name:
+        raise InvalidInput(
+            f"run {record.session_id!r} is one of {before.name!r}, not of {pipeline.name!r}; correct that declaration, "
+            "or start a new run with this one"
+        )
+    kept = {name: value for name, value in record.inputs.items() if name in pipeline.inputs}
+    for name in list(kept):
+        last, now = before.inputs.get(name), pipeline.inputs[name]
+        if last is not None and not last.required and last.default == kept[name] and not now.required:
+            # As far as can be known it was not given, and a corrected default counts.
+            kept[name] = now.default
+    secret = {name for name, one in pipeline.inputs.items() if one.secret}
+    inputs = fill_defaults(pipeline, {**kept, **given})
+    _refuse_inputs([*_changed_inputs(kept, given, secret), *(one.text for one in problems_in_inputs(pipeline, inputs))])
+    names = [phase.name for phase in pipeline.phases]
+    removed = tuple(name for name in record.phases if name not in names)
+    after = replace(
+        record,
+        pipeline=pipeline,
+        inputs=inputs,
+        project=pipeline.project_id if before.project_id != pipeline.project_id else record.project,
+        phases={name: record.phases.get(name, PhaseState()) for name in names},
+    )
+    stale = {name: why for name, why in _stale(record, after, removed) if after.phases[name].status != "pending"}
+    return Redeclaration(after, stale, tuple(name for name in names if name not in record.phases), removed)
+
+
+def _stale(before: RunRecord, after: RunRecord, removed: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield the phases of *after* that do not hold any more, each with a reason; a later one counts."""
+    known = {phase.name: phase for phase in before.pipeline.phases}
+    changed = [
+        phase.name
+        for phase in after.pipeline.phases
+        if phase.name not in known or _results_rest_on(phase) != _results_rest_on(known[phase.name])
+    ]
+    # Their entries were read; by the new declaration it may not even be known by which phases.
+    written = [name for name in (*changed, *removed) if name in known and before.phases[name].status == "done"]
+    still = Graph.of(after.pipeline).dependents(changed)
+    for name in Graph.of(before.pipeline).dependents(written):
+        if name in after.phases and name not in still:
+            yield name, "it rests on a phase whose declaration changed"
+    others = {name for name, value in after.inputs.items() if name in before.inputs and before.inputs[name] != value}
+    others -= {name for name in others if after.pipeline.inputs[name].secret}
+    pieces = read_text(after.pipeline.root or "")
+    in_root = {piece.name for piece in pieces if isinstance(piece, Reference) and piece.kind == "input"}
+    is_moved = before.pipeline.root != after.pipeline.root or not others.isdisjoint(in_root)
+    for phase in after.pipeline.phases:
+        if phase.name not in known:
+            continue
+        read = {one.reference.name for one in mentions_of(phase)[0] if one.reference.kind == "input"}
+        if is_moved and phase.reads_files:
+            yield phase.name, "the root of its files changed"
+        if default := sorted(read & others):
+            yield phase.name, f"the default of input {default[0]!r} changed"
+    yield from ((name, "its declaration changed") for name in changed if name in known)
+
+
+def _results_rest_on(phase: Phase) -> dict[str, object]:
+    return phase.model_dump(exclude=_BESIDE_THE_RESULT)
+
+
+def _renew_secrets(record: RunRecord, given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the inputs with which a run goes on by its own declaration: only secrets may be renewed.
+
+    Raises:
+        InvalidInput: another input would change, or does not fit.
+    """
+    if not given:
+        return record.inputs
+    declared, inputs = record.pipeline.inputs, {**record.inputs, **given}
+    secret = {name for name, one in declared.items() if one.secret}
+    kept = {name: record.inputs.get(name) for name in declared}
+    problems = [one.text for one in problems_in_inputs(record.pipeline, inputs)]
+    _refuse_inputs([*problems, *_changed_inputs(kept, given, secret)])
+    return inputs
+
+
+def _changed_inputs(kept: Mapping[str, JsonValue], given: Mapping[str, JsonValue], secret: set[str]) -> Iterator[str]:
+    for name, value in given.items():
+        if name in kept and name not in secret and kept[name] != value:
+            yield f"input {name!r} was another when the run began, and what it made rests on that; start a new run"
+
+
+def _refuse_inputs(problems: list[str]) -> None:
+    if problems:
+        raise InvalidInput("; ".join(problems))
+
+
+def _overtaken(record: RunRecord) -> InvalidInput:
+    return InvalidInput(f"somebody else made run {record.session_id!r} go on just now; look at its status")
+
+
+def _describe(record: RunRecord, plan: ResumePlan, removed: tuple[str, ...]) -> str:
+    gone = f"cache incomplete, missing: {', '.join(plan.missing)}; " if plan.missing else ""
+    reused = f"{len(plan.reused)} of {len(record.phases)} phases are reused" if plan.reused else "no phase is reused"
+    dropped = f"; no longer declared: {', '.join(removed)}" if removed else ""
+    return f"{gone}{reused}, {len(plan.again)} run{dropped}"
