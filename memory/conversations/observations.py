@@ -22,7 +22,6 @@ class Observations:
     """Keeps the last observations of each agent, by the task in which they were made: a retry adds nothing.
 
     Args:
-        client: A client that does not decode responses.
         deadline_s: Seconds for one call; then MemoryUnavailable.
         keep: Observations of one agent; older ones fall off.
         keep_for: How long they are kept after the last one.

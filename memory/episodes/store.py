@@ -129,7 +129,6 @@ class Episodes:
     An owner is a user id, or `agent/`, `run/` or `org/` and a name.
 
     Args:
-        client: A client that does not decode responses.
         vectors: Finds turns by their meaning too; None: by their words alone.
         keep: How long turns are kept, None without end; zero keeps none.
         deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise.

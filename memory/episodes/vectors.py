@@ -66,7 +66,6 @@ class VectorIndex:
     """The vectors of all owners.
 
     Args:
-        client: A client that does not decode responses.
         embedder: Makes the vectors.
         deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise. A question has
             as many to be embedded.

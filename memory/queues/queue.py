@@ -48,7 +48,6 @@ class PersonalQueue:
     stored follow the server's.
 
     Args:
-        client: A client that does not decode responses.
         name: Which table.
         keep: How long a closed row is known: an id that comes again within it changes nothing.
         deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise.
