@@ -173,12 +173,12 @@ def own_message(task_id: str, said: Utterance) -> Utterance:
 
 
 def as_heard(message: Utterance) -> Utterance:
-    """Return *message* as it stands in the conversation of who hears it: as nobody's own, whatever it says itself."""
+    """Return *message* as it stands in the conversation of its hearer: not as own, whatever it says itself."""
     return message.model_copy(update={"own": False}) if message.own else message
 
 
 def body_of(message: Utterance, user_id: str | None) -> bytes:
-    """Return *message*, which somebody else said, as it is stored: as one of *user_id* unless it says whose it is."""
+    """Return *message* of another speaker as it is stored: as one of *user_id* unless it names its user."""
     return _body(as_heard(message), user_id)
 
 
