@@ -1,8 +1,8 @@
 """What an agent may read of one user's JSON memory: whose documents these are was settled before it got them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -14,35 +14,13 @@ if TYPE_CHECKING:
     from memory.documents.paths import Path
     from memory.documents.plans import Snapshot
     from memory.documents.storage.history import PlanRecord
+    from memory.documents.storage.reader import DocumentReader
     from memory.rendering.documents import Quotation
 
 log = structlog.get_logger(__name__)
 
 #: Tokens of documents in a prompt, about: a page and a half, a fifth of what recalling whole histories costs elsewhere.
 BUDGET_TOKENS = 800
-
-
-class OwnReads(Protocol):
-    """What is needed of `memory.documents.storage.reader.OwnDocuments`."""
-
-    async def snapshot(self, resources: Sequence[str] | None = None) -> "Snapshot":
-        """Return *resources*, None for all, as they all are at one moment."""
-
-    async def history(self, resource: str | None = None, limit: int = 100) -> "tuple[PlanRecord, ...]":
-        """Return the last applied plans, newest first."""
-
-    async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":
-        """Return the plans that touched what is now at *path*, newest first."""
-
-    async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:
-        """Note that *places* were shown to somebody."""
-
-
-class ReadsDocuments(Protocol):
-    """What is needed of `memory.documents.storage.reader.DocumentReader`."""
-
-    def of(self, user_id: str) -> OwnReads:
-        """Return a reader that can read the documents of *user_id* alone."""
 
 
 class UserDocuments:
@@ -52,7 +30,7 @@ class UserDocuments:
         InvalidInput: there is no user: a task that nobody known asked for reads nobody's documents.
     """
 
-    def __init__(self, user_id: str | None, reader: ReadsDocuments, kinds: "Kinds", now: datetime) -> None:
+    def __init__(self, user_id: str | None, reader: "DocumentReader", kinds: "Kinds", now: datetime) -> None:
         if not user_id:
             raise InvalidInput("user_id is missing; documents are somebody's, so say who asks")
         self.user_id = user_id

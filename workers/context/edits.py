@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from contracts.errors import InvalidInput, MemoryUnavailable, UndoRefused
-from workers.forgetting.erasure import ForgetsUser, Forgotten, forget_user
+from workers.forgetting.erasure import Forgotten, UserStore, forget_user
 
 if TYPE_CHECKING:
     from memory.documents.draft import Draft
@@ -41,7 +41,7 @@ class UserEdits:
         store: "DocumentStore",
         attempt: int,
         now: datetime,
-        parts: Sequence[ForgetsUser] = (),
+        parts: Sequence[UserStore] = (),
         episodes: "KeepsTurns | None" = None,
     ) -> None:
         if not user_id:

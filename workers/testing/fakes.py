@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memory.episodes.store import SearchResult
     from memory.long_term.single_flight import SingleFlight
     from memory.sessions.once import Computed
-    from workers.forgetting.erasure import ForgetsUser
+    from workers.forgetting.erasure import UserStore
     from workers.testing.documents import FakeDocumentStore
     from workers.testing.inbox import FakeInbox
     from workers.testing.projects import FakeProject
@@ -193,7 +193,7 @@ class KitEpisodes:
 
 @dataclass
 class KitServices:
-    """What the kit lends to contexts; fits `workers.context.context.Services`."""
+    """What the kit lends to contexts; it stands for `workers.context.services.Services`."""
 
     llm: ScriptedLlm
     at: datetime
@@ -217,7 +217,7 @@ class KitServices:
         return KitEpisodes(self.turns)
 
     @property
-    def words(self) -> "Sequence[ForgetsUser]":
+    def words(self) -> "Sequence[UserStore]":
         """Return where words lie: nowhere but in the kit."""
         return ()
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from memory.documents.items import Body
     from memory.projects.records import Record
+    from workers.context.services import Services
 
 __all__ = [
     "NOW",
@@ -210,7 +211,7 @@ class AgentKit:
         return Context(
             job.task,
             job.assignment,
-            self.services,
+            cast("Services", self.services),
             settings=self.agent.settings,
             attempt=job.attempt,
             claim=claim,
@@ -367,11 +368,11 @@ async def listen(
     services = KitServices(ScriptedLlm(llm), now, documents=FakeDocuments(documents))
     if isinstance(said, str | ChatTurn):
         turn = _turn(1, said, now, user_id)
-        context = ListenContext(user_id, services, settings=agent.settings)
+        context = ListenContext(user_id, cast("Services", services), settings=agent.settings)
         (*learned,) = await _listener(agent, "turns").learn(TurnBatch(user_id, (turn,)), context)
         return Heard(tuple(fact for one in learned for fact in one.facts), asked=services.llm.asked)
     draft = Draft(await services.documents.of(user_id).snapshot(), LIMITS, now)
-    context = ListenContext(user_id, services, draft=draft, settings=agent.settings)
+    context = ListenContext(user_id, cast("Services", services), draft=draft, settings=agent.settings)
     facts = [
         fact if isinstance(fact, Fact) else Fact(fact_id=f"fact-{number}", text=fact, evidence=fact)
         for number, fact in enumerate(said, start=1)
