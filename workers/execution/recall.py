@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -10,15 +10,18 @@ from contracts.errors import MemoryUnavailable
 from contracts.parameters.model import Parameters
 from contracts.parameters.neighbours import Neighbourhood
 from memory.long_term.entries import Near, Remembered
-from runtime.metrics import Metrics
 from workers.execution.job import Job, Neighbour
-from workers.execution.stores import LongTerm
 from workers.middleware import Hooks, Middleware, notify_async
+
+if TYPE_CHECKING:
+    # the testing kit finds neighbours as well, and needs neither
+    from runtime.metrics import Metrics
+    from workers.execution.stores import LongTerm
 
 log = structlog.get_logger(__name__)
 
 
-async def recall(jobs: Sequence[Job], memory: LongTerm, metrics: Metrics, hooks: Hooks) -> None:
+async def recall(jobs: Sequence[Job], memory: "LongTerm", metrics: "Metrics", hooks: Hooks) -> None:
     """Give each of *jobs* whose answer is remembered that answer, as `recalled`; a memory that is away has none."""
     asking = [job for job in jobs if job.memory == "miss"]
     if not asking:
@@ -40,7 +43,7 @@ async def recall(jobs: Sequence[Job], memory: LongTerm, metrics: Metrics, hooks:
 class NearMatches(Middleware):
     """Answers to neighbouring questions, for tasks whose parameters allow it, where the exact answer is unknown."""
 
-    def __init__(self, memory: LongTerm) -> None:
+    def __init__(self, memory: "LongTerm") -> None:
         self._memory = memory
 
     async def after_recall(self, jobs: Sequence[Job], began_ns: int) -> None:  # noqa: ARG002 - as in `Middleware`
