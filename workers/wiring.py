@@ -120,7 +120,9 @@ class Worker:
         self._settings = settings
         self._remembers = remembers
         self._on_ready = on_ready
-        self._worker_id = _worker_id()
+        # No other process has had this name: host, process id and a random end.
+        host = "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname()[:20])
+        self._worker_id = f"{host}-{os.getpid()}-{new_id(0)[-6:]}"
         self.process = Process(self._worker_id, settings, "tasklore-worker", may_block=True)
         self._metrics = self.process.metrics
         self._host = Host()
@@ -281,7 +283,9 @@ class Worker:
         await announce(parts.client, card, forget)
         if agent.tasks:
             await self._start_tasks(agent, parts)
-        self._host.listeners += await open_listeners(agent, self._ground(parts))
+        opened = parts.client, parts.link, parts.outbox, parts.leases, parts.listening, parts.services
+        own = self._metrics, self._settings, self._worker_id, self._heal, self._exclusive
+        self._host.listeners += await open_listeners(agent, Ground(*opened, parts.services.episodes, *own))
         presence = WorkerPresence(
             worker_id=self._worker_id,
             agent_id=agent.agent_id,
@@ -307,18 +311,6 @@ class Worker:
         )
         self._host.agents.append(ServedAgent(agent, engine, consumer))
         self.process.spawn(engine.run())
-
-    def _ground(self, parts: _Parts) -> Ground:
-        return Ground(
-            parts.client,
-            parts.link,
-            parts.outbox,
-            parts.leases,
-            parts.listening,
-            parts.services,
-            parts.services.episodes,
-            *(self._metrics, self._settings, self._worker_id, self._heal, self._exclusive),
-        )
 
     def _make_consumer(self, agent: Agent, parts: _Parts) -> Consumer:
         settings, metrics, worker_id, host = self._settings, self._metrics, self._worker_id, self._host
@@ -387,12 +379,6 @@ class Worker:
         if self._parts is None:
             raise ConfigurationError("the worker was not opened; run it through its frame")
         return self._parts
-
-
-def _worker_id() -> str:
-    """Return a name for this process that no other has had: host, process id and a random end."""
-    host = "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname()[:20])
-    return f"{host}-{os.getpid()}-{new_id(0)[-6:]}"
 
 
 def _contexts(agent: Agent, parts: _Parts, worker_id: str) -> Callable[[Job], Context]:
