@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreachable
-from memory.sessions.files import spell_time
 from memory.sessions.pipeline_records import RunRecord
 from memory.sessions.session import SessionRoot
+from memory.times import spell_time
 from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
 from tasklore.exits import FAILED, OK
 from tasklore.pipeline.client import absent_agents, say_absent

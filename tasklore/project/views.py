@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from contracts.errors import InvalidInput
-from memory.projects.lines import as_document, iso_of
+from memory.projects.lines import as_document
 from memory.projects.project import Kind, ProjectInfo, Record
 from memory.projects.records import kind_of
 from memory.projects.words import words_of
+from memory.times import spell_time
 from tasklore.project.stores import choose_project, find_record, open_projects, time_of
 from tasklore.render.columns import Column, print_facts, print_records
 from tasklore.render.screen import patience, print_json, print_paragraph, printable, say, styled
@@ -106,10 +107,10 @@ async def print_record(record_id: str, project: str | None, *, as_json: bool) ->
     if record.superseded_by is not None:
         state = f", superseded by {record.superseded_by}"
     print(f"{styled(record.record_id, 'bold')}, a {_NOUNS[record.kind]} of project {name}{state}")
-    redacted = "" if record.redacted_ms is None else f"{iso_of(record.redacted_ms)}, when its author was forgotten"
+    redacted = "" if record.redacted_ms is None else f"{spell_time(record.redacted_ms)}, when its author was forgotten"
     print_facts(
         {
-            "noted": f"{iso_of(record.at_ms)}, {age(record.at_ms)} ago",
+            "noted": f"{spell_time(record.at_ms)}, {age(record.at_ms)} ago",
             "by": record.by or "",
             "tags": ", ".join(record.tags),
             "supersedes": record.supersedes or "",
@@ -139,7 +140,7 @@ async def print_projects(*, as_json: bool) -> None:
     if as_json:
         fields = ("project_id", "decisions", "standards", "history")
         print_json(
-            [{name: getattr(info, name) for name in fields} | {"last_at": iso_of(info.last_ms)} for info in found]
+            [{name: getattr(info, name) for name in fields} | {"last_at": spell_time(info.last_ms)} for info in found]
         )
     elif found:
         print_records(PROJECTS, found)

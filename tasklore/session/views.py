@@ -8,8 +8,8 @@ from contracts.errors import InvalidInput, UnknownSession
 from contracts.identifiers import checked_name
 from contracts.session_keys import read_key
 from memory.sessions.entries import State
-from memory.sessions.files import spell_time
 from memory.sessions.session import EntryInfo, SessionRoot
+from memory.times import spell_time
 from tasklore.pipeline.stores import Stores, open_stores
 from tasklore.render.board import STATUSES
 from tasklore.render.columns import Column, print_facts, print_records

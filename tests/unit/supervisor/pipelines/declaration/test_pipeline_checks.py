@@ -275,7 +275,7 @@ def test_a_command_line_says_inputs_as_text(name: str, text: str, value: JsonVal
     ("name", "text", "words"),
     [
         ("n", "many", "input 'n' must be a number written as JSON, not 'many'"),
-        ("n", "NaN", "NaN is no number"),
+        ("n", "NaN", "JSON has no such number"),
         ("n", '"1"', "must be a number, not a text"),
         ("deep", "perhaps", "true or false, not 'perhaps'"),
         ("names", "a,b", "must be a list written as JSON"),
