@@ -53,7 +53,7 @@ from workers.execution.acknowledger import Acknowledger, Erasing
 from workers.execution.consumer import Consumer
 from workers.execution.due_copies import DueCopies, open_due_copies
 from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.execution.executor import Executor, Terms
+from workers.execution.executor import Executor
 from workers.execution.job import Job
 from workers.execution.recall import NearMatches
 from workers.execution.report_publisher import Metering, ReportPublisher
@@ -347,7 +347,7 @@ class Worker:
             metrics,
             exclusive=self._exclusive,
             hooks=hooks,
-            terms=Terms(lease_s=settings.ack_wait_s),
+            lease_s=settings.ack_wait_s,
         )
         return Consumer(
             agent,

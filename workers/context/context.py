@@ -1,4 +1,4 @@
-"""What a running task may touch: its assignment, progress, cancellation, and what it declared to use."""
+"""The context of a running task: its assignment, progress, cancellation, and the stores that it declared to use."""
 
 import math
 import time
@@ -113,7 +113,7 @@ class Context:
 
     @property
     def user_id(self) -> str | None:
-        """Who asked; None for a task that is remembered for nobody and was asked by nobody known.
+        """The user who asked; None for an unknown one, where the task is not remembered per user.
 
         Raises:
             UndeclaredAccess: the task's answers are shared.
@@ -137,7 +137,7 @@ class Context:
 
         Raises:
             UndeclaredAccess: the task's answers are shared.
-            InvalidInput: nobody known asked.
+            InvalidInput: the user is unknown.
         """
         self._task.demand_owner("documents")
         services = self._services
@@ -145,22 +145,22 @@ class Context:
 
     @property
     def memory(self) -> UserMemory:
-        """What is remembered of the user who asked: items and what was said, to be searched and shown in a prompt.
+        """The memory of the user who asked: items and turns, to be searched and shown in a prompt.
 
         Raises:
             UndeclaredAccess: the task's answers are shared.
-            InvalidInput: nobody known asked.
+            InvalidInput: the user is unknown.
         """
         self._task.demand_owner("memory")
         return UserMemory(self.documents, self._services.episodes)
 
     @property
     def edits(self) -> UserEdits:
-        """What may be changed of what is remembered of the user who asked: edits, taking them back, forgetting all.
+        """Changes of the memory of the user who asked: edits, undoing them, forgetting all.
 
         Raises:
             UndeclaredAccess: the task does not declare `uses=("edits",)`, or its answers are remembered.
-            InvalidInput: nobody known asked.
+            InvalidInput: the user is unknown.
         """
         self._task.demand_use("edits", "edits")
         self._task.demand_unremembered("edits", "what is done to documents")
@@ -206,7 +206,7 @@ class Context:
 
     @cached_property
     def history(self) -> TaskHistory:
-        """What was said in the task's conversation and which of it is new, and what the agent sensed and did.
+        """The task's conversation, with its new messages, and the agent's observations.
 
         Raises:
             UndeclaredAccess: the task's answers are remembered.
@@ -241,7 +241,7 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody wishes the task to stop; a long one looks here now and then and returns."""
+        """Whether the task was asked to stop; a long one looks here now and then and returns."""
         return self._cancelled
 
     async def once(self, name: str) -> bool:
@@ -280,9 +280,9 @@ class Context:
         return self._services.now().astimezone(UTC)
 
     async def progress(self, fraction: float | None, text: str = "") -> None:
-        """Tell how far the task is: *fraction* from 0 to 1 (cut to that), None when the end is not known.
+        """Publish how far the task is: *fraction* from 0 to 1 (cut to that), None when the end is not known.
 
-        *text* is cut to 4,000 characters. Nobody may be listening, and nothing is kept: it never fails a task.
+        *text* is cut to 4,000 characters. It is kept nowhere, and never fails a task.
         """
         if fraction is not None:
             fraction = None if math.isnan(fraction) else min(1.0, max(0.0, fraction))

@@ -1,4 +1,4 @@
-"""What an agent may read of one user's JSON memory: whose documents these are was settled before it got them."""
+"""Reading the JSON memory of one user, who is fixed before an agent gets it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ BUDGET_TOKENS = 800
 
 
 class UserDocuments:
-    """The documents of one user, to be read; nobody else's can be named here.
+    """The documents of one user, to be read; no other user can be named here.
 
     Raises:
         InvalidInput: there is no user: a task that nobody known asked for reads nobody's documents.
@@ -54,11 +54,11 @@ class UserDocuments:
         budget_tokens: int = BUDGET_TOKENS,
         said: "Sequence[Quotation]" = (),
     ) -> str:
-        """Return *resource*, None for all documents, as a block of Markdown for a prompt; "" when nothing is there.
+        """Return *resource*, None for all documents, as a block of Markdown for a prompt; "" for an empty one.
 
-        What is pinned comes first, beside the budget; then what answers *query*, as far as *budget_tokens* reach, and
+        Pinned items come first, beside the budget; then answers to *query*, as far as *budget_tokens* reach, and
         turns that were *said*. All stands in it as quoted data, so that no sentence of it can act as an instruction.
-        What is shown is noted as read, for whoever asks later which memories were never of use.
+        Shown items are noted as read, so that unused memories can be found later.
 
         Raises:
             MemoryUnavailable: the store did not answer in time.
@@ -93,7 +93,7 @@ class UserDocuments:
         return await self._own.history(resource, limit)
 
     async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":
-        """Return the plans that touched what is now at *path*, newest first.
+        """Return the plans that touched the value now at *path*, newest first.
 
         Raises:
             MemoryUnavailable: the store did not answer in time.

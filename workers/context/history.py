@@ -1,4 +1,4 @@
-"""What a running task may know of its conversation: what was said, what of it is new, and what the agent has sensed."""
+"""The conversation of a running task: its messages, which of them are new, and the agent's observations."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ class TaskHistory:
     async def take(
         self, new_messages: "Sequence[Utterance]" = (), *, observations: int = 0, senses: bool = True
     ) -> "Taken":
-        """Store *new_messages* and what waits, and return the conversation, of which the last `num_new` are new.
+        """Store *new_messages* and waiting ones, and return the conversation, of which the last `num_new` are new.
 
         With it come the last *observations* of what the agent sensed and did; without *senses* only what it did, which
         is quicker. A message known by its id is stored once.
@@ -61,7 +61,7 @@ class TaskHistory:
         return await self._store.post(to, message, user_id=self._user_id)
 
     async def settle(self, said: "Utterance | None" = None, observation: "Observation | None" = None) -> None:
-        """Make what was taken no longer new; *said* and *observation* enter once, those of the first run that settles.
+        """Mark the taken messages as old; *said* and *observation* enter once, those of the first run that settles.
 
         Whatever id *said* has, in the history it is `said_id`.
         """
@@ -74,7 +74,7 @@ class TaskHistory:
         return await self._store.page(self.conversation_id, before, count)
 
     async def summarise(self, upto: int, text: str) -> bool:
-        """Keep *text* as what the first *upto* messages came to; False when more is summarised already.
+        """Keep *text* as the summary of the first *upto* messages; False when more are summarised already.
 
         They are those that have fallen out of what is shown: `earlier.count` at most. False also when somebody's words
         were removed since the messages were taken: they may be in it. `workers.summary` asks a model for the text.

@@ -30,7 +30,7 @@ class TaskLlm:
         return self._model.has_room
 
     def role(self, name: str) -> "LlmRole":
-        """Return which model answers for the role *name*, for whoever writes down who said something."""
+        """Return the model of the role *name*, to be named as the author of its answers."""
         return self._model.role(name)
 
     async def ask(self, role: str, answer: type[T], *, system: str, user: str) -> T:

@@ -1,4 +1,4 @@
-"""What a running task may know of its project, and add to it: standards, decisions and what was done before."""
+"""The project of a running task: standards, decisions and history, to be read and added to."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ class TaskProject:
     ) -> "list[Record]":
         """Return records that hold every word of *text* and every one of *tags*, newest first.
 
-        *kind* is `decision`, `standard` or `history`, None for all. What was superseded is found too.
+        *kind* is `decision`, `standard` or `history`, None for all. Superseded records are found too.
         """
         return await self._projects.search(await self.project_id(), kind=kind, tags=tags, text=text, limit=limit)
 

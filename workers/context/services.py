@@ -68,7 +68,7 @@ class Services:
         return datetime.now(UTC)
 
     async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
-        """Send *progress*; nobody may be listening, and a lost one harms nothing."""
+        """Send *progress*; a lost one harms nothing."""
         try:
             await self.send_progress(supervisor_id, progress)
         except Exception as error:  # noqa: BLE001 - progress must never fail a task, whatever the broker raises

@@ -93,7 +93,7 @@ class TaskSession:
         )
 
     async def keys(self, phase: str | None = None) -> tuple[str, ...]:
-        """Return the keys of what can be read, of one *phase* when given, sorted; it counts as no use of them."""
+        """Return the keys of readable entries, sorted, of one *phase* when given; it counts as no use of them."""
         found = await self._services.sessions.entries(self.session_id)
         return tuple(sorted(entry.key for entry in found if entry.hidden_by is None and phase in (None, entry.phase)))
 

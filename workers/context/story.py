@@ -60,7 +60,7 @@ class TaskStory:
         return (await self._standing("memory_create", before)).memories
 
     async def knowledge(self, *, before: bool = False) -> "tuple[KnownFact, ...]":
-        """Return what is known of the story's world, the oldest first."""
+        """Return the known facts of the story's world, the oldest first."""
         return (await self._standing("knowledge", before)).knowledge
 
     async def threads(self, *, before: bool = False) -> "tuple[ThreadState, ...]":

@@ -70,7 +70,7 @@ _CONVERSATION = "conversation-1"
 
 
 class AgentKit:
-    """One agent on fakes: what it remembers lives as long as the kit.
+    """One agent on fakes; its memory lives as long as the kit.
 
     Args:
         agent: whose tasks to run.
@@ -123,20 +123,20 @@ class AgentKit:
 
     @property
     def progress(self) -> list[Progress]:
-        """What the tasks told while they ran, in job."""
+        """The progress that tasks published, in order."""
         return self.services.progress
 
     @property
     def asked(self) -> list[Asked]:
-        """What the model was asked, in job."""
+        """What the model was asked, in order."""
         return self.services.llm.asked
 
     async def entries(self) -> "dict[str, JsonValue]":
-        """Return what is in the session, values by key; looking counts as no use of them."""
+        """Return the values in the session by key; it counts as no use of them."""
         return await self._session.entries()
 
     async def decisions(self) -> "list[Record]":
-        """Return what was decided in the session's project, newest first."""
+        """Return the decisions in the session's project, newest first."""
         return await self._session.decisions()
 
     async def run(
@@ -331,7 +331,7 @@ async def run_task(
 
 @dataclass(frozen=True)
 class Heard:
-    """What a listener made of what it was told: `facts` of a turn, or `rulings` on facts and `documents` after them."""
+    """The results of a listener: `facts` of a turn, or `rulings` on facts and `documents` after them."""
 
     facts: tuple[Fact, ...] = ()
     rulings: tuple[Ruling, ...] = ()
