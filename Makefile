@@ -3,16 +3,22 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test long lint browser deploy-check monitoring-check image bench chaos soak memory-storm \
+.PHONY: demo test check unit long lint browser deploy-check monitoring-check image bench chaos soak memory-storm \
 	pipeline-storm restore-drill sbom release-check local-model clean
 
-demo: $(READY) ## play the main job on real servers, then leave nothing behind
+demo: .venv/.runs ## play the main job on real servers, then leave nothing behind
 	$(BIN)/tasklore demo
 
 # Three at a time on two cores: most of them wait for processes, not for a core. In their own order: by the number of
 # tests, the files with a few long ones would come last, one after the other.
 test: $(READY) ## every test, on real nats-server and valkey processes
-	$(BIN)/pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile --no-loadscope-reorder
+
+check: $(READY) ## lint, and the tests that need no server
+	$(MAKE) --no-print-directory -j 2 lint unit
+
+unit: $(READY)
+	$(BIN)/pytest -q -p tests.progress -n 2 --dist loadfile tests/unit tests/architecture/test_shape.py
 
 long: $(READY) ## what takes minutes, left out of test: a task of 60 s under a lease of 2 s, new examples of properties
 	$(BIN)/pytest -q -m long
@@ -69,10 +75,12 @@ local-model: $(READY) ## one sentence past a real small language model, whose pa
 	$(BIN)/pytest -q -m local_model
 
 $(READY): requirements/dev.txt pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("Tasklore needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; try make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PYTHON) requirements/install.py requirements/dev.txt
+	touch $@ .venv/.runs
+
+# What the demonstration needs, which is a third of what the tests need.
+.venv/.runs: deploy/requirements.txt requirements/demo.txt pyproject.toml
+	$(PYTHON) requirements/install.py deploy/requirements.txt requirements/demo.txt
 	touch $@
 
 .venv-deploy/.ready: requirements/deploy.txt requirements/monitoring.txt

@@ -20,7 +20,7 @@ from workers.agent_files import load_agent_files
 from workers.agents import decision
 from workers.agents.decision import SKILLS, Moment
 from workers.agents.decision.answer import Wish
-from workers.agents.decision.asking import question_on
+from workers.agents.decision.question import question_on
 
 #: Messages, and observations, of the past.
 PAST = 1_000

@@ -1,4 +1,4 @@
-"""What a request over HTTP takes: alone, and with two hundred at once; a reply that is not the right one is counted.
+"""Requests over HTTP: alone, two hundred at once, and of a user whose turns memory takes; wrong replies are counted.
 
 Client, supervisor, worker and servers share this machine, so that the crowd's figures are those of its cores.
 """
@@ -8,7 +8,8 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,6 +23,10 @@ _ALONE, _TOGETHER = "HTTP request in words, one at a time", f"HTTP requests in w
 _KNOWN_ALONE, _KNOWN_TOGETHER = f"{_ALONE}, remembered", f"{_TOGETHER}, remembered"
 #: Different questions among those that are asked again and again.
 _QUESTIONS = 8
+_ANONYMOUS, _WITH_MEMORY = "chat answer, anonymous", "chat answer, turns handed to memory"
+#: Milliseconds that memory may add to an answer in the chat, p95.
+_ASKED_MS = 5.0
+_MEMORY = ("workers.agents.memory_worker", "workers.agents.switchboard")
 _READY_S = 60.0
 _ANSWER_S = 60.0
 _LIMIT = 50_000
@@ -43,6 +48,8 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
             crowd = await _asked(api, clients=CROWD, each=rounds, base=2000)
             known_alone = await _asked(api, clients=1, each=100, base=0, questions=_QUESTIONS)
             known_crowd = await _asked(api, clients=CROWD, each=rounds, base=0, questions=_QUESTIONS)
+        async with _served(nats_url, redis_url, *_MEMORY) as api:
+            memory = await _compare_with_memory(api, max(200, profile.questions // 10))
     except (NotMeasuredError, TimeoutError, OSError) as error:
         return [missing(_TOGETHER, str(error) or "no answer in time")]
     return [
@@ -50,7 +57,27 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
         _row(_TOGETHER, crowd),
         _row(_KNOWN_ALONE, known_alone),
         _row(_KNOWN_TOGETHER, known_crowd),
+        *memory,
     ]
+
+
+async def _compare_with_memory(api: str, count: int) -> list[Row]:
+    """Return the rows of *count* answers each to an anonymous client and to a user, asked by turns.
+
+    An anonymous turn is published as well, and ends there; a user's is kept, read, and asked about in the reply.
+    """
+    users: tuple[str | None, str | None] = (None, "bench-chat")
+    for user in users:
+        await _client(api, range(9_000, 9_020), user)
+    started, took = time.perf_counter(), {user: list[float]() for user in users}
+    for number in range(10_000, 10_000 + count, 10):
+        for user in users:
+            took[user] += await _client(api, range(number, number + 10), user)
+    seconds = time.perf_counter() - started
+    anonymous, known = (_Taken(took[user], count - len(took[user]), seconds / 2) for user in users)
+    added_ms = percentile(known.took_ms, 0.95) - percentile(anonymous.took_ms, 0.95)
+    compared = f"p95 {added_ms:+.2f} ms beside anonymous; asked {_ASKED_MS:g} ms at most"
+    return [_row(_ANONYMOUS, anonymous), replace(_row(_WITH_MEMORY, known), compared=compared)]
 
 
 def _row(what: str, taken: _Taken) -> Row:
@@ -65,16 +92,17 @@ def _row(what: str, taken: _Taken) -> Row:
 
 
 @asynccontextmanager
-async def _served(nats_url: str, redis_url: str) -> AsyncIterator[str]:
-    """Run a supervisor and a worker, and give the address of the API."""
+async def _served(nats_url: str, redis_url: str, *more_agents: str) -> AsyncIterator[str]:
+    """Run a supervisor and a worker, one more with *more_agents*, and give the address of the API."""
     servers = {"TASKLORE_NATS_URL": nats_url, "TASKLORE_REDIS_URL": redis_url, "TASKLORE_LOG_LEVEL": "error"}
     limits = {"TASKLORE_API_RATE": "1000000", "TASKLORE_API_BURST": "100000", "TASKLORE_SUPERVISOR_ID": "bench-http"}
     house = (sys.executable, "-m", "tasklore")
-    async with (
-        running((*house, "worker", "workers.agents.budget"), servers) as worker,
-        running((*house, "supervisor"), servers | limits) as supervisor,
-    ):
-        await _said(worker, "ready http=")
+    async with AsyncExitStack() as stack:
+        groups = [("workers.agents.budget",), *([more_agents] if more_agents else [])]
+        for agents in groups:
+            worker = await stack.enter_async_context(running((*house, "worker", *agents), servers))
+            await _said(worker, "ready http=")
+        supervisor = await stack.enter_async_context(running((*house, "supervisor"), servers | limits))
         await _said(supervisor, "ready http=")
         yield await _said(supervisor, "api http=")
 
@@ -104,14 +132,15 @@ async def _asked(api: str, *, clients: int, each: int, base: int, questions: int
     return _Taken(took, clients * each - len(took), seconds)
 
 
-async def _client(api: str, numbers: Sequence[int]) -> list[float]:
+async def _client(api: str, numbers: Sequence[int], user: str | None = None) -> list[float]:
     """Return the milliseconds of each request that was answered rightly, over one connection."""
     place = urlsplit(api)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     took: list[float] = []
     try:
         for number in numbers:
-            body = json.dumps({"text": f"limit {_LIMIT}, spent {number}: how is my budget?"}).encode()
+            asked = {"text": f"limit {_LIMIT}, spent {number}: how is my budget?"} | ({"user_id": user} if user else {})
+            body = json.dumps(asked).encode()
             head = f"POST /v1/requests HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
             started = time.perf_counter()
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)

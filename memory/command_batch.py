@@ -96,8 +96,9 @@ class CommandBatch:
             if breaker is not None:
                 # A full server still answers, and reads.
                 (breaker.succeeded if isinstance(error, OutOfMemoryError) else breaker.failed)()
-            msg = f"Redis gave no usable answer within {self._deadline_s:g} s: {error or type(error).__name__}"
-            raise MemoryUnavailable(msg) from error
+            raise MemoryUnavailable(
+                f"Redis gave no usable answer within {self._deadline_s:g} s: {error or type(error).__name__}"
+            ) from error
         if breaker is not None:
             breaker.succeeded()
         return replies
@@ -154,8 +155,9 @@ def demand_loaded(answer: Any) -> None:
         NoPermissionError: this user may not load functions; the message names the cure.
     """
     if isinstance(answer, NoPermissionError):
-        msg = "it lacks functions of this version, which this user may not load; run `tasklore bootstrap`"
-        raise NoPermissionError(msg) from answer
+        raise NoPermissionError(
+            "it lacks functions of this version, which this user may not load; run `tasklore bootstrap`"
+        ) from answer
     if isinstance(answer, ResponseError) and "already exists" not in str(answer):
         raise answer
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from contracts.errors import InvalidInput
-from contracts.identifiers import NAME_PATTERN
+from contracts.identifiers import NAME_PATTERN, user_token
 
 #: Characters of a free text id: far above any id of ours, far below what makes a key costly.
 MAX_FREE_ID = 512
@@ -97,42 +97,56 @@ def check_resource(resource_id: str) -> str:
     """Return *resource_id*, the name of a document of a user."""
     # These would be taken for what lies beside the documents.
     if not _NAME.fullmatch(resource_id) or resource_id in {"plans", "reads"}:
-        msg = f"resource id {resource_id!r} must be 1 to 64 letters, digits, '_' or '-', not 'plans' or 'reads'"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"resource id {resource_id!r} must be 1 to 64 letters, digits, '_' or '-', not 'plans' or 'reads'"
+        )
     return resource_id
 
 
 def check_queue(name: str) -> str:
     """Return *name*, that of a queue."""
     if name not in {"turns", "facts"}:
-        msg = f"queue {name!r} must be 'turns' or 'facts'"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"queue {name!r} must be 'turns' or 'facts'")
     return name
 
 
 def escape(text: str, what: str) -> str:
     """Return any *text* as it stands in a key; *what* it is, an error says."""
     if not 1 <= len(text) <= MAX_FREE_ID:
-        msg = f"{what} must have 1 to {MAX_FREE_ID} characters, this has {len(text)}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} must have 1 to {MAX_FREE_ID} characters, this has {len(text)}")
     try:
         return quote(text, safe="")
     except UnicodeEncodeError as error:
-        msg = f"{what} {text!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"{what} {text!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+        ) from error
 
 
 def check_name(name: str, what: str = "agent id") -> str:
     """Return *name* when it is one; *what* names the field in the error."""
     if not _NAME.fullmatch(name):
-        msg = f"{what} {name!r} must be 1 to 64 letters, digits, '_' or '-'"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} {name!r} must be 1 to 64 letters, digits, '_' or '-'")
     return name
 
 
 def check_token(token: str) -> str:
     """Return *token*, which stands for a user."""
     if not _TOKEN.match(token):
-        msg = f"user token {token!r} must be unpadded base64url, as `contracts.identifiers.user_token` makes it"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"user token {token!r} must be unpadded base64url, as `contracts.identifiers.user_token` makes it"
+        )
     return token
+
+
+def token_of(owner: str, cure: str) -> str:
+    """Return the token of *owner*; *cure* is the message of the error when it is empty.
+
+    Raises:
+        InvalidInput: it is empty, or no text.
+    """
+    if not owner:
+        raise InvalidInput(cure)
+    try:
+        return user_token(owner)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{owner!r} holds half of a surrogate pair, which is no text; send valid Unicode") from error

@@ -123,8 +123,7 @@ def ltm(agent_id: str, version: str, question: str, user_token: str | None = Non
 def _entry_prefix(agent_id: str, version: str, user_token: str | None) -> str:
     number = version.removeprefix("v")
     if not _VERSION.match(number):
-        msg = f"version {version!r} must be 1 to 64 letters, digits, '.', '+', '_' or '-'"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"version {version!r} must be 1 to 64 letters, digits, '.', '+', '_' or '-'")
     shared = f"{_LTM}{{{check_name(agent_id)}}}:v{number}:"
     return shared if user_token is None else f"{shared}u:{check_token(user_token)}:"
 

@@ -149,10 +149,10 @@ class Recovery:
         for stream in lost:
             await self._incarnations.note(stream, created[stream])
         self._complete = created
-        self._tell(lost, known, number)
+        self._log(lost, known, number)
         return number
 
-    def _tell(self, lost: list[str], known: Mapping[str, str | None], number: int) -> None:
+    def _log(self, lost: list[str], known: Mapping[str, str | None], number: int) -> None:
         replaced = [stream for stream in lost if known[stream] is not None]
         for _ in replaced:
             self._meter.count_stream_lost()

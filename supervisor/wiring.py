@@ -206,19 +206,20 @@ class Supervisor:
         settings, process = self._settings, self.process
         name = f"tasklore-pull-{process.name}"
         client = await stack.enter_async_context(connected(process.nats_url, name, process.listener(self._reconnected)))
+        most, count = settings.redis_max_connections, process.count_redis_reconnect
+        redis = await stack.enter_async_context(
+            valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=count)
+        )
         if settings.provision == "auto":
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
-        redis = await self._connect_redis(stack)
-        if settings.provision == "auto":
             await offer_functions(redis)
         leases = await stack.enter_async_context(
             Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
         )
         link, ledger = Link(client), self._make_ledger(redis)
-        outbox = await stack.enter_async_context(
-            open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
-        )
+        opening = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
+        outbox = await stack.enter_async_context(opening)
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         await llm.warm_up()
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
@@ -251,12 +252,6 @@ class Supervisor:
         api = open_api(everything, service, sessions, pipelines)
         watches = make_watches(process.metrics, link, redis, self._cards, reports.run_times)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, api)
-
-    async def _connect_redis(self, stack: AsyncExitStack) -> Redis:
-        process, most = self.process, self._settings.redis_max_connections
-        told = process.count_redis_reconnect
-        opened = valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=told)
-        return await stack.enter_async_context(opened)
 
     def _recovery(self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch) -> Recovery:
         return Recovery(

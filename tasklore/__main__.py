@@ -8,7 +8,7 @@ from pathlib import Path
 
 from contracts.errors import TaskloreError
 from runtime.origin import demand_own_packages
-from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of, expected_in
+from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of, find_expected
 from tasklore.extras import advice_for
 from tasklore.render.screen import complain, print_json
 
@@ -73,7 +73,7 @@ def _run(command: Callable[[], int | None]) -> int:
         if advice is not None:
             _refuse(advice)
             return USAGE
-        expected = expected_in(error)
+        expected = find_expected(error)
         if expected is None:
             raise
         _refuse(str(expected))

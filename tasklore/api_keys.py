@@ -13,7 +13,7 @@ _VARIABLE, _DEFAULT = "TASKLORE_API_KEYS_FILE", "api-keys.json"
 
 
 def print_new_key(name: str, roles: Sequence[str], user: str | None, file: Path | None) -> None:
-    """Add a key to *file*, else to that of the environment, and print it: nobody can tell it afterwards."""
+    """Add a key to *file*, else to that of the environment, and print it, once: only its hash is kept."""
     path = file or Path(os.environ.get(_VARIABLE) or _DEFAULT)
     chosen = tuple(dict.fromkeys(_role(role) for role in roles or ("ask",)))
     key = make_key(path, name, chosen, user)

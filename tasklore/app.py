@@ -79,9 +79,9 @@ def up(
 
     That is NATS and Valkey, a supervisor and workers, each a process of its own. Prints one line when it is ready:
     `ready nats=... redis=... http=... api=...`, where http is the supervisor's health and metrics and api its HTTP API.
-    DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then tells the other commands where it runs. With
+    DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then leads the other commands to it. With
     TASKLORE_NATS_URL and TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is started
-    again. TASKLORE_LOG_LEVEL=info lets every process tell more.
+    again. TASKLORE_LOG_LEVEL=info makes every process log more.
     """
     from tasklore.up.serve import serve_all
 
@@ -123,9 +123,9 @@ def ask(
     """Ask a question, or give a task, in plain words.
 
     Ends with 0 for an answer, for a question back and for "I cannot do that"; with 1 when the task failed or was not
-    finished in time; with 3 when nobody answers.
+    finished in time; with 3 when no supervisor answers.
     """
-    from tasklore.ask.ask import ask_aloud, make_request
+    from tasklore.ask.ask import ask_and_print, make_request
 
     request = make_request(
         " ".join(text),
@@ -136,7 +136,7 @@ def ask(
         wait_ms=int(wait * 1000),
         time_zone=time_zone,
     )
-    return run(ask_aloud(request, as_json=as_json))
+    return run(ask_and_print(request, as_json=as_json))
 
 
 @app.command(
@@ -210,13 +210,13 @@ def cancel(
     reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; it stands in the report.")] = "",
     as_json: Json = False,
 ) -> int:
-    """Cancel a task: what waits never starts, what runs is told to stop, and no later success counts.
+    """Cancel a task: one that waits never starts, one that runs is asked to stop, and no later success counts.
 
     Ends with 1 when it came too late.
     """
-    from tasklore.ask.cancel import cancel_aloud
+    from tasklore.ask.cancel import cancel_task
 
-    return run(cancel_aloud(task, reason, as_json=as_json))
+    return run(cancel_task(task, reason, as_json=as_json))
 
 
 @app.command("api-key", cls=Command, epilog=example("tasklore api-key shop --role ask --user alice --file keys.json"))

@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 
 import structlog
-from nats.aio.client import Client
 
 from contracts import subjects
 from contracts.errors import ConfigurationError, Forbidden, Unreachable
@@ -49,14 +48,17 @@ async def bootstrap(references: Sequence[str], agent_ids: Sequence[str], wait_s:
     logs.configure(settings.log_level, settings.log_format)
     if settings.provision == "never":
         raise ConfigurationError("TASKLORE_PROVISION is 'never' here; leave it out where the bootstrap runs")
-    sources = wanted_sources(settings, [agent for one in references for agent in load_agents(one)], agent_ids)
+    sources = sources_to_declare(settings, [agent for one in references for agent in load_agents(one)], agent_ids)
     nats_url = settings.nats_url or current_endpoints().nats
     redis_url = settings.redis_url or current_endpoints().redis_url
     gives_up_at = time.monotonic() + wait_s
     while True:
         try:
             async with connected(nats_url, "tasklore-bootstrap") as client:
-                await _declare(client, settings, sources)
+                sizes = Sizes(settings.tasks_max_bytes, settings.replicas, settings.dead_max_bytes)
+                await declare_streams(client, sizes)
+                for source in sources:
+                    await declare_consumer(client, source)
             async with valkey.connect(redis_url, name="tasklore-bootstrap") as redis:
                 await load_functions(redis)
         except Forbidden:
@@ -71,7 +73,7 @@ async def bootstrap(references: Sequence[str], agent_ids: Sequence[str], wait_s:
             return OK
 
 
-def wanted_sources(settings: Settings, agents: Sequence[Agent], agent_ids: Sequence[str] = ()) -> list[Source]:
+def sources_to_declare(settings: Settings, agents: Sequence[Agent], agent_ids: Sequence[str] = ()) -> list[Source]:
     """Return every consumer that a deployment of *agents*, and others known by name alone, reads."""
     supervisor_id = settings.supervisor_id
     declared = (PIPELINE_AGENT,) if settings.pipelines_dir is not None else ()
@@ -83,16 +85,11 @@ def wanted_sources(settings: Settings, agents: Sequence[Agent], agent_ids: Seque
         Source(subjects.REPORTS, supervisor_id, subjects.reports_to(supervisor_id), REPORT_ACK_WAIT_S),
         comparison.SOURCE,
         *inbox_sources(),
-        *(_tasks_of(checked_name(agent_id, "--agent-id"), settings) for agent_id in working),
+        *(
+            Source(
+                subjects.TASKS, agent_id, subjects.tasks_of(checked_name(agent_id, "--agent-id")), settings.ack_wait_s
+            )
+            for agent_id in working
+        ),
         *(source for queue in heard for source in sources_of(queue, min(ACK_WAIT_S, settings.ack_wait_s))),
     ]
-
-
-def _tasks_of(agent_id: str, settings: Settings) -> Source:
-    return Source(subjects.TASKS, agent_id, subjects.tasks_of(agent_id), settings.ack_wait_s)
-
-
-async def _declare(client: Client, settings: Settings, sources: Sequence[Source]) -> None:
-    await declare_streams(client, Sizes(settings.tasks_max_bytes, settings.replicas, settings.dead_max_bytes))
-    for source in sources:
-        await declare_consumer(client, source)

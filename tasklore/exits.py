@@ -14,8 +14,8 @@ UNREACHABLE = 3
 SIGNALLED = 128
 
 
-class Interrupted(Exception):  # a wish of whoever sits there, no error
-    """Somebody asked this process to end; *signal_number* is how."""
+class Interrupted(Exception):  # a request, no error
+    """This process was asked to end by the signal *signal_number*."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"ended by signal {signal_number}")
@@ -23,7 +23,7 @@ class Interrupted(Exception):  # a wish of whoever sits there, no error
 
 
 class Refused(TaskloreError):  # as the errors of contracts are named
-    """A command cannot do what was asked for; *code* is how the process ends."""
+    """A command refuses its work; *code* is the exit code."""
 
     def __init__(self, message: str, code: int = USAGE) -> None:
         super().__init__(message)
@@ -39,11 +39,11 @@ def code_of(error: TaskloreError) -> int:
     return USAGE if isinstance(error, ConfigurationError | InvalidInput) else FAILED
 
 
-def expected_in(error: BaseException) -> TaskloreError | None:
+def find_expected(error: BaseException) -> TaskloreError | None:
     """Return *error*, or the first of ours in a group of nothing but ours; None when something unforeseen is in it."""
     if isinstance(error, TaskloreError):
         return error
     if not isinstance(error, BaseExceptionGroup):
         return None
-    found = [expected_in(one) for one in error.exceptions]
+    found = [find_expected(one) for one in error.exceptions]
     return found[0] if all(found) else None

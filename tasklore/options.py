@@ -40,8 +40,8 @@ class Command(TyperCommand):
         del limit
         return super().get_short_help_str(_WHOLE)
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; what it logs needs no rich, which structlog would load."""
+    def invoke(self, ctx: Any) -> object:
+        """Run the command, with a structlog that leaves rich alone."""
         with without("rich"):
             import structlog  # noqa: F401
         return super().invoke(ctx)

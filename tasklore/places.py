@@ -1,4 +1,4 @@
-"""Where the servers of a command are, and whether somebody listens there before anything heavier is tried."""
+"""The addresses of the servers of a command, and a cheap look at whether they listen."""
 
 import asyncio
 import contextlib
@@ -94,7 +94,7 @@ def endpoints_dir() -> Path:
 
 
 def current_supervisor() -> str:
-    """Return whom to ask, without loading every setting.
+    """Return the id of the supervisor to ask, without loading every setting.
 
     Raises:
         InvalidInput: the name in the environment is none.
@@ -104,10 +104,10 @@ def current_supervisor() -> str:
 
 @contextlib.contextmanager
 def leading_with_the_cure() -> Iterator[None]:
-    """Let what does not answer inside, as when no supervisor was ever started here, be told with its cure first.
+    """Put the cure first in the message of a server that does not answer in this block.
 
     Raises:
-        Unreachable: it did not answer.
+        Unreachable: it did not answer, as when no supervisor was ever started here.
     """
     try:
         yield
@@ -117,10 +117,10 @@ def leading_with_the_cure() -> Iterator[None]:
 
 
 async def demand_listener(url: str) -> None:
-    """Return when somebody accepts connections at *url*; several addresses are left to the client library.
+    """Return when a server accepts connections at *url*; several addresses are left to the client library.
 
     Raises:
-        Unreachable: nobody does; the message names the address and the cure.
+        Unreachable: none does; the message names the address and the cure.
     """
     parts = urlsplit(url)
     if "," in url or parts.hostname is None or parts.scheme not in _PORTS:

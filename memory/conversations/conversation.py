@@ -23,7 +23,6 @@ class Conversations:
     """Appends turns to conversations and returns the recent ones; turns are JSON bytes, taken as they are.
 
     Args:
-        client: A client that does not decode responses.
         keep_turns: Turns a conversation holds; older ones fall off, and so do their ids.
         keep: How long a conversation is kept after its last turn.
         deadline_s: Seconds for one call; then MemoryUnavailable.
@@ -65,18 +64,11 @@ class Conversations:
         """Put *by* in the place of *turn*, as that was appended, and return True; False when it is not there as it was.
 
         Of many who replace one turn at once one does.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
         """
         return bool((await self._batch.run([call(inbox_scripts.REPLACE, conversation_id, turn, by)]))[0])
 
     async def of_user(self, user_id: str) -> list[str]:
-        """Return the ids of the conversations of *user_id* within the time that one is kept, sorted.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return the ids of the conversations of *user_id* within the time that one is kept, sorted."""
         owned: list[bytes] = (await self._batch.run([("SMEMBERS", keys.user_conversations(user_token(user_id)))]))[0]
         return sorted(conversation.decode() for conversation in owned)
 
@@ -84,9 +76,6 @@ class Conversations:
         """Return the last *count* messages, oldest first; fewer when there are fewer, none for an unknown conversation.
 
         Those of agents are utterances, the others turns.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
         """
         if count < 1:
             return []
@@ -94,11 +83,7 @@ class Conversations:
         return turns
 
     async def waiting(self, conversation_id: str) -> list[bytes]:
-        """Return the messages that wait for an agent to take them, in order.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return the messages that wait for an agent to take them, in order."""
         messages: list[bytes] = (await self._batch.run([call(inbox_scripts.WAITING, conversation_id)]))[0]
         return messages
 
@@ -106,30 +91,19 @@ class Conversations:
         """Remove *turns*, as they were appended or posted, and return how many of them were there; the ids stay known.
 
         The summary of earlier messages goes with them, and what the agent observed: neither says whose words it holds.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
         """
         of = keys.conversation(conversation_id)
         unlink: Command = ("UNLINK", of.observed, of.observed_in)
         return int((await self._batch.run([call(inbox_scripts.REMOVE, conversation_id, *turns), unlink]))[0])
 
     async def disown(self, user_id: str, conversation_ids: Sequence[str]) -> None:
-        """Note no longer that *conversation_ids* are of *user_id*.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Note no longer that *conversation_ids* are of *user_id*."""
         if conversation_ids:
             owned = keys.user_conversations(user_token(user_id))
             await self._batch.run([("SREM", owned, *conversation_ids)])
 
     async def forget(self, conversation_id: str) -> bool:
-        """Remove a conversation, with what waits for it and what its agent observed; return whether there was any.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Remove a conversation, with what waits for it and what its agent observed; return whether there was any."""
         return bool((await self._batch.run([("UNLINK", *keys.conversation(conversation_id))]))[0])
 
 

@@ -131,8 +131,9 @@ class Kinds:
         by_id = {kind.resource_id: kind for kind in kinds}
         general = [kind.resource_id for kind in by_id.values() if kind.catch_all]
         if len(general) != 1:
-            msg = f"exactly one kind must say `catch_all = true`, and {general or 'none'} do; mend their TOML files"
-            raise ConfigurationError(msg)
+            raise ConfigurationError(
+                f"exactly one kind must say `catch_all = true`, and {general or 'none'} do; mend their TOML files"
+            )
         return cls(by_id, general[0])
 
     @property
@@ -178,8 +179,9 @@ def _read_folder(folder: File) -> dict[str, Kind]:
         files = sorted(file for file in folder.iterdir() if file.suffix == ".toml")
         texts = [(file, file.read_text("utf-8")) for file in files]
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"the kinds of documents in {str(folder)!r} cannot be read ({error}); name a folder of UTF-8 TOML files"
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(
+            f"the kinds of documents in {str(folder)!r} cannot be read ({error}); name a folder of UTF-8 TOML files"
+        ) from error
     by_id: dict[str, Kind] = {}
     for file, text in texts:
         try:
@@ -200,17 +202,20 @@ def _read_kind(raw: Mapping[str, object], file: File) -> Kind:
     except ValidationError as error:
         problems = "; ".join(_problem(found) for found in error.errors())
         raise ConfigurationError(f"{file}: {problems}") from error
-    places = tuple(_complete_place(place, kind.resource_id) for place in kind.places)
+    places = tuple(
+        place.model_copy(
+            update={
+                "resource_id": kind.resource_id,
+                "relation": place.relation or str(place.path.last),
+                "pinned": place.pinned or place.protected,
+            }
+        )
+        for place in kind.places
+    )
     kind = kind.model_copy(update={"places": places, "template": _template(kind, file)})
     for index, place in enumerate(places):
         _check(kind, place, f"{file}: places.{index}")
     return kind
-
-
-def _complete_place(place: Place, resource_id: str) -> Place:
-    relation = place.relation or str(place.path.last)
-    is_pinned = place.pinned or place.protected
-    return place.model_copy(update={"resource_id": resource_id, "relation": relation, "pinned": is_pinned})
 
 
 def _problem(found: Mapping[str, object]) -> str:
@@ -229,20 +234,16 @@ def _template(kind: Kind, file: File) -> Body:
     content = dict(kind.template)
     if not content:
         for place in kind.places:
-            _make_list(content, place.path, file)
+            where = content
+            for step in place.path.steps[:-1]:
+                inner = where.setdefault(cast("str", step), {})
+                if not isinstance(inner, dict):
+                    raise ConfigurationError(
+                        f"{file}: the place {str(place.path)!r} lies inside of another one; give it a path of its own"
+                    )
+                where = inner
+            where[cast("str", place.path.last)] = []
     return {METADATA: metadata, **content}
-
-
-def _make_list(content: Body, path: Path, file: File) -> None:
-    where = content
-    for step in path.steps[:-1]:
-        inner = where.setdefault(cast("str", step), {})
-        if not isinstance(inner, dict):
-            raise ConfigurationError(
-                f"{file}: the place {str(path)!r} lies inside of another one; give it a path of its own"
-            )
-        where = inner
-    where[cast("str", path.last)] = []
 
 
 def _check(kind: Kind, place: Place, where: str) -> None:
@@ -254,15 +255,17 @@ def _check(kind: Kind, place: Place, where: str) -> None:
     try:
         value = lookup(kind.template, place.path)
     except UnknownPath as error:
-        msg = f"{where}.path: {str(place.path)!r} is not in the template; add `{place.path.last} = []` there"
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(
+            f"{where}.path: {str(place.path)!r} is not in the template; add `{place.path.last} = []` there"
+        ) from error
     if not isinstance(value, list):
         raise ConfigurationError(f"{where}.path: {str(place.path)!r} must be a list in the template")
     if place.path.steps[0] == METADATA:
         raise ConfigurationError(f"{where}.path: {METADATA} is no place for items; choose another name")
     if place.opposite is not None and place.opposite not in {other.relation for other in kind.places}:
-        msg = f"{where}.opposite: {kind.resource_id!r} has no place of {place.opposite!r}; add one or leave it out"
-        raise ConfigurationError(msg)
+        raise ConfigurationError(
+            f"{where}.opposite: {kind.resource_id!r} has no place of {place.opposite!r}; add one or leave it out"
+        )
 
 
 def _complete(body: Body, template: Body) -> Body:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
@@ -12,8 +12,6 @@ from contracts.edits import Edit
 from contracts.identifiers import Name
 from memory.documents.edits import Change
 from memory.documents.items import Body
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: What a plan is to others: a change of its own, one that takes a plan back, or one that takes an undo back.
 PlanKind = Literal["edit", "undo", "redo"]
@@ -112,12 +110,6 @@ class AppliedPlan:
     def revisions(self) -> dict[str, int]:
         """The revision of each document after the plan, by resource id."""
         return {resource_id: step.after.revision for resource_id, step in self.steps.items()}
-
-
-def milliseconds(at: datetime) -> int:
-    """Return *at* in milliseconds since 1970; a time without a zone is in UTC."""
-    zoned = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return (zoned - EPOCH) // timedelta(milliseconds=1)
 
 
 def resource_of(file: str) -> str:

@@ -84,8 +84,9 @@ def take_back(history: Sequence[PlanChanges], plan_id: str) -> tuple[Change, ...
         try:
             back, _ = cross(back, deed.changes)
         except UndoRefused as error:
-            msg = f"plan {plan_id!r} cannot be taken back: {error} by plan {deed.plan_id!r}; undo that one first"
-            raise UndoRefused(msg) from error
+            raise UndoRefused(
+                f"plan {plan_id!r} cannot be taken back: {error} by plan {deed.plan_id!r}; undo that one first"
+            ) from error
     return back
 
 

@@ -22,8 +22,9 @@ def entry_of(record: PlanRecord, resource_id: str, log: Sequence[LogEntry]) -> L
     for entry in log:
         if entry.plan_id == record.plan_id:
             return entry
-    msg = f"plan {record.plan_id!r} is older than the history of {resource_id!r}; edit the document instead"
-    raise UndoRefused(msg)
+    raise UndoRefused(
+        f"plan {record.plan_id!r} is older than the history of {resource_id!r}; edit the document instead"
+    )
 
 
 def take_back_changes(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Change, ...]:

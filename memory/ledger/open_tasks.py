@@ -30,6 +30,19 @@ _READ = ("assignment", "attempts", "state", "trace", "report")
 _FIELD = re.compile(rb"(assignment|report):([1-9][0-9]{0,17})")
 
 
+async def task_keys(batch: CommandBatch) -> AsyncIterator[list[bytes]]:
+    """Yield the key of every task, some 200 at a time; one may come twice."""
+    cursor = b"0"
+    while True:
+        # A key of another type is not ours: asking it for fields would fail the whole step.
+        scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
+        cursor, found = (await batch.run([scan]))[0]
+        for first in range(0, len(found), _BATCH):
+            yield found[first : first + _BATCH]
+        if int(cursor) == 0:
+            return
+
+
 class OpenTask(NamedTuple):
     """A generation without a report: *assignment* is its JSON bytes, *attempts* how many runs of it began.
 
@@ -49,7 +62,6 @@ class OpenTasks:
     """Reads the open tasks of the ledger.
 
     Args:
-        client: A client that does not decode responses.
         keep: How long the ledger knows a task after its last event.
         step_s: Seconds for each step; then MemoryUnavailable.
     """
@@ -66,7 +78,7 @@ class OpenTasks:
         Raises:
             MemoryUnavailable: the ledger did not answer in time; tasks yielded so far are right.
         """
-        async for found in self._keys():
+        async for found in task_keys(self._batch):
             open_ones = await self._open_among(found)
             for start in range(0, len(open_ones), _BODIES):
                 yield await self._with_bodies(open_ones[start : start + _BODIES])
@@ -77,7 +89,7 @@ class OpenTasks:
         Raises:
             MemoryUnavailable: the ledger did not answer in time; tasks yielded so far are right.
         """
-        async for found in self._keys():
+        async for found in task_keys(self._batch):
             left = await self._batch.run([("PTTL", key) for key in found])
             recent = [key for key, ms in zip(found, left, strict=True) if ms >= self._keep_ms - seconds * 1000]
             for start in range(0, len(recent), _BODIES):
@@ -88,22 +100,9 @@ class OpenTasks:
                 )
                 yield [entry for entry in read if entry is not None]
 
-    async def _keys(self) -> AsyncIterator[list[bytes]]:
-        """Yield the key of every task, in batches."""
-        cursor = b"0"
-        while True:
-            # Of another type is nothing of ours: asking it for fields would fail the whole step.
-            scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
-            cursor, found = (await self._batch.run([scan]))[0]
-            for first in range(0, len(found), _BATCH):
-                yield found[first : first + _BATCH]
-            if int(cursor) == 0:
-                return
-
     async def _open_among(self, found: Sequence[bytes]) -> list[tuple[bytes, int]]:
         """Return key and generation of whatever is open and has an assignment."""
-        asked: list[Command] = [("HKEYS", key) for key in found]
-        names = await self._batch.run(asked)
+        names = await self._batch.run([("HKEYS", key) for key in found])
         return [
             (key, generation)
             for key, fields in zip(found, names, strict=True)

@@ -9,27 +9,17 @@ from memory.command_batch import CommandBatch
 class StreamEpochs:
     """Remembers, for all supervisors, the epoch of the stream that has every task which the ledger knows as open.
 
-    Args:
-        client: A client that does not decode responses.
-        deadline_s: Seconds for one call; then MemoryUnavailable.
+    Every method may raise MemoryUnavailable, after `deadline_s` seconds for one call.
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
         self._batch = CommandBatch(client, deadline_s)
 
     async def known(self, stream: str) -> str | None:
-        """Return the known epoch of *stream*, as NATS spells it; None when none is known.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return the known epoch of *stream*, as NATS spells it; None when none is known."""
         found = (await self._batch.run([("GET", keys.stream(stream))]))[0]
         return None if found is None else found.decode(errors="replace")
 
     async def note(self, stream: str, created: str) -> None:
-        """Note that the epoch *created* of *stream* has every open task.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Note that the epoch *created* of *stream* has every open task."""
         await self._batch.run([("SET", keys.stream(stream), created)])

@@ -12,10 +12,10 @@ from redis.asyncio import Redis
 from memory import keys
 from memory.command_batch import Command, CommandBatch
 from memory.ledger.ledger import number_in
-from memory.ledger.open_tasks import SCAN_COUNT, STEP_S
+from memory.ledger.open_tasks import STEP_S, task_keys
 
-#: Tasks looked at in one round trip, and assignments read in one: each may have almost a mebibyte.
-_BATCH, _BODIES = 200, 16
+#: Assignments read in one round trip: each may have almost a mebibyte.
+_BODIES = 16
 
 
 class UserTask(NamedTuple):
@@ -26,12 +26,7 @@ class UserTask(NamedTuple):
 
 
 class UserTasks:
-    """Finds and removes what the ledger has of a user.
-
-    Args:
-        client: A client that does not decode responses.
-        step_s: Seconds for each step; then MemoryUnavailable, which every method may raise.
-    """
+    """Finds and removes what the ledger has of a user. MemoryUnavailable after `step_s` for each step."""
 
     def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
         self._batch = CommandBatch(client, step_s)
@@ -41,15 +36,9 @@ class UserTasks:
 
         Whatever the ledger has from the beginning to the end is found; a task may come twice.
         """
-        cursor = b"0"
-        while True:
-            scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
-            cursor, found = (await self._batch.run([scan]))[0]
-            for first in range(0, len(found), _BATCH):
-                for task in await self._among(found[first : first + _BATCH], token.encode(), is_theirs):
-                    yield task
-            if int(cursor) == 0:
-                return
+        async for found in task_keys(self._batch):
+            for task in await self._among(found, token.encode(), is_theirs):
+                yield task
 
     async def _among(self, found: Sequence[bytes], token: bytes, is_theirs: Callable[[bytes], bool]) -> list[UserTask]:
         asked: list[Command] = [command for key in found for command in (("HGET", key, "user"), ("HKEYS", key))]

@@ -239,8 +239,7 @@ def _parse(value: bytes) -> dict[str, object] | None:
 
 
 def _refuse_constant(word: str) -> None:
-    msg = f"{word} is not JSON"
-    raise ValueError(msg)
+    raise ValueError(f"{word} is not JSON")
 
 
 def check_entry(key: str, ttl: timedelta | None) -> tuple[LongTermKey, int | None]:
@@ -251,12 +250,10 @@ def check_entry(key: str, ttl: timedelta | None) -> tuple[LongTermKey, int | Non
     """
     parts = parse_ltm(key)
     if parts is None:
-        msg = f"{key!r} is not a long-term memory key; make it with `memory.keys.ltm`"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{key!r} is not a long-term memory key; make it with `memory.keys.ltm`")
     lifetime_ms = None if ttl is None else ttl // timedelta(milliseconds=1)
     if lifetime_ms is not None and lifetime_ms < 1:
-        msg = f"a time to live of {ttl} remembers nothing; use None for ever, or switch the memory off"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"a time to live of {ttl} remembers nothing; use None for ever, or switch the memory off")
     return parts, lifetime_ms
 
 

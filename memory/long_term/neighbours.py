@@ -42,9 +42,6 @@ async def find_nearest(exchange: CommandBatch, asked: Sequence[tuple[str, Neighb
     """Return the nearest living neighbour of each question, by its entry key; None for one that has none.
 
     Two round trips for all of them. The asked question's own entry is never among them.
-
-    Raises:
-        MemoryUnavailable: no answer in time.
     """
     looking = [_looking(key, near) for key, near in asked]
     listed = iter(await exchange.run([command for commands in looking for command in commands]))

@@ -96,8 +96,7 @@ def entry_of(task_name: str, form: TaskForm, parameters: Mapping[str, Any], resu
     """
     missing = [field for field in form.fields if field not in parameters]
     if missing:
-        msg = f"{task_name}: {', '.join(missing)} missing; an entry is exported with every field"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{task_name}: {', '.join(missing)} missing; an entry is exported with every field")
     raw = {field: parameters[field] for field in form.fields}
     spelled = [_spell_field(field, value, field in form.lists) for field, value in raw.items()]
     return SeedEntry(":".join((task_name, *spelled)), task_name, raw, result)
@@ -112,11 +111,9 @@ def parse_key(key: str, tasks: Mapping[str, TaskForm]) -> tuple[str, dict[str, A
     task_name, *values = key.split(":")
     form = tasks.get(task_name)
     if form is None:
-        msg = f"task {task_name!r} is not one of {', '.join(tasks) or 'none'}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"task {task_name!r} is not one of {', '.join(tasks) or 'none'}")
     if len(values) > len(form.fields):
-        msg = f"{len(values)} values for the {len(form.fields)} fields of {task_name}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{len(values)} values for the {len(form.fields)} fields of {task_name}")
     # A file written before the last fields were declared leaves them to their defaults.
     return task_name, {
         field: _parse_field(field, value, field in form.lists)
@@ -143,8 +140,7 @@ def _parse_value(spelled: str) -> Any:
         try:
             return json.loads(unquote(spelled[len(_JSON) :]))
         except ValueError as error:
-            msg = f"{spelled!r} is not escaped JSON"
-            raise InvalidInput(msg) from error
+            raise InvalidInput(f"{spelled!r} is not escaped JSON") from error
     return "" if spelled == _EMPTY_TEXT else unquote(spelled)
 
 
@@ -184,13 +180,11 @@ def _load(text: str | bytes) -> dict[str, Any]:
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        msg = f"the file is not JSON: {error}"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(f"the file is not JSON: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("tasks"), dict):
         raise InvalidInput('the file has no object "tasks"; it must look like {"tasks": {"key": result}}')
     return document
 
 
 def _refuse_constant(word: str) -> None:
-    msg = f"{word} is no number of JSON"
-    raise ValueError(msg)
+    raise ValueError(f"{word} is no number of JSON")

@@ -48,8 +48,7 @@ class LongTermMemory:
     """Remembers results under the keys of `memory.keys.ltm` and recalls them while they live.
 
     Args:
-        client: A client that does not decode responses.
-        budget_s: Seconds that recalling or remembering may cost a task.
+        budget_s: Seconds that recalling or remembering may cost a task; then MemoryUnavailable, as after any late step.
         breaker: Shared with others of this server when given; a frozen server costs one budget a rest.
     """
 
@@ -172,7 +171,6 @@ class LongTermMemory:
         """Store a result by hand, keeping the question and the computing time of the old one.
 
         Raises:
-            MemoryUnavailable: Redis did not answer in time.
             InvalidInput: *key* is not a long-term memory key.
         """
         known = await self.show(key)
@@ -187,11 +185,7 @@ class LongTermMemory:
         )
 
     async def show(self, key: str) -> Entry | None:
-        """Return everything about the entry at *key*, or None when there is none.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return everything about the entry at *key*, or None when there is none."""
         found = await self._load([key])
         return found[0] if found else None
 
@@ -307,21 +301,13 @@ class LongTermMemory:
         return sum(counts)
 
     async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
-        """Keep imported *results* by seed key for people to look at; nothing here is ever served.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Keep imported *results* by seed key for people to look at; nothing here is ever served."""
         if results:
             fields = [part for pair in results.items() for part in pair]
             await self._patient.run([("HSET", keys.quarantine(agent_id), *fields)])
 
     async def quarantined(self, agent_id: str | None = None) -> list[Quarantined]:
-        """Return the entries in quarantine, of one agent when given, ordered by agent and seed key.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Return the entries in quarantine, of one agent when given, ordered by agent and seed key."""
         held = await self._quarantines(agent_id)
         replies = await self._patient.run([("HGETALL", key) for key in held])
         return sorted(

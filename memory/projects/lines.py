@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -10,8 +9,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, Val
 from contracts.errors import InvalidInput
 from contracts.faults import fault_of
 from memory.projects.records import Kind, Record
-
-_START = datetime(1970, 1, 1, tzinfo=UTC)
+from memory.times import milliseconds, spell_time
 
 
 class _Line(BaseModel):
@@ -39,13 +37,13 @@ def as_document(record: Record) -> dict[str, Any]:
         "kind": record.kind,
         "text": record.text,
         "tags": list(record.tags),
-        "at": iso_of(record.at_ms),
+        "at": spell_time(record.at_ms),
         "by": record.by,
         "supersedes": record.supersedes,
         "superseded_by": record.superseded_by,
         "session_id": record.session_id,
         "data": dict(record.data),
-        "redacted_at": None if record.redacted_ms is None else iso_of(record.redacted_ms),
+        "redacted_at": None if record.redacted_ms is None else spell_time(record.redacted_ms),
     }
 
 
@@ -80,20 +78,11 @@ def read_line(line: bytes) -> Record:
         kind=found.kind,
         text=found.text,
         tags=tuple(found.tags),
-        at_ms=_milliseconds(found.at),
+        at_ms=milliseconds(found.at),
         by=found.by,
         supersedes=found.supersedes,
         superseded_by=found.superseded_by,
         session_id=found.session_id,
         data=found.data,
-        redacted_ms=None if found.redacted_at is None else _milliseconds(found.redacted_at),
+        redacted_ms=None if found.redacted_at is None else milliseconds(found.redacted_at),
     )
-
-
-def iso_of(time_ms: int) -> str:
-    """Return a time in ms since 1970 as `2026-11-21T12:00:00.000Z`."""
-    return (_START + timedelta(milliseconds=time_ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _milliseconds(at: datetime) -> int:
-    return (at - _START) // timedelta(milliseconds=1)

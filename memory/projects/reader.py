@@ -41,7 +41,7 @@ _STEPS = 500
 
 
 class ProjectReader:
-    """Finds records; see `memory.projects.project.ProjectMemory`, which adds them."""
+    """Finds records, for `ProjectMemory`, which adds them; MemoryUnavailable when Redis is late."""
 
     def __init__(
         self,
@@ -58,7 +58,6 @@ class ProjectReader:
 
         Raises:
             InvalidInput: *project_id* or *record_id* can be none.
-            MemoryUnavailable: no answer in time.
         """
         kind_of_id(record_id)
         return (await self._read(project_id, [record_id]))[0]
@@ -84,7 +83,6 @@ class ProjectReader:
 
         Raises:
             InvalidInput: a field is invalid, or *before* is not there.
-            MemoryUnavailable: no answer in time.
         """
         wish = read_filter(
             kind=kind,
@@ -103,7 +101,6 @@ class ProjectReader:
 
         Raises:
             InvalidInput: a tag can be none.
-            MemoryUnavailable: no answer in time.
         """
         wish = SearchFilter("standard", check_tags(tags), in_force=True, limit=MAX_LIMIT, any_tag=True)
         found: list[Record] = []
@@ -117,7 +114,6 @@ class ProjectReader:
 
         Raises:
             InvalidInput: *record_id* can be none.
-            MemoryUnavailable: no answer in time.
         """
         record = await self.read(project_id, record_id)
         if record is None:
@@ -132,7 +128,6 @@ class ProjectReader:
 
         Raises:
             InvalidInput: a tag or *kind* can be none.
-            MemoryUnavailable: no answer in time.
         """
         letter, names = LETTERS[kind_of(kind)], [tag_text(tag) for tag in tags if check_tags([tag])]
         if not names:
@@ -142,11 +137,7 @@ class ProjectReader:
         return {tag: (mark or b"").decode() for tag, mark in zip(tags, found, strict=True)}
 
     async def export(self, project_id: str) -> AsyncIterator[Record]:
-        """Yield every record, oldest first, as `load` takes them.
-
-        Raises:
-            MemoryUnavailable: no answer in time.
-        """
+        """Yield every record, oldest first, as `load` takes them."""
         timeline, after = keys.project_part(project_id, "timeline"), "-inf"
         while True:
             page: Command = ("ZRANGE", timeline, after, "+inf", "BYSCORE", "LIMIT", 0, BATCH, "WITHSCORES")
@@ -163,16 +154,11 @@ class ProjectReader:
 
         Raises:
             InvalidInput: *user_id* can be none.
-            MemoryUnavailable: no answer in time.
         """
         return sum([len(ids) async for _, ids in self._find_by_author(user_id)])
 
     async def projects(self) -> list[ProjectInfo]:
-        """Return every project that has a record, the one with the newest first.
-
-        Raises:
-            MemoryUnavailable: no answer in time.
-        """
+        """Return every project that has a record, the one with the newest first."""
         names, found = await self._names(), list[ProjectInfo]()
         for start in range(0, len(names), BATCH):
             batch = names[start : start + BATCH]

@@ -8,17 +8,18 @@ that no append is forgotten, whatever dies between two steps; rows that a lost s
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
-from contracts.identifiers import user_of, user_token
+from contracts.identifiers import user_of
 from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Command, CommandBatch
+from memory.key_parts import token_of
 from memory.queues import scripts as queue_scripts
 from memory.queues.claims import OUTCOMES, Claim, Closing, Counts, KnownRow, QueueName, Row, closing_arguments
 from memory.queues.scripts import PARKED
@@ -47,7 +48,6 @@ class PersonalQueue:
     stored follow the server's.
 
     Args:
-        client: A client that does not decode responses.
         name: Which table.
         keep: How long a closed row is known: an id that comes again within it changes nothing.
         deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise.
@@ -106,8 +106,7 @@ class PersonalQueue:
             InvalidInput: *owner* is empty or no text, or *limit* is not 1 to 1,000.
         """
         if not 1 <= limit <= MOST_ROWS:
-            msg = f"a claim is of 1 to {MOST_ROWS} rows, not {limit}"
-            raise InvalidInput(msg)
+            raise InvalidInput(f"a claim is of 1 to {MOST_ROWS} rows, not {limit}")
         token, terms = _token_of(owner), (self._new_token(), limit, lease_ms, now_ms)
         seen, found = await self._batch.run(
             [
@@ -120,7 +119,12 @@ class PersonalQueue:
             await self._settle(token, seen, look)
         if not claimed:
             return None
-        rows = tuple(_read_claimed(claimed[1:]))
+        rows = tuple(
+            Row(row_id.decode(), body, attempts, note, crashes, trace.decode())
+            for row_id, body, attempts, crashes, note, trace in zip(
+                *(claimed[1 + part :: 6] for part in range(6)), strict=True
+            )
+        )
         return Claim(self._name, owner, token, holder, int(claimed[0]), rows, self._keep_ms)
 
     async def renew(self, claim: Claim, lease_ms: int) -> bool:
@@ -267,31 +271,19 @@ class PersonalQueue:
 
 
 def _token_of(owner: str) -> str:
-    """Return the token of *owner*; rows without an owner would be shared by all whose id got lost."""
-    if not owner:
-        raise InvalidInput("rows need an owner: send the user id, or the conversation id of somebody anonymous")
-    try:
-        return user_token(owner)
-    except UnicodeEncodeError as error:
-        msg = f"owner {owner!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
+    return token_of(owner, "rows need an owner: send the user id, or the conversation id of somebody anonymous")
 
 
 def _check_id(row_id: str) -> bytes:
     try:
         spelled = row_id.encode()
     except UnicodeEncodeError as error:
-        msg = f"row id {row_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"row id {row_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+        ) from error
     if not spelled:
         raise InvalidInput("a row needs an id, by which it is known when it comes again")
     return spelled
-
-
-def _read_claimed(parts: list[Any]) -> Iterator[Row]:
-    for at in range(0, len(parts), 6):
-        row_id, body, attempts, crashes, note, trace = parts[at : at + 6]
-        yield Row(row_id.decode(), body, attempts, note, crashes, trace.decode())
 
 
 def _read_known(row_id: bytes, number: bytes, body: bytes, spelled: bytes, note: bytes) -> KnownRow:

@@ -11,6 +11,7 @@ start with `x` is the JSON itself; `x` is the first byte of a zlib stream of it.
 """
 
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ COMPRESS_FROM = 4 * 1024
 _PAYS = 0.75
 #: Milliseconds that a time to live may have: a number that Lua and JSON still keep exactly.
 _MAX_MS = 2**52
+
+SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 #: The fields of a root's hash that a `SessionRoot` is made of.
 ROOT_FIELDS = (
@@ -153,8 +156,9 @@ def check_key(key: str, phase: str | None = None) -> EntryKey:
     parts = read_key(key)
     if phase is not None and phase != parts.phase:
         cure = str(parts._replace(phase=phase)) if phase else "a phase"
-        msg = f"session key {key!r} belongs to phase {parts.phase!r}, not to {phase!r}; write it as {cure!r}"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"session key {key!r} belongs to phase {parts.phase!r}, not to {phase!r}; write it as {cure!r}"
+        )
     return parts
 
 
@@ -166,8 +170,7 @@ def milliseconds(ttl: timedelta, what: str) -> int:
     """
     ms = ttl // timedelta(milliseconds=1)
     if not 0 < ms <= _MAX_MS:
-        msg = f"{what} must be a span of time of at least 1 ms and at most {_MAX_MS} ms, not {ttl}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{what} must be a span of time of at least 1 ms and at most {_MAX_MS} ms, not {ttl}")
     return ms
 
 
@@ -187,8 +190,7 @@ def root_words(
         InvalidInput: the domain is empty or no text, or the time to live cannot be counted.
     """
     if not domain.strip() or not domain.isprintable():
-        msg = f"domain {domain!r} must be a printable name, such as 'data' or 'webdev'"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"domain {domain!r} must be a printable name, such as 'data' or 'webdev'")
     words: list[str | bytes | int] = ["version", VERSION, "session_id", session_id, "domain", domain]
     words += ["ttl_ms", milliseconds(ttl, "the time to live of a session"), "state", state]
     if dependencies:
@@ -208,24 +210,24 @@ def encode(key: str, value: JsonValue, limit: int) -> bytes:
         EntryTooLarge: its JSON has more than *limit* bytes.
     """
     if _is_deep(value):
-        msg = (
+        raise InvalidInput(
             f"the value of session key {key!r} is nested deeper than {MAX_LEVELS} levels; "
             "make it flatter, such as a list of nodes that name each other, or store it as text"
         )
-        raise InvalidInput(msg)
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        body = _as_bytes(text, value)
+        # Half of a surrogate pair is no UTF-8, but JSON can escape it.
+        body = (json.dumps(value, separators=(",", ":")) if SURROGATE.search(text) else text).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        msg = f"the value of session key {key!r} is no JSON: {error}; use null, true, numbers, text, lists and objects"
-        raise InvalidInput(msg) from error
+        raise InvalidInput(
+            f"the value of session key {key!r} is no JSON: {error}; use null, true, numbers, text, lists and objects"
+        ) from error
     if len(body) > limit:
-        msg = (
+        raise EntryTooLarge(
             f"the value of session key {key!r} has {len(body)} bytes of JSON, a session takes at most {limit}; "
             "store it elsewhere and keep a reference, or split it by identifiers, "
             f"such as {str(check_key(key)._replace(identifier='part-1'))!r}"
         )
-        raise EntryTooLarge(msg)
     return body
 
 
@@ -238,14 +240,6 @@ def _is_deep(value: JsonValue) -> bool:
         ahead = [one for part in inside.values() for one in (part.values() if isinstance(part, dict) else part)]
         level += bool(inside)
     return level > MAX_LEVELS
-
-
-def _as_bytes(text: str, value: JsonValue) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        # Half of a surrogate pair is no UTF-8, but JSON can escape it.
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 def pack(body: bytes) -> bytes:
@@ -326,7 +320,7 @@ def read_root(told: Mapping[str, bytes | None], left_ms: int, stored: int, liste
             updated_ms=int(text["updated_at"]),
             ttl_ms=int(text["ttl_ms"]),
             state=cast("State", text["state"]),
-            dependencies=_read_dependencies(text.get("dependencies", "{}")),
+            dependencies={phase: tuple(of) for phase, of in json.loads(text.get("dependencies", "{}")).items()},
             project=text.get("project"),
             user_id=text.get("user_id"),
             supervisor_id=text.get("supervisor_id"),
@@ -340,10 +334,6 @@ def read_root(told: Mapping[str, bytes | None], left_ms: int, stored: int, liste
         )
     except (KeyError, ValueError, AttributeError):
         return None
-
-
-def _read_dependencies(text: str) -> dict[str, tuple[str, ...]]:
-    return {phase: tuple(of) for phase, of in json.loads(text).items()}
 
 
 def downstream(phase: str, dependencies: Mapping[str, Sequence[str]], entries: Sequence[EntryInfo]) -> set[str]:

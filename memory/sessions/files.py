@@ -11,7 +11,7 @@ of uses where it is 0. What else a file holds is not read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -27,13 +27,13 @@ from memory.sessions.entries import (
     milliseconds,
     root_words,
 )
+from memory.times import MILLISECOND, spell_time
+from memory.times import milliseconds as milliseconds_of
 
 T = TypeVar("T")
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 #: The last time that can be written.
-_LATEST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_LATEST_MS = milliseconds_of(datetime.max.replace(tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,7 @@ def read(document: Mapping[str, Any], session_id: str | None, now_ms: int, limit
     cache = _field(document, "cache", dict, "an object of entries by key")
     version = _field(document, "version", str, f"text, such as {VERSION!r}")
     if version.partition(".")[0] != VERSION.partition(".")[0]:
-        msg = f"the file is of version {version!r}; only {VERSION!r} and its minor versions can be read"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"the file is of version {version!r}; only {VERSION!r} and its minor versions can be read")
     kept: list[FileEntry] = []
     expired: list[str] = []
     refused: dict[str, str] = {}
@@ -140,27 +139,22 @@ def read(document: Mapping[str, Any], session_id: str | None, now_ms: int, limit
         _time(document, "created_at"),
         _time(document, "updated_at"),
         _span(document, "ttl_ms"),
-        tuple(_number(kept)),
+        tuple(
+            replace(one, number=number)
+            for number, one in enumerate(sorted(kept, key=lambda one: one.created_ms), start=1)
+        ),
         tuple(expired),
         refused,
     )
-
-
-def _number(entries: list[FileEntry]) -> Iterator[FileEntry]:
-    """Number *entries* in the order in which they were made; those of one time as they stand in the file."""
-    for number, one in enumerate(sorted(entries, key=lambda one: one.created_ms), start=1):
-        yield FileEntry(one.entry, one.body, one.created_ms, one.expires_ms, one.hits, number)
 
 
 def _read_entry(key: Any, entry: Any, limit: int) -> FileEntry:
     if not isinstance(key, str) or not isinstance(entry, dict):
         raise InvalidInput("an entry must be an object by its key")
     if entry.get("key", key) != key:
-        msg = f"the entry at {key!r} says that its key is {entry['key']!r}; the two must be equal"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"the entry at {key!r} says that its key is {entry['key']!r}; the two must be equal")
     if "value" not in entry:
-        msg = f"the entry {key!r} has no value; null is written as null"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"the entry {key!r} has no value; null is written as null")
     phase = _field(entry, "created_by_phase", str, "text")
     check_key(key, phase)
     metadata = _field(entry, "metadata", dict, "an object") if entry.get("metadata") is not None else {}
@@ -174,15 +168,9 @@ def _read_entry(key: Any, entry: Any, limit: int) -> FileEntry:
         computation_ms=_whole(metadata, "computation_time_ms"),
         ttl=ttl,
     )
-    expires_ms = None if ttl is None else created_ms + ttl // _MILLISECOND
+    expires_ms = None if ttl is None else created_ms + ttl // MILLISECOND
     hits = _whole(metadata, "cache_hit_count") or 0
     return FileEntry(new, encode(key, new.value, limit), created_ms, expires_ms, hits, 0)
-
-
-def spell_time(ms: int) -> str:
-    """Return *ms* since 1970 as ISO 8601 in UTC, such as `2025-11-19T10:00:00.000Z`."""
-    moment = _EPOCH + ms * _MILLISECOND
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z"
 
 
 def batches(items: Sequence[T], size_of: Callable[[T], int], most: int) -> Iterator[list[T]]:
@@ -203,8 +191,7 @@ def batches(items: Sequence[T], size_of: Callable[[T], int], most: int) -> Itera
 def _field(document: Mapping[str, Any], name: str, kind: type[T], what: str) -> T:
     value = document.get(name)
     if not isinstance(value, kind):
-        msg = f"{name!r} is {value!r:.40}, but must be {what}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name!r} is {value!r:.40}, but must be {what}")
     return value
 
 
@@ -213,20 +200,19 @@ def _time(document: Mapping[str, Any], name: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        msg = f"{name!r} is {text!r}, but must be a time such as '2025-11-19T10:00:00.000Z'"
-        raise InvalidInput(msg) from error
-    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        raise InvalidInput(f"{name!r} is {text!r}, but must be a time such as '2025-11-19T10:00:00.000Z'") from error
     # West of Greenwich the last hours of the last year are in one that has no name in UTC.
-    return min(max(0, (zoned - _EPOCH) // _MILLISECOND), _LATEST_MS)
+    return min(max(0, milliseconds_of(moment)), _LATEST_MS)
 
 
 def _span(document: Mapping[str, Any], name: str) -> timedelta:
     ms = _whole(document, name)
     if not ms:
-        msg = f"{name!r} is {document.get(name)!r:.40}, but must be a whole number of milliseconds above zero"
-        raise InvalidInput(msg)
-    milliseconds(ms * _MILLISECOND, repr(name))
-    return ms * _MILLISECOND
+        raise InvalidInput(
+            f"{name!r} is {document.get(name)!r:.40}, but must be a whole number of milliseconds above zero"
+        )
+    milliseconds(ms * MILLISECOND, repr(name))
+    return ms * MILLISECOND
 
 
 def _whole(document: Mapping[str, Any], name: str) -> int | None:
@@ -235,8 +221,7 @@ def _whole(document: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
-        msg = f"{name!r} is {value!r:.40}, but must be a whole number from 0 to {_MOST}"
-        raise InvalidInput(msg)
+        raise InvalidInput(f"{name!r} is {value!r:.40}, but must be a whole number from 0 to {_MOST}")
     return round(value)
 
 

@@ -4,13 +4,11 @@ A session is listed before it is made, and taken out once it is gone, with a gra
 there may be a name in the list without a session, but no session without its name.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import user_token
 from memory import keys
 from memory.command_batch import Command, CommandBatch
+from memory.key_parts import token_of
 from memory.sessions import scripts as session_scripts
 
 
@@ -41,7 +39,8 @@ class SessionList:
         offset, highest = 0, "+inf" if place is None else place.listed_ms
         while True:
             command = ("FCALL", session_scripts.LISTED, 1, self._key, highest, offset, count)
-            found = list(_places((await self._batch.run([command]))[0]))
+            reply = (await self._batch.run([command]))[0]
+            found = [ListPlace(int(float(reply[at + 1])), reply[at].decode()) for at in range(0, len(reply), 2)]
             behind = found if place is None else [one for one in found if one < place]
             if behind or len(found) < count:
                 return behind
@@ -49,24 +48,12 @@ class SessionList:
 
     async def of_user(self, user_id: str) -> list[str]:
         """Return the ids of the sessions that were started for a user, sorted; some may be gone."""
-        reply = (await self._batch.run([("SMEMBERS", keys.user_sessions(token_of(user_id)))]))[0]
+        reply = (await self._batch.run([("SMEMBERS", keys.user_sessions(_token_of(user_id)))]))[0]
         return sorted(name.decode() for name in reply)
 
 
-def token_of(user_id: str) -> str:
-    """Return the token of *user_id*.
-
-    Raises:
-        InvalidInput: it is empty or no text.
-    """
-    try:
-        token = user_token(user_id)
-    except UnicodeEncodeError as error:
-        msg = f"user id {user_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
-        raise InvalidInput(msg) from error
-    if not token:
-        raise InvalidInput("a user id is empty; leave it out, or send the user's id")
-    return token
+def _token_of(user_id: str) -> str:
+    return token_of(user_id, "a user id is empty; leave it out, or send the user's id")
 
 
 def noting_user(user_id: str, session_id: str) -> list[Command]:
@@ -74,7 +61,7 @@ def noting_user(user_id: str, session_id: str) -> list[Command]:
 
     A note must not be over before its session is, which may live as long as it is updated.
     """
-    key = keys.user_sessions(token_of(user_id))
+    key = keys.user_sessions(_token_of(user_id))
     return [("SADD", key, session_id), ("PERSIST", key)]
 
 
@@ -82,12 +69,7 @@ def forgetting(session_id: str, user_id: str, supervisor_id: str) -> list[Comman
     """Return the commands that take a session that is gone out of every list; "" for none."""
     commands: list[Command] = [("ZREM", keys.sessions(), session_id)]
     if user_id:
-        commands.append(("SREM", keys.user_sessions(token_of(user_id)), session_id))
+        commands.append(("SREM", keys.user_sessions(_token_of(user_id)), session_id))
     if supervisor_id:
         commands.append(("ZREM", keys.running(supervisor_id), session_id))
     return commands
-
-
-def _places(reply: list[bytes]) -> Iterator[ListPlace]:
-    for at in range(0, len(reply), 2):
-        yield ListPlace(int(float(reply[at + 1])), reply[at].decode())

@@ -10,30 +10,17 @@ from memory.command_batch import Command, CommandBatch
 
 
 class RunOutcomes:
-    """Removes records of runs beside their sessions.
-
-    Args:
-        client: A client that does not decode responses.
-        deadline_s: Seconds for one call; then MemoryUnavailable.
-    """
+    """Removes records of runs beside their sessions. MemoryUnavailable after `deadline_s` for one call."""
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
         self._batch = CommandBatch(client, deadline_s)
 
     async def drop(self, session_ids: Sequence[str]) -> int:
-        """Remove the ends of the runs of *session_ids*, and return how many there were.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Remove the ends of the runs of *session_ids*, and return how many there were."""
         commands: list[Command] = [("UNLINK", keys.run(session_id)) for session_id in session_ids]
         return sum(await self._batch.run(commands))
 
     async def disown(self, user_id: str, session_ids: Sequence[str]) -> None:
-        """Note no longer that *session_ids* were started for *user_id*.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Note no longer that *session_ids* were started for *user_id*."""
         if session_ids:
             await self._batch.run([("SREM", keys.user_sessions(user_token(user_id)), *session_ids)])

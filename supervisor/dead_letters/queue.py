@@ -1,6 +1,7 @@
 """The queue of dead letters: list, redrive or delete them."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -175,8 +176,12 @@ class DeadLetters:
         done: set[int] = set()
 
         async def look(letter: Letter) -> None:
+            why = None
             async with turns:
-                why = await self._end_after(letter)
+                # A fault of the letter shows when it is sent; without the ledger it is sent all the same.
+                with contextlib.suppress(InvalidInput, MemoryUnavailable):
+                    task_id = checked_name(letter.content.task_id or "", "task_id")
+                    why = end_after(letter, await self._ledger.read(task_id))
             if why is not None:
                 done.add(letter.sequence)
                 outcome.kept.append(Kept(letter.sequence, why))
@@ -184,19 +189,12 @@ class DeadLetters:
         await _each([letter for letter in page if letter.content.task_id is not None], look)
         return done
 
-    async def _end_after(self, letter: Letter) -> str | None:
-        try:
-            task_id = checked_name(letter.content.task_id or "", "task_id")
-            return end_after(letter, await self._ledger.read(task_id))
-        except (InvalidInput, MemoryUnavailable):
-            # A fault of the letter shows when it is sent; without the ledger it is sent all the same.
-            return None
-
     async def _send(self, letter: Letter, renewal: Renewal, outcome: Outcome, *, is_trial: bool) -> None:
         try:
             redrive = redrive_of(letter, await self._whole_body(letter), self._now(), renewal)
             if not is_trial:
-                await self._publish(redrive)
+                await self._outbox.put(redrive.subject, redrive.body, redrive.message_id, headers=redrive.headers)
+                await self._note_task(redrive)
                 # Its text lies in TASKS again: overwriting it here would gain nothing and cost a hundred times more.
                 await self._stream.remove(letter.sequence, erase=False)
             outcome.redriven += 1
@@ -206,8 +204,7 @@ class DeadLetters:
             outcome.kept.append(Kept(letter.sequence, str(error)))
             outcome.stopped = str(error)
 
-    async def _publish(self, redrive: Redrive) -> None:
-        await self._outbox.put(redrive.subject, redrive.body, redrive.message_id, headers=redrive.headers)
+    async def _note_task(self, redrive: Redrive) -> None:
         if redrive.task_id is None:
             return
         try:

@@ -6,7 +6,7 @@ import functools
 import ipaddress
 import socket
 import ssl
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import structlog
@@ -17,6 +17,7 @@ from supervisor.http.admission.key_file import KeyRing
 from supervisor.http.app import make_app
 from supervisor.http.parts import ApiParts
 from supervisor.http.protocol import TimedProtocol
+from supervisor.http.responses import wait_first
 
 log = structlog.get_logger(__name__)
 
@@ -103,9 +104,9 @@ class HttpServer:
         if not self._has_begun:
             self._socket.close()
             return
-        await _wait_first(life.empty(), hurried.wait(), within_s=self._parts.grace_s)
+        await wait_first(life.empty(), hurried.wait(), within_s=self._parts.grace_s)
         life.leaving.set()
-        await _wait_first(self._ended.wait(), within_s=_FAREWELL_S)
+        await wait_first(self._ended.wait(), within_s=_FAREWELL_S)
         self._server.force_exit = True
 
 
@@ -171,14 +172,3 @@ def _listen(host: str, port: int) -> socket.socket:
             "choose another TASKLORE_API_HOST or TASKLORE_API_PORT (0 is a free port, none is no API)"
         ) from error
     return found
-
-
-async def _wait_first(*waits: Coroutine[object, object, object], within_s: float) -> None:
-    """Return when one of *waits* has ended, or after *within_s* seconds."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

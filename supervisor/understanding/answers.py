@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 
 from pydantic import BaseModel
 
@@ -177,7 +177,8 @@ def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
     said += [
         Passage(one.start, one.end)
         for one in read.moments
-        if any(sign.isdigit() for sign in one.text) or all(_day_of(day) != today for day in one.readings)
+        if any(sign.isdigit() for sign in one.text)
+        or all((day.date() if isinstance(day, datetime) else day) != today for day in one.readings)
     ]
     left: list[Passage] = []
     for place in sorted(said, key=lambda place: (place.start, -place.end)):
@@ -193,7 +194,3 @@ def _covered_places(intent: Filled) -> Iterator[tuple[int, int]]:
         is_unread = span.field in intent.unsure and slot is not None and slot.kind in ("choice", "boolean")
         if span.source is None and not is_unread:
             yield span.start, span.end
-
-
-def _day_of(moment: date) -> date:
-    return moment.date() if isinstance(moment, datetime) else moment

@@ -129,9 +129,6 @@ def _says_nothing(text: str) -> bool:
     return not set(_words_in(text)) - _BESIDE - _YES - _NO - _ALL - _PLACES.keys()
 
 
-# -- one question -----------------------------------------------------------------------------------------------------
-
-
 def _agree(one: Open, utterance: Utterance) -> Single | None:
     """Return the task of *one* as it was shown."""
     if one.task is None:
@@ -268,9 +265,6 @@ def _number(value: str) -> Decimal | None:
         return parse_number(value)
     except InvalidAmount:
         return None
-
-
-# -- several questions ------------------------------------------------------------------------------------------------
 
 
 def _answer_several(opened: Sequence[Open], utterance: Utterance, choice: Choice | None) -> list[Single] | None:

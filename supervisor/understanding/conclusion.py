@@ -97,21 +97,17 @@ def conclude(
     if parts:
         return Clarification(" ".join(filter(None, [useless, *parts])), agent_id, name, known, missing, spans)
     if filled.unsure or is_doubted or (task.offer.task.confirm and not is_agreed):
-        shown = [f"{ask_to_confirm(task.offer, known)}{_explain_unsure(filled)}", *filled.notes, useless]
+        reasons: dict[str, list[str]] = {}
+        for slot in slots:
+            if slot.name in filled.unsure:
+                reasons.setdefault(filled.unsure[slot.name], []).append(slot.label)
+        explained = "".join(f" ({', '.join(labels)}: {why})" for why, labels in reasons.items())
+        shown = [f"{ask_to_confirm(task.offer, known)}{explained}", *filled.notes, useless]
         return Clarification(" ".join(filter(None, shown)), agent_id, name, known, (), spans)
     if left:
         return Clarification(ask_to_leave_out(left, task.offer.label), agent_id, name, known, (), spans)
     computed = {name: words for name, words in filled.computed.items() if name in known}
     return Understood(agent_id, TaskCall(name=name, parameters=known), spans, frozenset(filled.guessed), computed)
-
-
-def _explain_unsure(filled: Filled) -> str:
-    """Return why some values are shown: those that are not the person's own word, by name."""
-    reasons: dict[str, list[str]] = {}
-    for slot in filled.task.schema.slots:
-        if slot.name in filled.unsure:
-            reasons.setdefault(filled.unsure[slot.name], []).append(slot.label)
-    return "".join(f" ({', '.join(labels)}: {why})" for why, labels in reasons.items())
 
 
 def is_only_talk(utterance: Utterance, filled: Filled) -> bool:

@@ -123,9 +123,6 @@ def words_before(turn: ChatTurn, previous: Sequence[ChatTurn]) -> ChatTurn | Non
     return said
 
 
-# -- values of earlier tasks ------------------------------------------------------------------------------------------
-
-
 def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_asked_for: bool) -> Filled | None:
     """Return the values of *task* in *utterance*, completed from the latest of *pasts* of that task.
 

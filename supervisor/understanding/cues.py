@@ -88,7 +88,10 @@ class Distances:
 
     def __init__(self, utterance: Utterance, cues: Sequence[Cue], values: Iterable[tuple[int, int]]) -> None:
         self._tokens = utterance.tokens
-        steps = [_step(token) for token in self._tokens]
+        steps = [
+            _MARKS.get(token.text, 0.5) if not token.is_word else _LIGHT_STEP if token.text in LIGHT else _WORD_STEP
+            for token in self._tokens
+        ]
         for cue in cues:
             steps[cue.first] = _CUE_STEP
         self._utterance = utterance
@@ -119,12 +122,6 @@ class Distances:
             after = _LEADING_STEP if cue.end in self._starts else _AFTER_STEP
             return self._until[cue.first] - self._until[last] + cue.penalty + after
         return cue.penalty
-
-
-def _step(token: Token) -> float:
-    if not token.is_word:
-        return _MARKS.get(token.text, 0.5)
-    return _LIGHT_STEP if token.text in LIGHT else _WORD_STEP
 
 
 def learn_phrases(card: TaskCard, schema: TaskSchema, known: frozenset[str]) -> list[tuple[Phrase, Slot]]:

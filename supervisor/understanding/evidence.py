@@ -7,7 +7,6 @@ another language, is neither taken nor refused: the person sees it before anythi
 import re
 from collections.abc import Sequence
 from datetime import datetime, time
-from decimal import Decimal
 from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple
@@ -191,11 +190,7 @@ def _ground_at(claim: SlotClaim, place: Passage, evidence: Evidence, taken: Sequ
         raise _explain(claim, here)
     if slot.kind == "choice":
         return _ground_choice(claim, place, evidence)
-    return _leave_unread(claim, place) if here else _ground_time(claim, place, evidence)
-
-
-def _leave_unread(claim: SlotClaim, place: Passage) -> Grounded:
-    return Grounded(claim.value, place, Why.UNREAD)
+    return Grounded(claim.value, place, Why.UNREAD) if here else _ground_time(claim, place, evidence)
 
 
 def _find_same(claim: SlotClaim, here: Sequence[Candidate]) -> Passage | None:
@@ -214,7 +209,7 @@ def _ground_choice(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grou
     named = [str(one).casefold() for one in claim.slot.choices if next(locate(str(one), quoted), None) is not None]
     own = str(claim.value).casefold()
     is_written = own in named and not any(own in one and own != one for one in named)
-    return Grounded(claim.value, place) if is_written else _leave_unread(claim, place)
+    return Grounded(claim.value, place) if is_written else Grounded(claim.value, place, Why.UNREAD)
 
 
 def _ground_text(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
@@ -229,12 +224,13 @@ def _ground_text(claim: SlotClaim, place: Passage, evidence: Evidence) -> Ground
 
 def _ground_amount(claim: SlotClaim, place: Passage, here: Sequence[Candidate], numbers: Sequence[Number]) -> Grounded:
     """Return the number where both readers agree: that of English, and that of digits with the scales of others."""
-    amount, unit = _amount_of(claim.written)
+    said = next(iter(find_amounts(fold_digits(claim.written), decimal_mark=".")), None)
+    amount, unit = (said.value, said.unit) if said is not None else (None, None)
     if (same := _find_same(claim, here)) is not None:
         is_disputed = any(one.is_scaled and one.readings != (amount,) for one in numbers if same.overlaps(*one[:2]))
         return Grounded(claim.value, same, Why.UNREAD if is_disputed else None)
     if any(claim.value in one.values for one in here):
-        return _leave_unread(claim, place)
+        return Grounded(claim.value, place, Why.UNREAD)
     digits = next((one for one in numbers if amount in one.readings), None)
     if digits is not None and (not here or digits.is_scaled):
         own_units = (None, claim.slot.unit, "%" if claim.slot.kind == "percent" else None)
@@ -243,14 +239,9 @@ def _ground_amount(claim: SlotClaim, place: Passage, here: Sequence[Candidate], 
     if here:
         raise _explain(claim, here)
     if numbers:
-        said = " or ".join(str(one) for one in numbers[0].readings)
-        raise Ungrounded(f"value: the quotation says {said}, not {_excerpt(claim.written)}; give what it says")
-    return _leave_unread(claim, place)
-
-
-def _amount_of(written: str) -> tuple[Decimal | None, str | None]:
-    found = next(iter(find_amounts(fold_digits(written), decimal_mark=".")), None)
-    return (found.value, found.unit) if found is not None else (None, None)
+        readings = " or ".join(str(one) for one in numbers[0].readings)
+        raise Ungrounded(f"value: the quotation says {readings}, not {_excerpt(claim.written)}; give what it says")
+    return Grounded(claim.value, place, Why.UNREAD)
 
 
 def _ground_time(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
@@ -268,7 +259,7 @@ def _ground_time(claim: SlotClaim, place: Passage, evidence: Evidence) -> Ground
         clock = time.fromisoformat(claim.value)
         if clock.hour > 12 and digits == [clock.hour, clock.minute]:
             return Grounded(claim.value, place)
-    return _leave_unread(claim, place)
+    return Grounded(claim.value, place, Why.UNREAD)
 
 
 def _excerpt(text: str) -> str:

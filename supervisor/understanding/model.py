@@ -102,7 +102,12 @@ class LlmInterpreter:
         sources = sources_of(collapse_space(text), theirs, recalled, now)
         answer = await self._ask(sources, router)
         # Not even the rules' own answer stands for itself then: the next time the model may give another.
-        return _mark_asked(_conclude_answer(answer, by_rules, sources[NOW].text, router.catalogue))
+        found = _conclude_answer(answer, by_rules, sources[NOW].text, router.catalogue)
+        parts = tuple(
+            replace(part, by_model=True) if isinstance(part, Understood) else part
+            for part in (found.parts if isinstance(found, Several) else (found,))
+        )
+        return Several(parts) if isinstance(found, Several) else parts[0]
 
     async def _ask(self, sources: dict[str, Quotable], router: Router) -> CheckedAnswer | None:
         """Return a model's answer, checked; None when it gives none that can be parsed."""
@@ -190,14 +195,6 @@ def _is_settled(by_rules: Interpretation) -> bool:
     if isinstance(by_rules, Understood):
         return not by_rules.guessed
     return isinstance(by_rules, Unfitting) and not says_cannot(by_rules.text)
-
-
-def _mark_asked(found: Interpretation) -> Interpretation:
-    """Return *found* with each task marked as read by a model."""
-    if isinstance(found, Several):
-        parts = (replace(part, by_model=True) if isinstance(part, Understood) else part for part in found.parts)
-        return Several(tuple(parts))
-    return replace(found, by_model=True) if isinstance(found, Understood) else found
 
 
 def _conclude_answer(

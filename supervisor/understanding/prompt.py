@@ -107,7 +107,10 @@ def question(sources: Mapping[str, Quotable], tasks: Sequence[Task], names: Sequ
     zone = getattr(utterance.now.tzinfo, "key", None) or utterance.now.strftime("UTC%z")
     parts = [f"reference date: {utterance.now:%A %Y-%m-%d %H:%M} {zone}", "tasks:", *map(card, tasks)]
     if names:
-        parts += ["more tasks, by name only:", *_list_names(names)]
+        agents: dict[str, list[str]] = {}
+        for task in names:
+            agents.setdefault(task.offer.agent.agent_id, []).append(task.offer.task.name)
+        parts += ["more tasks, by name only:", *(f"{agent}: {', '.join(own)}" for agent, own in agents.items())]
     turns = [_describe_turn(source.name, source.turn) for source in sources.values() if source.turn is not None]
     if turns:
         parts += ["conversation:", *turns]
@@ -152,14 +155,6 @@ def _describe_slot(slot: Slot) -> str:
     about = f". {' '.join(slot.description.split())[:_LONGEST_DESCRIPTION]}" if slot.description else ""
     examples = f", such as {_json(slot.examples[0])}" if slot.examples else ""
     return f"{slot.name}: {kind}{', needed' if slot.is_required else ''}{about}{examples}"
-
-
-def _list_names(tasks: Sequence[Task]) -> list[str]:
-    """Return one line for each agent of *tasks*, with the names of its tasks."""
-    agents: dict[str, list[str]] = {}
-    for task in tasks:
-        agents.setdefault(task.offer.agent.agent_id, []).append(task.offer.task.name)
-    return [f"{agent}: {', '.join(names)}" for agent, names in agents.items()]
 
 
 def _describe_turn(name: str, turn: ChatTurn) -> str:

@@ -61,12 +61,9 @@ def ask_for(slots: Sequence[Slot]) -> str:
     """Return the question for values that were not given."""
     labels = [slot.label for slot in slots]
     if len(labels) == 1:
-        return f"{_opening(slots[0])}{_hint(slots[0])}"
+        opening = "Which" if slots[0].is_list else "What is"
+        return f"{opening} {labels[0]}?{_hint(slots[0])}"
     return f"What are {', '.join(labels[:-1])} and {labels[-1]}?"
-
-
-def _opening(slot: Slot) -> str:
-    return f"Which {slot.label}?" if slot.is_list else f"What is {slot.label}?"
 
 
 def _hint(slot: Slot) -> str:
@@ -175,11 +172,13 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
     if (found := value_asked(turn, schema)) is not None:
         return found[1]
     known = turn.task.parameters if turn.task else {}
-    return tuple(slot for slot in schema.slots if slot.name not in known and (slot.is_required or _asks(turn, slot)))
-
-
-def _asks(turn: ChatTurn, slot: Slot) -> bool:
-    return any(f"{opening} {slot.label}{end}" in turn.text for opening in ("What is", "Which", "Is") for end in "? ,")
+    openings, ends = ("What is", "Which", "Is"), "? ,"
+    return tuple(
+        slot
+        for slot in schema.slots
+        if slot.name not in known
+        and (slot.is_required or any(f"{one} {slot.label}{end}" in turn.text for one in openings for end in ends))
+    )
 
 
 def says_cannot(text: str) -> bool:

@@ -146,24 +146,21 @@ class Router:
             for place, weight, rare in self._index.get(stem, ()):
                 evidence[place] += weight
                 rarity[place] += rare
-        for place, more in chain(self._outright(utterance, said), self._alike(stems)):
-            evidence[place] += more
-            rarity[place] += more
-        return evidence, rarity
-
-    def _outright(self, utterance: Utterance, said: dict[str, None]) -> Iterator[tuple[int, float]]:
-        """Yield the evidence that counts in full for each task that shares it: names, and keywords of several words."""
+        # Names and keywords of several words count in full for each task that shares them.
         words = {word.strip("-_.,;:!?()'\"") for word in utterance.text.lower().split()}
-        named = {place for word in words for place in self._named.get(word, ())}
-        yield from ((place, _NAMED) for place in named)
+        more = [(place, _NAMED) for place in {place for word in words for place in self._named.get(word, ())}]
         phrases = (one for stem in said for one in self._phrases.get(stem, ()))
-        yield from ((place, _KEYWORD) for place in {place for place, phrase in phrases if said.keys() >= set(phrase)})
-
-    def _alike(self, stems: Sequence[str]) -> Iterator[tuple[int, float]]:
-        found = self._likeness.of(stems)
-        most = max(found.values(), default=1.0)
-        for place, likeness in found.items():
-            yield place, min(_LIKE_MOST, _ENOUGH * most * most) * (likeness / most) ** 2
+        more += [(place, _KEYWORD) for place in {place for place, phrase in phrases if said.keys() >= set(phrase)}]
+        alike = self._likeness.of(stems)
+        most = max(alike.values(), default=1.0)
+        more += [
+            (place, min(_LIKE_MOST, _ENOUGH * most * most) * (likeness / most) ** 2)
+            for place, likeness in alike.items()
+        ]
+        for place, weight in more:
+            evidence[place] += weight
+            rarity[place] += weight
+        return evidence, rarity
 
 
 def _telling_stems(utterance: Utterance) -> list[str]:

@@ -249,20 +249,18 @@ def _bound(found: Iterable[object]) -> Decimal | None:
 
 
 def _phrases(name: str, texts: Sequence[str], parts: Counter[str]) -> Iterable[Phrase]:
-    given = {(stems, _side(text)): None for text in texts if (stems := stems_of(text))}
+    given: dict[tuple[tuple[str, ...], Side], None] = {}
+    for text in texts:
+        cue = text.strip()
+        side: Side = "left" if cue.startswith(_VALUE) else "right" if cue.endswith(_VALUE) else "either"
+        if stems := stems_of(text):
+            given[stems, side] = None
     for stems, side in given:
         yield Phrase(stems, side=side)
     words = stems_of(name)
     for word in words if len(words) > 1 else ():
         if parts[word] == 1 and word not in STOP and not any(stems == (word,) for stems, _ in given):
             yield Phrase((word,), _PART_OF_NAME)
-
-
-def _side(cue: str) -> Side:
-    cue = cue.strip()
-    if cue.startswith(_VALUE):
-        return "left"
-    return "right" if cue.endswith(_VALUE) else "either"
 
 
 def _variants(schema: Schema, definitions: Mapping[str, Schema]) -> tuple[list[Schema], bool]:

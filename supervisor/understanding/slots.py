@@ -15,7 +15,7 @@ from supervisor.understanding.questions import ask_for, ask_which_value, ask_who
 from supervisor.understanding.routing import Task
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import find_announced_texts, names_in, remaining_text, stray_digits
-from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark
+from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark
 from supervisor.understanding.values import Group, groups_of
 
 #: Assignments that are weighed side by side; those behind them are far worse.
@@ -66,8 +66,6 @@ class _Filling:
         self.groups = groups_of(utterance, task.schema.slots, self.read)
         self.distances = Distances(utterance, self.cues, [(one.start, one.end) for one in self.groups])
 
-    # -- switches -----------------------------------------------------------------------------------------------------
-
     def take_switches(self) -> None:
         """Take values that are said to be absent, and switches that are named."""
         for cue in self.cues:
@@ -107,8 +105,6 @@ class _Filling:
             return None
         follows = place + 1 < len(tokens) and tokens[place + 1].is_word
         return None if follows and tokens[place].text in _NEGATIONS else place
-
-    # -- beside a cue -------------------------------------------------------------------------------------------------
 
     def take_beside_cues(self) -> None:
         """Give each value to the slot whose cue is nearest, all of them together at the least cost."""
@@ -216,19 +212,13 @@ class _Filling:
         if len(pool) == 1 and "when" not in (pool[0].kind, slot.kind):
             self._give(group, pool[0])
 
-    # -- texts --------------------------------------------------------------------------------------------------------
-
     def take_texts(self) -> None:
         """Take the texts that a cue or a frame of an example announces."""
         for slot, start, end in find_announced_texts(self.utterance, self.task, self.cues, self.filled, self.asked):
-            is_new = any(one.start >= start and one.end <= end and self._is_new(one) for one in self.utterance.tokens)
+            words = [one for one in self.utterance.tokens if one.is_word and one.start >= start and one.end <= end]
+            is_new = any(one.text not in STOP and one.stem not in self.task.names for one in words)
             if is_new or not slot.is_list:
                 self.filled.put(slot, self.text[start:end], start, end, self.text)
-
-    def _is_new(self, token: Token) -> bool:
-        return token.is_word and token.text not in STOP and token.stem not in self.task.names
-
-    # -- only open slot -----------------------------------------------------------------------------------------------
 
     def take_only_open(self) -> None:
         """Give each value that is left to the only open slot that can take it: first those with a unit or a type."""
@@ -268,10 +258,8 @@ class _Filling:
                 self._give(group, slot)
 
     def _free(self) -> list[Group]:
-        return [one for one in self.groups if not self.filled.holds(one.start, one.end) and not self._is_read(one)]
-
-    def _is_read(self, one: Group) -> bool:
-        return any(start < one.end and one.start < end for start, end in self.read)
+        open_groups = [one for one in self.groups if not self.filled.holds(one.start, one.end)]
+        return [one for one in open_groups if not any(start < one.end and one.start < end for start, end in self.read)]
 
     def _open_for(self, group: Group, *, is_typed: bool = False) -> list[Slot]:
         """Return the open slots that can take *group*; with *is_typed* those that its unit or type speaks for."""
@@ -288,8 +276,6 @@ class _Filling:
         token = self.utterance.tokens[place]
         is_known = token.text in STOP or token.stem in self.task.known or self.filled.holds(token.start, token.end)
         return token.is_word and not is_known and not any(one.start <= token.start < one.end for one in self.groups)
-
-    # -- the rest -----------------------------------------------------------------------------------------------------
 
     def take_rest(self) -> None:
         """Take the only text that is left, and note the values that no slot took."""

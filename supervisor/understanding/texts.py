@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from quantities.numerals import Found
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import LIGHT, STOP, Token, Utterance, mark, stems_of, word_set
+from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark, stems_of, word_set
 
 if TYPE_CHECKING:
     from supervisor.understanding.conclusion import Filled
@@ -135,15 +134,15 @@ def _by_looks(utterance: Utterance, slot: Slot, filled: "Filled") -> tuple[int, 
     else:
         found = []
         for value in slot.examples:
-            match = re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) if _is_name(value) else None
+            match = (
+                re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE)
+                if isinstance(value, str) and 2 < len(value) < _LONGEST_CODE
+                else None
+            )
             if match and not any(start <= match.start() < end for start, end in found):
                 found.append(match.span())
     free = [one for one in found if not filled.holds(*one) and not _is_led_away(utterance, slot, one[0])]
     return free[0] if len(free) == 1 else None
-
-
-def _is_name(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and 2 < len(value) < _LONGEST_CODE
 
 
 def _behind_cues(
@@ -160,7 +159,8 @@ def _behind_cues(
             continue
         others = [one for one in cues if one.first >= cue.end and one.slot is not slot]
         if not slot.is_list:
-            others = [one for one in others if not _is_inside(one, tokens)]
+            # A small word may stand in any text.
+            others = [one for one in others if one.end - one.first > 1 or tokens[one.first].text not in _SMALL]
         stop = min((tokens[one.first].start for one in others), default=len(text))
         if (extent := _extent(utterance, slot, tokens[cue.end - 1].end, stop, filled)) is not None:
             is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end]) and not slot.is_list
@@ -180,11 +180,6 @@ def _bare(utterance: Utterance, task: "Task", start: int, end: int) -> tuple[int
         if is_name or (token.stem not in task.said and token.text not in STOP):
             last = token.end
     return start, last
-
-
-def _is_inside(cue: "Cue", tokens: Sequence[Token]) -> bool:
-    """Return whether *cue* is no more than a small word, which may stand in any text."""
-    return cue.end - cue.first == 1 and tokens[cue.first].text in _SMALL
 
 
 def _leads(utterance: Utterance, task: "Task", cue: "Cue", cues: Sequence["Cue"]) -> bool:
@@ -238,7 +233,9 @@ def _extent(
         ends += [match.start() for match in [_COMMA.search(text, start, stop)] if match]
     if not is_sentence:
         ends += [one.start for one in utterance.moments if one.start >= start]
-        ends += [one.start for one in _prepositional(utterance) if one.start >= start]
+        # An amount that a small word leads, "for 2.5 kg" of "to Tokyo for 2.5 kg", is no part of the name.
+        places = [(one.start, utterance.index_at(one.start)) for one in utterance.amounts if one.start >= start]
+        ends += [at for at, place in places if place and utterance.tokens[place - 1].text in LIGHT]
     end = _trim(text, start, min(ends))
     words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
     if not words or (len(words) == 1 and words[0].text in _PRONOUNS) or all(word.text in LIGHT for word in words):
@@ -247,14 +244,6 @@ def _extent(
     if not is_answer and slot.pattern is None and all(values[word.start] or word.text in LIGHT for word in words):
         return None
     return (start, end) if fits(slot, text[start:end]) else None
-
-
-def _prepositional(utterance: Utterance) -> Iterator[Found]:
-    """Yield the amounts that a small word leads: the "for 2.5 kg" of "to Tokyo for 2.5 kg" is no part of the name."""
-    for amount in utterance.amounts:
-        place = utterance.index_at(amount.start)
-        if place and utterance.tokens[place - 1].text in LIGHT:
-            yield amount
 
 
 def _lead(text: str, start: int) -> str:

@@ -157,13 +157,10 @@ def tells_of_past(tokens: Sequence[Token]) -> bool:
     if said & _FUTURE:
         return False
     return bool(said & _PAST) or any(
-        _is_past(token) and (place == 0 or tokens[place - 1].text in _DOERS) for place, token in enumerate(tokens)
-    )
-
-
-def _is_past(token: Token) -> bool:
-    return token.stem != token.text and (
-        token.text in _IRREGULAR or (len(token.text) > 4 and token.text.endswith("ed"))
+        token.stem != token.text
+        and (token.text in _IRREGULAR or (len(token.text) > 4 and token.text.endswith("ed")))
+        and (place == 0 or tokens[place - 1].text in _DOERS)
+        for place, token in enumerate(tokens)
     )
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from itertools import zip_longest
@@ -120,7 +121,8 @@ def groups_of(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tupl
     text = utterance.text
     groups: list[Group] = []
     for (start, end, ones), after in zip_longest(spans, spans[1:]):
-        if _is_taken_back(text, start, end, after):
+        is_denied = _DENIED.search(text, max(start - _DENIED_REACH, 0), start) is not None
+        if is_denied or (after is not None and _TAKEN_BACK.fullmatch(text, end, after[0])):
             taken_back.append((start, end))
             continue
         run = 0
@@ -130,32 +132,17 @@ def groups_of(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tupl
     return groups
 
 
-def _is_taken_back(text: str, start: int, end: int, after: tuple[int, int, list[Candidate]] | None) -> bool:
-    if _DENIED.search(text, max(start - _DENIED_REACH, 0), start):
-        return True
-    return after is not None and _TAKEN_BACK.fullmatch(text, end, after[0]) is not None
-
-
-# -- numbers ----------------------------------------------------------------------------------------------------------
-
-
 def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
     """Return the candidate of *found*, an amount of *utterance*, for *slot*."""
     values, question = _worth(slot, found, utterance)
-    if slot.kind == "integer" and found.unit is None and _counts_others(found, utterance.text):
+    text = utterance.text
+    is_beside = _ME_AND.search(text, max(found.start - _REACH, 0), found.start) or _AND_ME.match(text, found.end)
+    if slot.kind == "integer" and found.unit is None and is_beside:
         values, question = (), f"What is {slot.label} in all? You wrote {found.text!r} beside yourself."
-    return Candidate(slot, found.start, found.end, values, question, _is_of_type(slot, found, question))
-
-
-def _counts_others(found: Found, text: str) -> bool:
-    before = _ME_AND.search(text, max(found.start - _REACH, 0), found.start)
-    return before is not None or _AND_ME.match(text, found.end) is not None
-
-
-def _is_of_type(slot: Slot, found: Found, question: str) -> bool:
-    if question or found.unit is None:
-        return False
-    return found.unit == "%" if slot.kind == "percent" else slot.unit is not None or _is_called(slot, found)
+    is_of_type = not question and found.unit is not None
+    if is_of_type:
+        is_of_type = found.unit == "%" if slot.kind == "percent" else slot.unit is not None or _is_called(slot, found)
+    return Candidate(slot, found.start, found.end, values, question, is_of_type)
 
 
 def _is_called(slot: Slot, found: Found) -> bool:
@@ -179,33 +166,19 @@ def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, .
             return (str(_TYPES[slot.kind].read(raw, unit=slot.unit)),), ""
         return _check_bounds(slot, Amount.read(raw, unit=slot.unit), found)
     except AmbiguousAmount as error:
-        return tuple(map(_wire, error.readings)), ask_which_value(slot, error.readings, found.text)
+        values = tuple(wire_form(Amount(Decimal(one))) for one in error.readings)
+        return values, ask_which_value(slot, error.readings, found.text)
     except UnitMismatch:
-        converted = _convert(slot, found)
-        return _check_bounds(slot, converted, found) if converted is not None else ((), _ask_in_unit(slot, found))
+        with suppress(InvalidAmount):
+            return _check_bounds(slot, Amount(Quantity.read(found.text, unit=slot.unit).value), found)
+        wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
+        unit = f", which is in {found.unit}" if found.unit else ""
+        return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
     except InvalidAmount:
         if slot.unit is None and found.unit is None and found.value is not None and found.value in _COUNTS:
             return _check_bounds(slot, Amount(found.value), found)
         wanted = _WANTED.get(slot.kind, "as a plain number")
         return (), f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly."
-
-
-def _ask_in_unit(slot: Slot, found: Found) -> str:
-    wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
-    unit = f", which is in {found.unit}" if found.unit else ""
-    return f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
-
-
-def _convert(slot: Slot, found: Found) -> Amount | None:
-    """Return *found*, a measure, in the unit of *slot*, None where that is no unit of it."""
-    try:
-        return Amount(Quantity.read(found.text, unit=slot.unit).value)
-    except InvalidAmount:
-        return None
-
-
-def _wire(reading: str) -> Any:
-    return wire_form(Amount(Decimal(reading)))
 
 
 def _colliding(slot: Slot, found: Found) -> tuple[Any, ...] | None:
@@ -231,20 +204,12 @@ def _check_bounds(slot: Slot, amount: Amount, found: Found) -> tuple[tuple[Any, 
     value = amount.value
     is_allowed = (slot.least is None or value >= slot.least) and (slot.most is None or value <= slot.most)
     if slot.unit is None and not is_allowed:
-        return (), f"What is {slot.label}, {_bounds(slot)}? You wrote {found.text!r}."
+        least, most = (None if one is None else canonical(one) for one in (slot.least, slot.most))
+        bounds = f"from {least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
+        return (), f"What is {slot.label}, {bounds}? You wrote {found.text!r}."
     if slot.kind == "integer" and value != value.to_integral_value():
         return (), f"What is {slot.label} as a whole number? You wrote {found.text!r}."
     return (wire_form(Amount(value)),), ""
-
-
-def _bounds(slot: Slot) -> str:
-    least, most = (None if one is None else canonical(one) for one in (slot.least, slot.most))
-    if least is not None and most is not None:
-        return f"from {least} to {most}"
-    return f"at most {most}" if least is None else f"at least {least}"
-
-
-# -- times ------------------------------------------------------------------------------------------------------------
 
 
 def _moment_for(slot: Slot, found: FoundMoment, now: datetime) -> Candidate | None:
@@ -298,9 +263,6 @@ def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
         cure = f"What is {slot.label} in weeks or days ('90 days')? A month has no fixed length. You wrote {text!r}."
         return Candidate(slot, start, end, (), cure)
     return Candidate(slot, start, end, (str(duration),))
-
-
-# -- choices ----------------------------------------------------------------------------------------------------------
 
 
 def choices_for(slot: Slot, utterance: Utterance) -> Iterator[Candidate]:

@@ -1,4 +1,4 @@
-"""`tasklore agents`: what can be asked of whom, and who is there to answer."""
+"""`tasklore agents`: the catalogue of agents, and checks of what their cards understand."""
 
 from typing import Annotated
 

@@ -31,12 +31,12 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
     """Return a class that accepts and keys values as the class behind *schema* does.
 
     Raises:
-        InvalidInput: a field has a type whose key cannot be told from the schema, or declares what it cannot have.
+        InvalidInput: a field has a type whose key the schema does not determine, or declares what it cannot have.
     """
     fields: dict[str, Any] = {}
-    for name, raw in _inlined(_schema(schema.get("properties")), _schema(schema.get("$defs"))).items():
+    for name, raw in _inline(_schema(schema.get("properties")), _schema(schema.get("$defs"))).items():
         field = _schema(raw)
-        kind = _kind(field, name)
+        kind, aliases = _kind(field, name), field.get("aliases")
         fields[name] = (
             kind,
             Field(
@@ -44,7 +44,7 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
                 # stands on no card: an entry that leaves it out cannot be keyed.
                 field.get("default", ...),
                 unit=field.get("unit"),
-                aliases=_texts(field.get("aliases")),
+                aliases=tuple(one for one in aliases if isinstance(one, str)) if isinstance(aliases, list) else (),
                 tolerance=_tolerance(field, kind),
                 validate_default=True,
             ),
@@ -56,16 +56,16 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
     return made
 
 
-def _inlined(part: Any, definitions: Mapping[str, Any]) -> Any:
-    """Return *part* with its references to plain values (an enumeration) replaced by what they name."""
+def _inline(part: Any, definitions: Mapping[str, Any]) -> Any:
+    """Return *part* with its references to plain values (an enumeration) replaced by their definitions."""
     if isinstance(part, list):
-        return [_inlined(item, definitions) for item in part]
+        return [_inline(item, definitions) for item in part]
     if not isinstance(part, Mapping):
         return part
     meant = _schema(definitions.get(str(part.get("$ref", "")).rpartition("/")[2]))
     if _type(meant) in _KINDS:
         return {**meant, **part}
-    return {word: _inlined(value, definitions) for word, value in part.items()}
+    return {word: _inline(value, definitions) for word, value in part.items()}
 
 
 def _kind(field: Mapping[str, Any], name: str) -> Any:
@@ -94,7 +94,7 @@ def _scalar(field: Any, name: str, *, keeps_text: bool) -> Any:
 
 
 def _alone(option: Mapping[str, Any]) -> Any:
-    """Return the type of a plain schema, None when its key cannot be told."""
+    """Return the type of a plain schema, None when the schema does not determine its key."""
     named, form = _type(option), str(option.get("format"))
     if named == "string" and form in _EXACT:
         return getattr(amounts, _EXACT[form])
@@ -117,7 +117,11 @@ def _number(options: list[Mapping[str, Any]], *, keeps_text: bool) -> Any:
 def _tolerance(field: Mapping[str, Any], kind: Any) -> str | None:
     """Return the tolerance of a lone value, None where another worker's card has one that is not known here."""
     raw = field.get("tolerance")
-    lone = next((member for member in _members(kind) if _may_be_near(member)), None)
+    # A list has no tolerance.
+    members = () if get_origin(kind) in (tuple, frozenset) else get_args(kind) or (kind,)
+    exact = f"{amounts.__name__}."
+    near = [one for one in members if one in (Amount, Decimal, int) or one.__module__.startswith(exact)]
+    lone = near[0] if near else None
     if not isinstance(raw, str) or lone is None:
         return None
     try:
@@ -125,17 +129,6 @@ def _tolerance(field: Mapping[str, Any], kind: Any) -> str | None:
     except TypeError:
         return None
     return raw
-
-
-def _may_be_near(kind: Any) -> bool:
-    return kind in (Amount, Decimal, int) or kind.__module__.startswith(f"{amounts.__name__}.")
-
-
-def _members(kind: Any) -> tuple[Any, ...]:
-    """Return what *kind* is one of; nothing for a list."""
-    if get_origin(kind) in (tuple, frozenset):
-        return ()
-    return get_args(kind) or (kind,)
 
 
 def _without_null(field: Any) -> tuple[Mapping[str, Any], bool]:
@@ -154,7 +147,7 @@ def _options(field: Any) -> list[Mapping[str, Any]]:
 
 
 def _schema(part: Any) -> Mapping[str, Any]:
-    """Return *part* of a card that any program may have written; what is no object says nothing."""
+    """Return *part* of a card that any program may have written; an empty object when it is none."""
     return part if isinstance(part, Mapping) else {}
 
 
@@ -162,7 +155,3 @@ def _type(schema: Mapping[str, Any]) -> str:
     """Return the one type that *schema* names, "" for none and several."""
     named = schema.get("type")
     return named if isinstance(named, str) else ""
-
-
-def _texts(part: Any) -> tuple[str, ...]:
-    return tuple(filter(lambda one: isinstance(one, str), part)) if isinstance(part, list) else ()

@@ -27,7 +27,8 @@ async def print_agents(*, as_json: bool) -> None:
         print("No agent was started yet; start one with `tasklore worker`.")
     else:
         alive = Counter(worker.agent_id for worker in workers)
-        rows = [(card.agent_id, f"v{card.version}", str(alive[card.agent_id]), _tasks_of(card)) for card in cards]
+        tasks = {card.agent_id: ", ".join(task.name for task in card.tasks) or "none, it listens" for card in cards}
+        rows = [(card.agent_id, f"v{card.version}", str(alive[card.agent_id]), tasks[card.agent_id]) for card in cards]
         print_table(("AGENT", "VERSION", "WORKERS", "TASKS"), rows, right=("WORKERS",))
 
 
@@ -77,15 +78,12 @@ async def retire_agent(agent_id: str, *, force: bool) -> None:
     print(f"Retired {agent_id}; a worker of it that starts brings it back.")
 
 
-def _tasks_of(card: AgentCard) -> str:
-    return ", ".join(task.name for task in card.tasks) or "none, it listens"
-
-
 def _print_task(task: TaskCard) -> None:
     print(f"\n{styled(task.name, 'bold')} v{task.version}, remembered: {task.remember}")
     if task.description:
         print_paragraph(printable(task.description), "  ")
-    required = {name for name in _listed(task.parameters.get("required")) if isinstance(name, str)}
+    listed = task.parameters.get("required")
+    required = listed if isinstance(listed, list) else []
     properties = task.parameters.get("properties")
     for name, field in properties.items() if isinstance(properties, dict) else ():
         schema = field if isinstance(field, dict) else {}
@@ -94,10 +92,6 @@ def _print_task(task: TaskCard) -> None:
         print(f"  {styled(printable(name), 'cyan')} ({default})" + (f": {printable(str(about))}" if about else ""))
     for example in task.examples:
         print_paragraph(f"e.g. {printable(example)}", "  ")
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _as_document(card: AgentCard, workers: list[WorkerPresence]) -> dict[str, Any]:

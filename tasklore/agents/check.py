@@ -1,4 +1,4 @@
-"""`tasklore agents check`: whether the example sentences of a card reach their own task, or what they are read as."""
+"""`tasklore agents check`: whether the example sentences of a card reach their own task."""
 
 import asyncio
 import itertools

@@ -10,7 +10,7 @@ from contracts.messages import ChatTurn
 from quantities.numerals.locales import mark_of
 from runtime.models.llm import Llm
 from runtime.settings import Settings
-from supervisor.understanding import Clarification, Several, Single, Span, Understood, Unfitting, make_interpreter
+from supervisor.understanding import Clarification, Several, Single, Understood, Unfitting, make_interpreter
 from tasklore.agents.check import NOTHING_IN_WORDS, catalogue_of
 from tasklore.exits import OK
 from tasklore.render.screen import print_paragraph, print_table, printable, say, styled
@@ -69,22 +69,18 @@ def show_reading(part: Single) -> None:
     call = part.task if isinstance(part, Understood) else part.call
     if call is not None:
         print(f"  {styled(f'{part.agent_id}.{call.name}', 'bold')}")
-        rows = [
-            (f"  {name}", printable(_format_value(value)), printable(_words_of(name, part.spans)))
-            for name, value in call.parameters.items()
-        ]
+        rows = []
+        for name, value in call.parameters.items():
+            found = [span for span in part.spans if span.field == name]
+            earlier = ", kept from an earlier line"
+            words = ", ".join(f"{span.text!r} at {span.start}{earlier if span.source else ''}" for span in found)
+            rows.append((f"  {name}", printable(_format_value(value)), printable(words)))
         if rows:
             print_table(("  FIELD", "VALUE", "WORDS"), rows)
     if isinstance(part, Clarification):
         if part.missing:
             print_paragraph(f"missing: {', '.join(part.missing)}", "  ")
         print_paragraph(printable(part.question), "  ", "yellow")
-
-
-def _words_of(name: str, spans: Sequence[Span]) -> str:
-    earlier = ", kept from an earlier line"
-    found = [span for span in spans if span.field == name]
-    return ", ".join(f"{span.text!r} at {span.start}{earlier if span.source else ''}" for span in found)
 
 
 def _format_value(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Asking the supervisor: one request over core NATS, sent again without harm while nobody takes it."""
+"""Asking the supervisor: one request over core NATS, sent again without harm until a supervisor takes it."""
 
 import asyncio
 import shlex
@@ -41,7 +41,7 @@ def make_request(text: str, **fields: Any) -> PersonRequest:
         raise InvalidInput(fault_of(error.errors(include_url=False)[0])) from error
 
 
-async def ask_aloud(request: PersonRequest, *, as_json: bool = False) -> int:
+async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int:
     """Ask, print the answer (or the whole reply as JSON) and return the exit code.
 
     Raises:
@@ -92,12 +92,12 @@ async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> Pers
 
     async with connected(nats_url, "tasklore-ask", Listener(reconnected=ask_again)) as client:
         calls.append(_call(client, supervisor_id, request))
-        return await _replied(calls[0], request)
+        return await _reply_to(calls[0], request)
 
 
 async def ask_over(client: Client, supervisor_id: str, request: PersonRequest) -> PersonReply:
     """Return the answer to *request* over a connection that is open, as `ask` does."""
-    return await _replied(_call(client, supervisor_id, request), request)
+    return await _reply_to(_call(client, supervisor_id, request), request)
 
 
 def _call(client: Client, supervisor_id: str, request: PersonRequest) -> Call:
@@ -112,12 +112,9 @@ def _call(client: Client, supervisor_id: str, request: PersonRequest) -> Call:
     return Call(client, subjects.requests(supervisor_id), body)
 
 
-async def _replied(call: Call, request: PersonRequest) -> PersonReply:
+async def _reply_to(call: Call, request: PersonRequest) -> PersonReply:
     late_s = request.wait_ms / 1000 + LATE_S
-    return _read(await call.reply(late_s + LAST_S, late_s))
-
-
-def _read(body: bytes) -> PersonReply:
+    body = await call.reply(late_s + LAST_S, late_s)
     try:
         return PersonReply.model_validate_json(body)
     except ValidationError as error:

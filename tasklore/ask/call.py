@@ -1,4 +1,4 @@
-"""Asking for something over core NATS and hearing what comes back: said again without harm while nobody takes it."""
+"""A request over core NATS and its reply; sent again without harm until a supervisor takes it."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ _NO_RESPONDERS = "503"
 class Call:
     """One request until its reply; `ask_again` when the connection was lost, and with it perhaps the reply.
 
-    *body* makes what is sent, anew for each time that it is. *was_taken* says that somebody has taken it before.
+    *body* makes the message anew each time that it is sent. *was_taken* says that a supervisor has taken it before.
     """
 
     def __init__(self, client: Client, subject: str, body: Callable[[], bytes], *, was_taken: bool = False) -> None:
@@ -39,7 +39,7 @@ class Call:
 
     @property
     def was_taken(self) -> bool:
-        """Whether somebody has taken the request, as far as that can be known: nobody would have been told."""
+        """Whether a supervisor has taken the request, as far as that is known: the server reports when none listens."""
         return self._was_taken or self._is_out
 
     def ask_again(self) -> None:
@@ -48,15 +48,15 @@ class Call:
 
     @property
     def _is_out(self) -> bool:
-        """Whether somebody has taken what was sent last."""
+        """Whether a supervisor has taken the message that was sent last."""
         return self._sent_at is not None and time.monotonic() - self._sent_at > _TOLD_WITHIN_S
 
     async def reply(self, patience_s: float, again_s: float) -> bytes:
-        """Return what is replied within *patience_s*; a request that is not answered is sent again every *again_s*.
+        """Return the reply within *patience_s*; a request without one is sent again every *again_s*.
 
         Raises:
             Forbidden: this user may not ask that.
-            Unreachable: nobody takes it, or whoever took it fell silent.
+            Unreachable: no supervisor takes it, or the one that took it fell silent.
         """
 
         async def hear(message: Msg) -> None:
@@ -86,7 +86,7 @@ class Call:
             if message is None:
                 nobody_until = None if self._is_out else nobody_until
                 continue
-            if not _is_unheard(message):
+            if message.headers is None or message.headers.get("Status") != _NO_RESPONDERS:
                 return bytes(message.data)
             self._sent_at = None
             now = time.monotonic()
@@ -97,7 +97,3 @@ class Call:
                     "or a supervisor alone with `tasklore supervisor`"
                 )
             await asyncio.sleep(_PAUSE_S)
-
-
-def _is_unheard(message: Msg) -> bool:
-    return message.headers is not None and message.headers.get("Status") == _NO_RESPONDERS

@@ -1,7 +1,5 @@
 """`tasklore cancel`: a task that is not to be done any more."""
 
-import json
-
 from contracts.errors import MemoryUnavailable, Unreachable
 from contracts.identifiers import checked_name
 from memory.ledger.ledger import Ledger
@@ -9,16 +7,17 @@ from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.servers import valkey
-from supervisor.cancellation import Canceller, Cancelling
+from supervisor.cancellation import Canceller
 from tasklore.exits import FAILED, OK
 from tasklore.places import current_endpoints, demand_listener
+from tasklore.render.screen import print_json
 
 #: Seconds for one look into the ledger: a person waits, and an answer late is better than none.
 _LEDGER_S = 5.0
 
 
-async def cancel_aloud(task_id: str, reason: str, *, as_json: bool) -> int:
-    """Cancel, print what came of it and return the exit code.
+async def cancel_task(task_id: str, reason: str, *, as_json: bool) -> int:
+    """Cancel, print the result and return the exit code.
 
     Raises:
         InvalidInput: *task_id* is none.
@@ -39,15 +38,12 @@ async def cancel_aloud(task_id: str, reason: str, *, as_json: bool) -> int:
         except MemoryUnavailable as error:
             raise Unreachable(str(error)) from error
     if as_json:
-        print(json.dumps({"task_id": task_id, "outcome": came.outcome, "status": came.status}))
+        print_json({"task_id": task_id, "outcome": came.outcome, "status": came.status})
     else:
-        print(_sentence(task_id, came))
+        sentences = {
+            "cancelled": f"{task_id} is cancelled.",
+            "too_late": f"{task_id} had ended already: {came.status}.",
+        }
+        unknown = f"Nobody knows {task_id} by what it is; should it turn up, it is cancelled instead of run."
+        print(sentences.get(came.outcome, unknown))
     return FAILED if came.outcome == "too_late" else OK
-
-
-def _sentence(task_id: str, came: Cancelling) -> str:
-    if came.outcome == "cancelled":
-        return f"{task_id} is cancelled."
-    if came.outcome == "too_late":
-        return f"{task_id} had ended already: {came.status}."
-    return f"Nobody knows {task_id} by what it is; should it turn up, it is cancelled instead of run."

@@ -26,7 +26,7 @@ class Reply(Result):
 
     @property
     def result(self) -> Any:
-        """The result of the task, None for what was none."""
+        """The result of the task; None without a report."""
         return (self.report or {}).get("result")
 
 
@@ -152,7 +152,7 @@ class Keeping(Result):
 
 
 class Forgotten(Result):
-    """Counts by kind of what was removed and is left; `elsewhere` says where more may lie."""
+    """Counts by kind of removed and left data; `elsewhere` says where more may lie."""
 
     task_id: str
     state: str

@@ -1,4 +1,4 @@
-"""`tasklore dlq`: what was given up, why, and another try.
+"""`tasklore dlq`: dead letters, their reasons, and another try.
 
 Here belongs what these commands print; dead letters are moved by `supervisor.dead_letters`.
 """

@@ -44,7 +44,7 @@ def list_letters(
     oldest: Annotated[bool, Option("--oldest", help="The oldest first.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List what was given up, the newest first."""
+    """List the dead letters, the newest first."""
     from tasklore.dlq.selection import Filter
     from tasklore.dlq.views import print_letters
 
@@ -57,7 +57,7 @@ def show(
     which: Annotated[str, Argument(metavar="SEQUENCE", help="A number of `tasklore dlq list`, or the id of a task.")],
     as_json: Json = False,
 ) -> None:
-    """Show why one was given up, what it cost, and what it was about."""
+    """Show why one was given up, its cost, and its content."""
     from tasklore.dlq.views import print_letter
 
     run(print_letter(which, as_json=as_json))

@@ -70,7 +70,7 @@ async def purge_letters(wanted: Filter, *, is_sure: bool, as_json: bool) -> None
     """Delete the letters of *wanted* and print how many those were.
 
     Raises:
-        Refused: all were meant, and nobody confirmed it.
+        Refused: all were meant without a confirmation.
     """
     choice = wanted.choice()
     if wanted.everything and not is_sure and not sys.stdin.isatty():

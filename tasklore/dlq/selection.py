@@ -77,7 +77,7 @@ def parse_since(text: str, now: datetime) -> datetime:
 
 @contextlib.asynccontextmanager
 async def dead_letters() -> AsyncIterator[DeadLetters]:
-    """Open the dead letters of the system that runs here; the ledger is asked only for what they do not hold."""
+    """Open the dead letters of the system that runs here; the ledger is read only for facts that they lack."""
     endpoints = current_endpoints()
     await demand_listener(endpoints.nats)
     keep = timedelta(days=Settings.load().ledger_keep_days)

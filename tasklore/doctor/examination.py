@@ -88,11 +88,17 @@ async def _gather_facts(
     endpoints: Endpoints, settings: Settings, monitor_source: str, clock: Callable[[], float]
 ) -> Facts:
     names = [stream["name"] for stream in declare_streams(settings)]
-    nats, redis, monitor = await asyncio.gather(
-        examine_nats(endpoints.nats, names, clock),
-        _redis(endpoints, settings, clock),
-        _monitor(endpoints, monitor_source),
-    )
+    async with asyncio.TaskGroup() as group:
+        examining_nats = group.create_task(examine_nats(endpoints.nats, names, clock))
+        examining_redis: asyncio.Task[RedisFacts] | None = None
+        examining_monitor: asyncio.Task[MonitorFacts] | None = None
+        if endpoints.redis is not None:
+            examining_redis = group.create_task(examine_redis(endpoints.redis, settings.supervisor_id, clock))
+        if endpoints.monitor is not None:
+            examining_monitor = group.create_task(examine_monitor(endpoints.monitor, monitor_source))
+    nats = examining_nats.result()
+    redis = None if examining_redis is None else examining_redis.result()
+    monitor = None if examining_monitor is None else examining_monitor.result()
     if (
         redis is not None
         and redis.refusal is None
@@ -106,14 +112,6 @@ async def _gather_facts(
     return Facts(now, nats, redis, monitor, processes, max(0, len(places) - MOST_PROCESSES))
 
 
-async def _redis(endpoints: Endpoints, settings: Settings, clock: Callable[[], float]) -> RedisFacts | None:
-    return None if endpoints.redis is None else await examine_redis(endpoints.redis, settings.supervisor_id, clock)
-
-
-async def _monitor(endpoints: Endpoints, source: str) -> MonitorFacts | None:
-    return None if endpoints.monitor is None else await examine_monitor(endpoints.monitor, source)
-
-
 def _places(endpoints: Endpoints, nats: NatsFacts) -> list[tuple[str, str, bool]]:
     """Return name and address of every process, those of endpoints.json first, and whether it names them."""
     named = {url: (name, url, True) for name, url in endpoints.workers.items() if url}
@@ -121,12 +119,9 @@ def _places(endpoints: Endpoints, nats: NatsFacts) -> list[tuple[str, str, bool]
         named = {endpoints.http: ("supervisor", endpoints.http, True), **named}
     workers = () if isinstance(nats.workers, Unanswered) else nats.workers
     for worker in workers:
-        if worker.http and _is_plain(worker.http):
-            named.setdefault(worker.http, (worker.worker_id, worker.http, False))
+        # Any program may write into the bucket: only the address of a host and no more is followed.
+        url = worker.http or ""
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.netloc and url.endswith(parts.netloc):
+            named.setdefault(url, (worker.worker_id, url, False))
     return list(named.values())
-
-
-def _is_plain(url: str) -> bool:
-    """Return whether *url* is the address of a host and no more: anybody may write into the bucket it comes from."""
-    parts = urlsplit(url)
-    return parts.scheme in ("http", "https") and bool(parts.netloc) and url.endswith(parts.netloc)

@@ -45,7 +45,7 @@ class NatsFacts:
     *refusal* is why nothing else is known, None when it answered. *server* is the `server` object of
     `$SYS.REQ.USER.INFO`, *account* the answer of `$JS.API.INFO`. *streams* holds `STREAM.INFO` by name, None for one
     that does not exist; *consumers* the answer of `CONSUMER.LIST` by stream. *others* counts the further servers of the
-    cluster that clients are told of. *waiting* counts the tasks in the stream by agent, *schedules* those that are set
+    cluster that clients hear of. *waiting* counts the tasks in the stream by agent, *schedules* those that are set
     for later. *skew* is None when no answer carried a time.
     """
 

@@ -99,7 +99,7 @@ class _Asker:
 async def examine_nats(url: str, streams: Sequence[str], clock: Callable[[], float] = time.time) -> NatsFacts:
     """Ask the NATS at *url* about itself, about *streams*, and about agents and workers.
 
-    *clock* tells our time in seconds since 1970. A server that cannot be reached is a fact, not an error.
+    *clock* returns our time in seconds since 1970. A server that cannot be reached is a fact, not an error.
     """
     facts = NatsFacts(masked_url(url))
     try:

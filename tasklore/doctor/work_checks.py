@@ -1,4 +1,4 @@
-"""Checks of who works: consumers, tasks that nobody takes, workers that contradict each other, health pages."""
+"""Checks of consumers, of tasks without a worker, of workers that contradict each other, and of health pages."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,6 +1,6 @@
 """What every pod of the house has, whatever it runs: no rights, no place to write, probes, and time to finish."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runtime.messaging.signatures import READERS
@@ -22,7 +22,7 @@ SECRETS = "/run/secrets/tasklore"
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What one Deployment or Job runs, and in what it differs from the others.
+    """The part of a Deployment or Job that differs from the others.
 
     *rights* is the user that it is at NATS and Valkey (`deploy/privileges`): `supervisor`, `memory`, `bootstrap`, or
     `worker-NAME`. *settings* are variables of the ConfigMap beyond those that all have. *grace_s* is what running tasks
@@ -140,8 +140,19 @@ def _config(role: Role) -> Manifest:
 
 
 def _template(role: Role, *, ends: bool = False) -> Manifest:
+    asks = {"tasklore.dev/asks-models": "true"} if role.asks_models else {}
+    spread = [
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selector_of(role)},
+            "matchLabelKeys": ["pod-template-hash"],
+        }
+        for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname")
+    ]
     return {
-        "metadata": {"labels": labels_of(role) | _asks(role)},
+        "metadata": {"labels": labels_of(role) | asks},
         "spec": {
             "serviceAccountName": role.full_name,
             "automountServiceAccountToken": False,
@@ -156,26 +167,11 @@ def _template(role: Role, *, ends: bool = False) -> Manifest:
                 "fsGroupChangePolicy": "OnRootMismatch",
                 "seccompProfile": {"type": "RuntimeDefault"},
             },
-            **({} if ends else {"topologySpreadConstraints": list(_spread(role))}),
+            **({} if ends else {"topologySpreadConstraints": spread}),
             "containers": [_container(role, ends=ends)],
             "volumes": _volumes(role),
         },
     }
-
-
-def _asks(role: Role) -> dict[str, str]:
-    return {"tasklore.dev/asks-models": "true"} if role.asks_models else {}
-
-
-def _spread(role: Role) -> Iterable[Manifest]:
-    for key in ("topology.kubernetes.io/zone", "kubernetes.io/hostname"):
-        yield {
-            "maxSkew": 1,
-            "topologyKey": key,
-            "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": selector_of(role)},
-            "matchLabelKeys": ["pod-template-hash"],
-        }
 
 
 def _container(role: Role, *, ends: bool) -> Manifest:

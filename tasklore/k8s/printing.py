@@ -24,32 +24,24 @@ def print_agent(wanted: Wanted) -> None:
 
 
 def agent_text(wanted: Wanted) -> str:
-    """Return what `print_agent` prints."""
-    _demand_image(wanted.image)
-    _demand_namespace(wanted.namespace)
-    agents = _distinct(wanted.references)
-    manifests = [*bootstrap_manifests(wanted, agents), *worker_manifests(wanted, agents)]
-    return _advice(wanted, agents) + as_yaml(manifests)
+    """Return the manifests that `print_agent` prints.
 
-
-def _distinct(references: Sequence[str]) -> list[Agent]:
-    found = {agent.agent_id: agent for reference in references for agent in load_agents(reference)}
-    return list(found.values())
-
-
-def _demand_image(image: str) -> None:
-    """Refuse an image that would be another one tomorrow."""
+    Raises:
+        ConfigurationError: an agent cannot be loaded, or the image or namespace cannot be used; says what to do.
+    """
+    image = wanted.image
     name, _, tag = image.rpartition("/")[2].partition(":")
+    # An image without a version would be another one tomorrow.
     if "@sha256:" not in image and (not name or tag in ("", "latest")):
         msg = f"--image {image!r} names no version; give it a tag other than 'latest', or a digest, as in greeter:1.0"
         raise ConfigurationError(msg)
-
-
-def _demand_namespace(namespace: str) -> None:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", namespace):
-        raise ConfigurationError(
-            f"--namespace {namespace!r} is no name in Kubernetes; use up to 63 of a-z, 0-9 and '-'"
-        )
+    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", wanted.namespace):
+        msg = f"--namespace {wanted.namespace!r} is no name in Kubernetes; use up to 63 of a-z, 0-9 and '-'"
+        raise ConfigurationError(msg)
+    found = {agent.agent_id: agent for reference in wanted.references for agent in load_agents(reference)}
+    agents = list(found.values())
+    manifests = [*bootstrap_manifests(wanted, agents), *worker_manifests(wanted, agents)]
+    return _advice(wanted, agents) + as_yaml(manifests)
 
 
 def _advice(wanted: Wanted, agents: Sequence[Agent]) -> str:

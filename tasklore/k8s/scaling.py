@@ -1,7 +1,7 @@
-"""How many pods there are: a ScaledObject of KEDA, from none to as many as are needed, quickly up and slowly down.
+"""A ScaledObject of KEDA: from no pod to as many as are needed, quickly up and slowly down.
 
-A trigger of kind nats-jetstream counts what waits at one durable consumer and what is under way from it, and wants one
-pod for every `lagThreshold` of that. The connection of the scaler has no credentials: network policies guard the
+A trigger of kind nats-jetstream counts the messages waiting and under way at one durable consumer, and wants a pod for
+every `lagThreshold` of them. The connection of the scaler has no credentials: network policies guard the
 monitoring port.
 """
 

@@ -46,7 +46,9 @@ class Wanted:
 def worker_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifest]:
     """Return the Deployment of a worker that serves *agents*, with its scaler and all that it needs."""
     role = _role(wanted, agents)
-    counted = _consumers(agents, wanted.slots), _series(agents, role), _windows(agents)
+    # A listener to facts tidies the documents, also when nothing waits.
+    windows = [_ROUND] if any("facts" in agent.listeners for agent in agents) else []
+    counted = _consumers(agents, wanted.slots), _series(agents, role), windows
     return [*deployment(role), scaled_object(role, Scale(most=wanted.most), *counted)]
 
 
@@ -84,7 +86,7 @@ def _role(wanted: Wanted, agents: Sequence[Agent]) -> Role:
 
 
 def _consumers(agents: Sequence[Agent], slots: int) -> list[Consumer]:
-    """Return the consumers that *agents* read: one an agent with tasks, one a partition of a queue that is heard.
+    """Return the consumers of *agents*: one for each agent with tasks, one for each partition that they listen to.
 
     One pod for as many tasks as it has slots: what is under way counts too, so that pods stay while they work.
     """
@@ -97,7 +99,7 @@ def _consumers(agents: Sequence[Agent], slots: int) -> list[Consumer]:
 
 
 def _series(agents: Sequence[Agent], role: Role) -> list[Series]:
-    """Return what waits in the tables of Valkey, where no consumer counts it.
+    """Return the series of rows waiting in the tables of Valkey, where no consumer counts them.
 
     Only the pods themselves know. Where there is none, nothing waits that was taken in; where one is there and cannot
     be scraped, nobody knows, and the query has no answer.
@@ -108,16 +110,11 @@ def _series(agents: Sequence[Agent], role: Role) -> list[Series]:
     return [Series(f"max(tasklore_{queue}_pending) or {unless_blind}", _ROWS_A_POD) for queue in queues]
 
 
-def _windows(agents: Sequence[Agent]) -> list[Window]:
-    """Return when a pod is there though nothing waits: whoever hears facts keeps the documents made of them tidy."""
-    return [_ROUND] if any("facts" in agent.listeners for agent in agents) else []
-
-
 def worker_name(wanted: Wanted, agents: Sequence[Agent]) -> str:
-    """Return what the worker is called: what was wished, or the first agent's id as Kubernetes spells names.
+    """Return the name of the worker: `wanted.name`, or the first agent's id as Kubernetes spells names.
 
     Raises:
-        ConfigurationError: what was wished is no name there.
+        ConfigurationError: `wanted.name` is no name there.
     """
     if wanted.name is None:
         parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", agents[0].agent_id)

@@ -1,4 +1,4 @@
-"""`tasklore ltm`: remembered results, what they save, and forgetting them.
+"""`tasklore ltm`: remembered results, the time they save, and forgetting them.
 
 Here belongs what these commands print and their files; the store is `memory.long_term`.
 """

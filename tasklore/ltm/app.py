@@ -31,7 +31,7 @@ def list_entries(
     task: TaskName = None,
     as_json: Json = False,
 ) -> None:
-    """List what is remembered, the newest first."""
+    """List the remembered answers, the newest first."""
     from tasklore.ltm.views import print_entries
 
     run(print_entries(since=since, agent=agent, task=task, as_json=as_json))
@@ -99,10 +99,10 @@ def import_entries(
     ],
     as_json: Json = False,
 ) -> None:
-    """Remember what a memory file holds.
+    """Remember the answers in a memory file.
 
-    What is known already stays as it is. An entry with exactly five values in a list may have been cut there by
-    another program and would answer another question: it is put in quarantine, listed here, and never served.
+    Known answers stay as they are. An entry with exactly five values in a list may have been cut there by another
+    program and would answer another question: it is put in quarantine, listed here, and never served.
     """
     from tasklore.ltm.edits import import_answers
 

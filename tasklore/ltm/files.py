@@ -69,7 +69,7 @@ class Exported:
 async def import_text(
     memory: LongTermMemory, agent_id: str, text: bytes, forms: Mapping[str, ImportForm], *, now_ms: int
 ) -> Imported:
-    """Remember what the file *text* holds; what is known stays, what may be cut goes to quarantine."""
+    """Remember the answers in the file *text*; known ones stay, those that may be cut go to quarantine."""
     file = seed_file.read(text, {name: form.form for name, form in forms.items()})
     refused, stored, known = dict(file.refused), 0, 0
     for entry in file.entries:

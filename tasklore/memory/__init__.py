@@ -1,4 +1,4 @@
-"""`tasklore memory`: what is remembered of people, how it came there, and taking it back.
+"""`tasklore memory`: the memory of a person, its history, and undoing edits.
 
 Here belongs what these commands print and their files; documents are edited by workers.
 """

@@ -1,4 +1,4 @@
-"""`tasklore memory`: what is remembered of people, how it came there, and taking it back."""
+"""`tasklore memory`: the memory of a person, its history, and undoing edits."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -42,7 +42,7 @@ PlanId = Annotated[str | None, Argument(metavar="PLAN", help="Its id, or the end
 
 @app.callback(invoke_without_command=True)
 def front(context: Context) -> None:
-    """Tell it something about a person, look at what is remembered, take edits back."""
+    """Tell it something about a person, look at their memory, take edits back."""
     show_help_alone(context)
 
 
@@ -58,7 +58,7 @@ def tell(
     ] = 15.0,
     as_json: Json = False,
 ) -> int:
-    """Say something as in a chat, and show what is learned of it.
+    """Say something as in a chat, and show the edits that follow.
 
     Ends with 1 when it failed, or when it was not worked on within the wait; then it is kept, and worked on later.
     """
@@ -82,7 +82,7 @@ def show(
     as_prompt: Annotated[bool, Option("--as-prompt", help="As an agent's prompt quotes it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what is remembered of a person."""
+    """Show the memory of a person."""
     from tasklore.memory.views import print_documents
     from tasklore.options import day_of
 
@@ -119,7 +119,7 @@ def search(
     limit: Annotated[int, Option("--limit", min=1, max=100, help="How much at most.")] = 10,
     as_json: Json = False,
 ) -> None:
-    """Find what was said and is remembered, with its day and who said it."""
+    """Search turns and memory, with the day and the speaker of each."""
     from memory.recall import Within
     from tasklore.memory.views import print_matches
     from tasklore.options import day_of
@@ -133,7 +133,7 @@ def search(
 
 @app.command(cls=Command, epilog=example("tasklore memory waiting --user ana"))
 def waiting(user: User, as_json: Json = False) -> None:
-    """List what was said and not learned from yet, with the reason."""
+    """List the turns and facts that were not learned from yet, with the reason."""
     from tasklore.memory.views import print_waiting
 
     run(print_waiting(user, as_json=as_json))

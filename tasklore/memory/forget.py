@@ -3,19 +3,11 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 
 from contracts import subjects
 from contracts.errors import InvalidInput
-from memory.conversations.conversation import Conversations
-from memory.conversations.notices import Notices
 from memory.documents.storage.reader import MAX_USER_ID
-from memory.episodes.store import Episodes
-from memory.ledger.ledger import Ledger
-from memory.ledger.user_tasks import UserTasks
-from memory.long_term.owners import EntryOwners
-from memory.projects.project import ProjectMemory
-from memory.sessions.run_outcomes import RunOutcomes
-from memory.sessions.session import SessionCache
 from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
@@ -25,14 +17,10 @@ from tasklore.memory.stores import user_memory
 from tasklore.places import current_endpoints, demand_listener
 from tasklore.render.questions import confirm
 from tasklore.render.screen import patience, print_json, print_table, printable, say
-from workers.forgetting.erasure import ForgetsUser, Forgotten, RewritesFiles, forget_user
-from workers.forgetting.projects import EvidenceOfUser, RecordsOfUser, SessionsOfUser
-from workers.forgetting.server_files import StoreFiles, StreamFiles
-from workers.forgetting.tasks import TasksOfUser
-from workers.forgetting.words import EpisodesOfUser, kept_words
+from workers.forgetting.erasure import Forgotten, Rewrite, UserStore, forget_user
+from workers.forgetting.server_files import rewrite_redis, rewrite_streams
+from workers.forgetting.stores import all_stores
 
-#: Seconds for one look at a store: only the caller waits for it.
-_DEADLINE_S = 10.0
 #: The messages that leave remains in the files of each stream.
 _STAYING = {
     subjects.TASKS: "was done",
@@ -75,8 +63,8 @@ async def forget(user: str, *, is_sure: bool, as_json: bool) -> int:
 
 
 @contextlib.asynccontextmanager
-async def places_of_users() -> AsyncIterator[tuple[tuple[ForgetsUser, ...], tuple[RewritesFiles, ...]]]:
-    """Open all places of the system that runs here in which data of a user may lie, in order, and their files."""
+async def places_of_users() -> AsyncIterator[tuple[tuple[UserStore, ...], tuple[Rewrite, ...]]]:
+    """Open all stores of the system that runs here with data of users, in order, and their files."""
     url = current_endpoints().nats
     await demand_listener(url)
     async with (
@@ -84,28 +72,8 @@ async def places_of_users() -> AsyncIterator[tuple[tuple[ForgetsUser, ...], tupl
         user_memory() as memory,
         open_outbox(link := Link(client)) as outbox,
     ):
-        redis = memory.client
-        sessions = SessionCache(redis, deadline_s=_DEADLINE_S)
-        episodes = Episodes(redis, deadline_s=_DEADLINE_S)
-        # First what makes tasks, then these, then what they leave.
-        parts: tuple[ForgetsUser, ...] = (
-            SessionsOfUser(sessions, RunOutcomes(redis, deadline_s=_DEADLINE_S)),
-            TasksOfUser(link, Ledger(redis, deadline_s=_DEADLINE_S), UserTasks(redis), outbox),
-            *kept_words(
-                link,
-                queues=(
-                    (subjects.TURNS, subjects.turns, memory.turns),
-                    (subjects.FACTS, subjects.facts, memory.facts),
-                ),
-                documents=memory.documents,
-                episodes=EpisodesOfUser(episodes, Notices(redis, deadline_s=_DEADLINE_S)),
-                conversations=Conversations(redis, deadline_s=_DEADLINE_S),
-                askers=EntryOwners(redis),
-            ),
-            EvidenceOfUser(Settings.load().evidence_dir),
-            RecordsOfUser(ProjectMemory(redis, deadline_s=_DEADLINE_S)),
-        )
-        yield parts, (StoreFiles(redis), StreamFiles(link))
+        stores = all_stores(link, memory.client, outbox, memory.documents, Settings.load().evidence_dir)
+        yield stores, (partial(rewrite_redis, memory.client), partial(rewrite_streams, link))
 
 
 def print_forgotten(user: str, done: Forgotten) -> None:

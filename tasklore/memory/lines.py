@@ -46,14 +46,20 @@ def value_line(value: JsonValue) -> str:
 
 
 def change_lines(changes: Iterable[Change]) -> Iterator[ChangeLine]:
-    """Yield a line for each entry that *changes* brought, took or made another; metadata is left out.
+    """Yield a line for each entry that *changes* added, removed or replaced; metadata is left out.
 
-    What went is named by its place before, what came by its place after.
+    A removed entry is named by its place before, an added one by its place after.
     """
     for change in changes:
         if change.path.steps and change.path.steps[0] == METADATA:
             continue
-        yield from list(_lines(change.path, change.before, change.after)) or [_bare(change)]
+        lines = list(_lines(change.path, change.before, change.after))
+        yield from lines
+        if not lines and change.before is not ABSENT and change.after is not ABSENT:
+            yield ChangeLine("~", str(change.path), "in another order")
+        elif not lines:
+            # An empty list was added or removed.
+            yield ChangeLine("+" if change.before is ABSENT else "-", str(change.path), "nothing")
 
 
 def body_lines(before: Body, after: Body) -> Iterator[ChangeLine]:
@@ -62,18 +68,11 @@ def body_lines(before: Body, after: Body) -> Iterator[ChangeLine]:
     return _lines(Path(), *bare)
 
 
-def _bare(change: Change) -> ChangeLine:
-    """Return the line of a change without any entry: an empty list came or went, or one was put in another order."""
-    if change.before is not ABSENT and change.after is not ABSENT:
-        return ChangeLine("~", str(change.path), "in another order")
-    return ChangeLine("+" if change.before is ABSENT else "-", str(change.path), "nothing")
-
-
 def _lines(path: Path, before: Found, after: Found) -> Iterator[ChangeLine]:
     if before is ABSENT or after is ABSENT:
         mark, value = ("+", after) if before is ABSENT else ("-", before)
-        for place, leaf in _leaves(path, value):
-            yield ChangeLine(mark, str(place), value_line(leaf))
+        for inner, leaf in leaf_values({} if value is ABSENT else {"": value}):
+            yield ChangeLine(mark, str(Path((*path.steps, *inner.steps[1:]))), value_line(leaf))
     elif path.steps and _is_entry(before) and _is_entry(after):
         yield ChangeLine("~", str(path), _becoming(before, after))
     elif isinstance(before, list) and isinstance(after, list):
@@ -89,7 +88,7 @@ def _lines(path: Path, before: Found, after: Found) -> Iterator[ChangeLine]:
 
 
 def _in_lists(path: Path, before: list[JsonValue], after: list[JsonValue]) -> Iterator[ChangeLine]:
-    """Yield what left a list, what became another under the same name, and what came."""
+    """Yield the entries that left a list, that changed under the same name, and that were added."""
     came = dict.fromkeys(_beyond(after, before))
     by_name = {_name(after[index]): index for index in reversed(came)}
     for index in _beyond(before, after):
@@ -104,7 +103,7 @@ def _in_lists(path: Path, before: list[JsonValue], after: list[JsonValue]) -> It
 
 
 def _beyond(values: list[JsonValue], others: list[JsonValue]) -> list[int]:
-    """Return the indexes of what is in *values* and not, or less often, in *others*."""
+    """Return the indexes of *values* that are not, or less often, in *others*."""
     left = Counter(map(json_bytes, others))
     beyond = []
     for index, key in enumerate(map(json_bytes, values)):
@@ -143,15 +142,8 @@ def _is_entry(value: Found) -> bool:
     return value is not ABSENT and (not isinstance(value, dict | list) or is_item(value))
 
 
-def _leaves(path: Path, value: Found) -> Iterator[tuple[Path, JsonValue]]:
-    """Yield the leaves of what is or was at *path*."""
-    if value is not ABSENT:
-        for inner, leaf in leaf_values({"": value}):
-            yield Path((*path.steps, *inner.steps[1:])), leaf
-
-
 def shorten(plan_ids: Sequence[str]) -> dict[str, str]:
-    """Return for each of *plan_ids* its end, long enough to be told from the others."""
+    """Return for each of *plan_ids* its end, long enough to be unique among them."""
     known = set(plan_ids)
     size = SHORT_ID
     while len({one[-size:] for one in known}) < len(known):

@@ -1,4 +1,4 @@
-"""`tasklore memory conflicts|audit`: entries of a person's memory that somebody should look at."""
+"""`tasklore memory conflicts|audit`: entries of a person's memory that deserve a look."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime

@@ -206,7 +206,7 @@ async def print_waiting(user: str, *, as_json: bool) -> None:
 
 
 async def print_settings(user: str, *, keep_days: int | None, is_on: bool | None, as_json: bool) -> None:
-    """Print whether turns of *user* are kept and for how long, after changing what is given."""
+    """Print whether turns of *user* are kept and for how long, after changing those that are given."""
     async with user_memory() as memory:
         episodes = Episodes(memory.client, deadline_s=5.0)
         was_on, days = await episodes.settings(user)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreachable
-from memory.sessions.files import spell_time
 from memory.sessions.pipeline_records import RunRecord
 from memory.sessions.session import SessionRoot
+from memory.times import spell_time
 from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
 from tasklore.exits import FAILED, OK
 from tasklore.pipeline.client import absent_agents, say_absent
@@ -21,10 +21,10 @@ from tasklore.pipeline.steps import LONGEST_ERROR, steps_of, summary_of
 from tasklore.pipeline.stores import Look, Stores, open_nats, open_stores
 from tasklore.render.board import STATUSES, widest
 from tasklore.render.columns import Column, print_records
-from tasklore.render.durations import read_aloud
 from tasklore.render.screen import fits_a_line, patience, print_json, print_paragraph, printable, say, styled
 from tasklore.render.words import age, count_of, one_line
 from tasklore.session.files import demand_free
+from tasklore.session.views import time_left
 
 #: Sessions read at a time while runs are looked for among them.
 _PAGE = 200
@@ -48,13 +48,8 @@ RUNS = (
     Column[SessionRoot]("STATE", lambda root: root.state),
     Column[SessionRoot]("RUN", lambda root: str(root.run), right=True),
     Column[SessionRoot]("UPDATED", lambda root: age(root.updated_ms), right=True),
-    Column[SessionRoot]("LEFT", lambda root: time_left(root), right=True),
+    Column[SessionRoot]("LEFT", time_left, right=True),
 )
-
-
-def time_left(root: SessionRoot) -> str:
-    """Return how long a session will exist."""
-    return "while it runs" if root.expires_in_ms is None else read_aloud(root.expires_in_ms)
 
 
 async def print_status(session_id: str, *, as_json: bool) -> int:

@@ -68,11 +68,11 @@ def decide(
 
     A project begins with its first record.
     """
-    from tasklore.project.files import note
+    from tasklore.project.files import add_record
     from tasklore.running import run
 
     tags = tuple(tag or ())
-    run(note(project, "decision", " ".join(text), tags=tags, by=by, supersedes=supersedes, as_json=as_json))
+    run(add_record(project, "decision", " ".join(text), tags=tags, by=by, supersedes=supersedes, as_json=as_json))
 
 
 @app.command(
@@ -90,11 +90,11 @@ def standard(
 
     Pipelines and agents are given it by its tags, as long as it is in force.
     """
-    from tasklore.project.files import note
+    from tasklore.project.files import add_record
     from tasklore.running import run
 
     tags = tuple(tag or ())
-    run(note(project, "standard", " ".join(text), tags=tags, by=by, supersedes=supersedes, as_json=as_json))
+    run(add_record(project, "standard", " ".join(text), tags=tags, by=by, supersedes=supersedes, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore project history --project shop --since 7d"))
@@ -108,11 +108,11 @@ def history(
     as_json: Json = False,
 ) -> None:
     """List the runs of a project, the newest first."""
-    from tasklore.project.views import Wish, print_found
+    from tasklore.project.views import RecordFilter, print_found
     from tasklore.running import run
 
-    wish = Wish(tags=tuple(tag or ()), kind="history", since=since, until=until, before=before)
-    run(print_found(project, wish, limit, as_json=as_json))
+    only = RecordFilter(tags=tuple(tag or ()), kind="history", since=since, until=until, before=before)
+    run(print_found(project, only, limit, as_json=as_json))
 
 
 @app.command(
@@ -139,11 +139,11 @@ def search(
     as_json: Json = False,
 ) -> None:
     """Find records that fit every given condition, the newest first."""
-    from tasklore.project.views import Wish, print_found
+    from tasklore.project.views import RecordFilter, print_found
     from tasklore.running import run
 
-    wish = Wish(" ".join(words or ()), tuple(tag or ()), kind, since, until, in_force, before)
-    run(print_found(project, wish, limit, as_json=as_json))
+    only = RecordFilter(" ".join(words or ()), tuple(tag or ()), kind, since, until, in_force, before)
+    run(print_found(project, only, limit, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore project show d17 --project shop"))
@@ -154,7 +154,7 @@ def show(
 ) -> None:
     """Show a record and its chain.
 
-    That is all that is known of it, what it superseded, and what superseded it.
+    With all its fields, the records it superseded, and those that superseded it.
     """
     from tasklore.project.views import print_record
     from tasklore.running import run

@@ -1,24 +1,26 @@
-"""`tasklore project decide|standard|export|import`: what goes into a project's memory, and its file of JSON lines."""
+"""`tasklore project decide|standard|export|import`: add records to a project, and its file of JSON lines."""
 
+import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 from contracts.errors import InvalidInput
 from memory.projects.lines import as_document, read_line, write_line
-from memory.projects.project import Kind, ProjectLoadReport, Record
+from memory.projects.project import Kind, Record
 from memory.projects.records import RefusedRecord
 from tasklore.exits import OK, USAGE
-from tasklore.project.stores import meant_project, open_projects
+from tasklore.project.stores import choose_project, open_projects
 from tasklore.project.views import print_documents
 from tasklore.render.screen import complain, patience, print_json, printable, say
+from tasklore.render.words import count_of
+from tasklore.session.files import demand_free
 
-#: Lines that are refused and named one by one; the others are only counted.
-_NAMED = 10
+#: Refused lines that are listed; the others are only counted.
+_MOST_LISTED = 10
 
 
-async def note(
+async def add_record(
     project: str | None,
     kind: Kind,
     text: str,
@@ -28,14 +30,14 @@ async def note(
     supersedes: str | None,
     as_json: bool,
 ) -> None:
-    """Append a record and say which it is.
+    """Append a record and print its id.
 
     Raises:
-        InvalidInput: a part of it can be none, or it is not clear which project is meant.
+        InvalidInput: a part of it cannot be taken, or the project is not clear.
         Unreachable: Redis does not answer.
     """
     async with open_projects() as memory, patience("noting it"):
-        name = await meant_project(memory, project, may_be_new=True)
+        name = await choose_project(memory, project, may_be_new=True)
         is_new = not await memory.search(name, limit=1)
         record = await memory.append(name, kind, text, tags=tags, by=by, supersedes=supersedes)
     if as_json:
@@ -53,98 +55,72 @@ async def export_records(project: str | None, file: str, *, is_forced: bool) -> 
     A file is there whole or not at all.
 
     Raises:
-        InvalidInput: the file is there and *is_forced* is not said, or it cannot be written.
+        InvalidInput: the file exists and *is_forced* is False, or it cannot be written.
         Unreachable: Redis does not answer.
     """
-    path = Path(file)
+    path, count = Path(file), 0
     async with open_projects() as memory, patience("writing the records"):
-        name = await meant_project(memory, project)
+        name = await choose_project(memory, project)
         if file == "-":
-            await _write_stdout(memory.export(name))
+            async for record in memory.export(name):
+                sys.stdout.buffer.write(write_line(record))
+            sys.stdout.buffer.flush()
             return
-        _demand_free(path, is_forced=is_forced)
+        demand_free(path, is_forced=is_forced)
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            count = await _write(unfinished, memory.export(name))
+            with unfinished.open("wb") as opened:
+                async for record in memory.export(name):
+                    opened.write(write_line(record))
+                    count += 1
+                opened.flush()
+                os.fsync(opened.fileno())
             unfinished.replace(path)
         except OSError as error:
             raise InvalidInput(f"{file!r} cannot be written ({error.strerror or error}); name another file") from error
         finally:
             unfinished.unlink(missing_ok=True)
-    say(f"{count:,} {'record' if count == 1 else 'records'} of project {name} in {printable(file)}")
+    say(f"{count_of(count, 'record')} of project {name} in {printable(file)}")
 
 
 async def import_records(project: str | None, file: str, *, as_json: bool) -> int:
-    """Add the records of *file* (`-` reads stdin) to a project, say what came of them, and return the exit code.
+    """Add the records of *file* (`-` reads stdin) to a project, print the outcome, and return the exit code.
 
-    That is the one of unusable input when one was refused; the others are there.
+    A refused record makes it the code of unusable input; the others are added.
 
     Raises:
-        InvalidInput: the file cannot be read, or it is not clear which project is meant.
+        InvalidInput: the file cannot be read, or the project is not clear.
         Unreachable: Redis does not answer.
     """
     records, unread = _read(file)
     async with open_projects() as memory, patience("reading the records"):
-        name = await meant_project(memory, project, may_be_new=True)
+        name = await choose_project(memory, project, may_be_new=True)
         loaded = await memory.load(name, records)
-    report = ProjectLoadReport(loaded.added, loaded.known, (*unread, *loaded.refused))
+    refused = (*unread, *loaded.refused)
     if as_json:
-        refused = [{"record_id": one.record_id, "why": one.why} for one in report.refused]
-        print_json({"project_id": name, "added": report.added, "known": report.known, "refused": refused})
-    else:
-        _tell(name, report)
-    return USAGE if report.refused else OK
-
-
-def _tell(name: str, report: ProjectLoadReport) -> None:
-    known = f"; {report.known:,} were there already" if report.known else ""
-    print(f"{report.added:,} {'record' if report.added == 1 else 'records'} added to project {name}{known}")
-    for one in report.refused[:_NAMED]:
+        listed = [{"record_id": one.record_id, "why": one.why} for one in refused]
+        print_json({"project_id": name, "added": loaded.added, "known": loaded.known, "refused": listed})
+        return USAGE if refused else OK
+    known = f"; {loaded.known:,} were there already" if loaded.known else ""
+    print(f"{count_of(loaded.added, 'record')} added to project {name}{known}")
+    for one in refused[:_MOST_LISTED]:
         complain(printable(f"{one.record_id}: {one.why}"))
-    if len(report.refused) > _NAMED:
-        complain(f"and {len(report.refused) - _NAMED:,} more were refused; --json names them all")
-
-
-def _demand_free(path: Path, *, is_forced: bool) -> None:
-    if path.exists() and not is_forced:
-        raise InvalidInput(f"{str(path)!r} is there already; say --force to write over it, or name another file")
-
-
-async def _write_stdout(records: AsyncIterator[Record]) -> None:
-    async for record in records:
-        sys.stdout.buffer.write(write_line(record))
-    sys.stdout.buffer.flush()
-
-
-async def _write(path: Path, records: AsyncIterator[Record]) -> int:
-    count = 0
-    with path.open("wb") as opened:
-        async for record in records:
-            opened.write(write_line(record))
-            count += 1
-        opened.flush()
-        os.fsync(opened.fileno())
-    return count
+    if len(refused) > _MOST_LISTED:
+        complain(f"and {len(refused) - _MOST_LISTED:,} more were refused; --json names them all")
+    return USAGE if refused else OK
 
 
 def _read(file: str) -> tuple[list[Record], list[RefusedRecord]]:
-    """Return the records of *file*, and its lines that are none."""
+    """Return the records of *file*, and its lines that are no record."""
+    records, unread = list[Record](), list[RefusedRecord]()
     try:
-        if file == "-":
-            return _read_lines(sys.stdin.buffer)
-        with Path(file).open("rb") as opened:
-            return _read_lines(opened)
+        with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    if line.strip():
+                        records.append(read_line(line))
+                except InvalidInput as error:
+                    unread.append(RefusedRecord(f"line {number}", str(error)))
     except OSError as error:
         raise InvalidInput(f"{file!r} cannot be read ({error.strerror or error}); name a file") from error
-
-
-def _read_lines(lines: Iterable[bytes]) -> tuple[list[Record], list[RefusedRecord]]:
-    records, unread = list[Record](), list[RefusedRecord]()
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            records.append(read_line(line))
-        except InvalidInput as error:
-            unread.append(RefusedRecord(f"line {number}", str(error)))
     return records, unread

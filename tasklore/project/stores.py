@@ -1,4 +1,4 @@
-"""What the commands on projects share: the memory, open, which project is meant, and times as they are typed."""
+"""The memory of projects, open; the project of a command, and times as they are typed."""
 
 import contextlib
 import os
@@ -13,13 +13,13 @@ from runtime.servers import valkey
 from tasklore.places import current_endpoints, demand_listener
 from tasklore.render.durations import parse_span
 
-#: The project that is meant when none is named.
+#: The project of a command without `--project`.
 PROJECT_VARIABLE = "TASKLORE_PROJECT_ID"
 
 #: Seconds for one look: a person waits, and an answer late is better than none.
 _DEADLINE_S = 5.0
 #: Projects that an error names.
-_NAMED = 8
+_MOST_LISTED = 8
 
 
 @contextlib.asynccontextmanager
@@ -36,34 +36,38 @@ async def open_projects() -> AsyncIterator[ProjectMemory]:
         yield ProjectMemory(client, deadline_s=_DEADLINE_S)
 
 
-async def meant_project(memory: ProjectMemory, project: str | None, *, may_be_new: bool = False) -> str:
-    """Return the project that is meant: *project*, else the one in the environment, else the only one there is.
+async def choose_project(memory: ProjectMemory, project: str | None, *, may_be_new: bool = False) -> str:
+    """Return *project*, else the one in the environment, else the only one there is.
 
-    Never the current folder's: what is noted in a wrong project can never be taken back.
+    Never the current folder's: a record in a wrong project can never be taken back.
 
     Raises:
-        InvalidInput: it is no name, or there is no such project (unless it *may_be_new*), or none is said of several.
+        InvalidInput: it is no name, or there is no such project (unless it *may_be_new*), or there are several.
     """
-    named, source = (project, "--project") if project is not None else (_of_environment(), PROJECT_VARIABLE)
-    if named is not None:
-        checked_name(named, source)
+    name, source = (
+        (project, "--project") if project is not None else (os.environ.get(PROJECT_VARIABLE), PROJECT_VARIABLE)
+    )
+    if name:
+        checked_name(name, source)
         if may_be_new:
-            return named
+            return name
     known = [info.project_id for info in await memory.projects()]
-    if named is not None:
-        if named not in known:
-            raise InvalidInput(f"{source} {named!r} remembers nothing; {_told(known)}")
-        return named
-    if len(known) != 1:
-        raise InvalidInput(f"say which project, with --project ID or {PROJECT_VARIABLE}; {_told(known)}")
-    return known[0]
+    if name in known or (not name and len(known) == 1):
+        return name or known[0]
+    more = f" and {len(known) - _MOST_LISTED} more" if len(known) > _MOST_LISTED else ""
+    listed = f"there {'is' if len(known) == 1 else 'are'} {', '.join(known[:_MOST_LISTED])}{more}"
+    if not known:
+        listed = "no project remembers anything yet: `tasklore project decide TEXT --project ID` begins one"
+    if name:
+        raise InvalidInput(f"{source} {name!r} remembers nothing; {listed}")
+    raise InvalidInput(f"say which project, with --project ID or {PROJECT_VARIABLE}; {listed}")
 
 
-async def found_record(memory: ProjectMemory, project: str, record_id: str) -> Record:
+async def find_record(memory: ProjectMemory, project: str, record_id: str) -> Record:
     """Return a record.
 
     Raises:
-        InvalidInput: *record_id* is none, or there is none of that id.
+        InvalidInput: *record_id* is no id, or there is no such record.
     """
     kind_of_id(record_id)
     record = await memory.read(project, record_id)
@@ -75,7 +79,7 @@ async def found_record(memory: ProjectMemory, project: str, record_id: str) -> R
 
 
 def time_of(text: str | None, option: str, now: datetime) -> int | None:
-    """Return the moment that *text* means in ms since 1970: so long before *now* (2h, 7d), or a time, UTC without zone.
+    """Return the time *text* in ms since 1970: so long before *now* (2h, 7d), or a time, UTC without zone.
 
     Raises:
         InvalidInput: it is neither.
@@ -93,14 +97,3 @@ def time_of(text: str | None, option: str, now: datetime) -> int | None:
             raise InvalidInput(f"{error}, or a time such as 2026-11-21T10:00:00Z") from error
     at = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0, int(at.timestamp() * 1000))
-
-
-def _of_environment() -> str | None:
-    return os.environ.get(PROJECT_VARIABLE) or None
-
-
-def _told(known: list[str]) -> str:
-    if not known:
-        return "no project remembers anything yet: `tasklore project decide TEXT --project ID` begins one"
-    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
-    return f"there {'is' if len(known) == 1 else 'are'} {', '.join(known[:_NAMED])}{more}"

@@ -1,25 +1,50 @@
-"""`tasklore project search|history|show|list`: looking at what projects remember."""
+"""`tasklore project search|history|show|list`: the records of projects."""
 
 import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from contracts.errors import InvalidInput
-from memory.projects.lines import as_document, iso_of
+from memory.projects.lines import as_document
 from memory.projects.project import Kind, ProjectInfo, Record
 from memory.projects.records import kind_of
 from memory.projects.words import words_of
-from tasklore.memory.lines import one_line
-from tasklore.project.stores import found_record, meant_project, open_projects, time_of
-from tasklore.render.durations import read_aloud
-from tasklore.render.screen import patience, print_json, print_paragraph, print_table, printable, say, styled
+from memory.times import spell_time
+from tasklore.project.stores import choose_project, find_record, open_projects, time_of
+from tasklore.render.columns import Column, print_facts, print_records
+from tasklore.render.screen import patience, print_json, print_paragraph, printable, say, styled
+from tasklore.render.words import age, one_line
 
 #: Characters of a text in a list; `show` prints it whole.
-_GIST = 160
+_LONGEST_GIST = 160
+_NOUNS: dict[Kind, str] = {"decision": "decision", "standard": "standard", "history": "note in the history"}
+
+RECORDS = (
+    Column[Record]("ID", lambda record: record.record_id, whole=True),
+    Column[Record]("AGE", lambda record: age(record.at_ms), right=True),
+    Column[Record]("BY", lambda record: one_line(record.by or ""), optional=True),
+    Column[Record]("TAGS", lambda record: one_line(", ".join(record.tags)), optional=True),
+    Column[Record](
+        "TEXT",
+        lambda record: (
+            (f"(superseded by {record.superseded_by}) " if record.superseded_by is not None else "")
+            + one_line(record.text, _LONGEST_GIST)
+        ),
+    ),
+)
+PROJECTS = (
+    Column[ProjectInfo]("PROJECT", lambda info: info.project_id, whole=True),
+    Column[ProjectInfo]("DECISIONS", lambda info: f"{info.decisions:,}", right=True),
+    Column[ProjectInfo]("STANDARDS", lambda info: f"{info.standards:,}", right=True),
+    Column[ProjectInfo]("HISTORY", lambda info: f"{info.history:,}", right=True),
+    Column[ProjectInfo]("LAST", lambda info: f"{age(info.last_ms)} ago", right=True),
+)
 
 
-class Wish(NamedTuple):
-    """What is looked for, as it was typed; None is no condition."""
+@dataclass(frozen=True, slots=True)
+class RecordFilter:
+    """The conditions of a search, as they are typed; None is no condition."""
 
     words: str = ""
     tags: tuple[str, ...] = ()
@@ -30,41 +55,37 @@ class Wish(NamedTuple):
     before: str | None = None
 
 
-async def print_found(project: str | None, wish: Wish, limit: int, *, as_json: bool) -> None:
+async def print_found(project: str | None, only: RecordFilter, limit: int, *, as_json: bool) -> None:
     """Print a line for each of at most *limit* records that fit, the newest first.
 
     Raises:
-        InvalidInput: a condition can be none, or it is not clear which project is meant.
+        InvalidInput: a condition cannot be read, or the project is not clear.
         Unreachable: Redis does not answer.
     """
-    if wish.words.strip() and not words_of(wish.words):
-        raise InvalidInput(f"{wish.words!r} has no word to look for; say a letter or a number of it")
+    if only.words.strip() and not words_of(only.words):
+        raise InvalidInput(f"{only.words!r} has no word to look for; say a letter or a number of it")
     now = datetime.now(UTC)
-    kind: Kind | None = None if wish.kind is None else kind_of(wish.kind)
-    since, until = time_of(wish.since, "--since", now), time_of(wish.until, "--until", now)
+    conditions: dict[str, Any] = {
+        "kind": None if only.kind is None else kind_of(only.kind),
+        "since_ms": time_of(only.since, "--since", now),
+        "until_ms": time_of(only.until, "--until", now),
+        "tags": only.tags,
+        "text": only.words,
+        "in_force": only.in_force,
+        "before": only.before,
+    }
     async with open_projects() as memory, patience("searching"):
-        name = await meant_project(memory, project)
+        name = await choose_project(memory, project)
         # One more than is shown tells whether there is more.
-        found = await memory.search(
-            name,
-            kind=kind,
-            tags=wish.tags,
-            text=wish.words,
-            since_ms=since,
-            until_ms=until,
-            in_force=wish.in_force,
-            limit=limit + 1,
-            before=wish.before,
-        )
+        found = await memory.search(name, **conditions, limit=limit + 1)
     shown = found[:limit]
     if as_json:
         print_documents([as_document(record) for record in shown])
-        return
-    if not shown:
+    elif shown:
+        print_records(RECORDS, shown)
+    else:
         print(f"Nothing that fits is remembered in project {name}.")
-        return
-    _print_records(shown, now)
-    if len(found) > limit:
+    if len(found) > limit and not as_json:
         say(f"these are the newest {len(shown):,}; --before {shown[-1].record_id} shows the next")
 
 
@@ -72,20 +93,31 @@ async def print_record(record_id: str, project: str | None, *, as_json: bool) ->
     """Print a record whole, and the chain of those that it supersedes and that supersede it.
 
     Raises:
-        InvalidInput: there is no such record, or it is not clear which project is meant.
+        InvalidInput: there is no such record, or the project is not clear.
         Unreachable: Redis does not answer.
     """
     async with open_projects() as memory, patience("reading"):
-        name = await meant_project(memory, project)
-        record = await found_record(memory, name, record_id)
+        name = await choose_project(memory, project)
+        record = await find_record(memory, name, record_id)
         chain = await memory.chain(name, record_id)
     if as_json:
         print_documents({"project_id": name, **as_document(record), "chain": [as_document(one) for one in chain]})
         return
-    now = datetime.now(UTC)
-    print(f"{styled(record.record_id, 'bold')}, a {_NOUNS[record.kind]} of project {name}{_standing(record)}")
-    for title, value in _facts(record, now):
-        print(f"{styled(title.ljust(12), 'dim')}{printable(value)}")
+    state = "" if record.kind == "history" else ", in force"
+    if record.superseded_by is not None:
+        state = f", superseded by {record.superseded_by}"
+    print(f"{styled(record.record_id, 'bold')}, a {_NOUNS[record.kind]} of project {name}{state}")
+    redacted = "" if record.redacted_ms is None else f"{spell_time(record.redacted_ms)}, when its author was forgotten"
+    print_facts(
+        {
+            "noted": f"{spell_time(record.at_ms)}, {age(record.at_ms)} ago",
+            "by": record.by or "",
+            "tags": ", ".join(record.tags),
+            "supersedes": record.supersedes or "",
+            "session": record.session_id or "",
+            "redacted": redacted,
+        }
+    )
     print()
     print_paragraph(printable(record.text), "  ")
     if record.data:
@@ -93,11 +125,12 @@ async def print_record(record_id: str, project: str | None, *, as_json: bool) ->
         print(json.dumps(dict(record.data), indent=2, ensure_ascii=True))
     if len(chain) > 1:
         print("\nHow it came about, the oldest first:")
-        _print_records(chain, now, mark=record.record_id)
+        marked = Column[Record]("ID", lambda one: f"{one.record_id}{' *' if one == record else ''}", whole=True)
+        print_records((marked, *RECORDS[1:]), chain)
 
 
 async def print_projects(*, as_json: bool) -> None:
-    """Print a line for every project that remembers something, the one with the newest record first.
+    """Print a line for every project with a record, the one with the newest record first.
 
     Raises:
         Unreachable: Redis does not answer.
@@ -105,28 +138,14 @@ async def print_projects(*, as_json: bool) -> None:
     async with open_projects() as memory, patience("reading"):
         found = await memory.projects()
     if as_json:
-        print_json([_as_document(info) for info in found])
-        return
-    if not found:
+        fields = ("project_id", "decisions", "standards", "history")
+        print_json(
+            [{name: getattr(info, name) for name in fields} | {"last_at": spell_time(info.last_ms)} for info in found]
+        )
+    elif found:
+        print_records(PROJECTS, found)
+    else:
         print("No project remembers anything yet.")
-        return
-    now_ms = datetime.now(UTC).timestamp() * 1000
-    counts = ("DECISIONS", "STANDARDS", "HISTORY")
-    print_table(
-        ("PROJECT", *counts, "LAST"),
-        [
-            (
-                info.project_id,
-                f"{info.decisions:,}",
-                f"{info.standards:,}",
-                f"{info.history:,}",
-                f"{read_aloud(max(0, now_ms - info.last_ms))} ago",
-            )
-            for info in found
-        ],
-        right=(*counts, "LAST"),
-        whole=("PROJECT",),
-    )
 
 
 def print_documents(value: Any) -> None:
@@ -135,68 +154,3 @@ def print_documents(value: Any) -> None:
         print_json(value)
     except UnicodeEncodeError:
         print(json.dumps(value, indent=2))
-
-
-_NOUNS: dict[Kind, str] = {"decision": "decision", "standard": "standard", "history": "note in the history"}
-
-
-def _print_records(records: list[Record], now: datetime, mark: str | None = None) -> None:
-    """Print a line each; the id *mark* is marked."""
-    rows = [
-        (
-            f"{record.record_id}{' *' if record.record_id == mark else ''}",
-            read_aloud(max(0, now.timestamp() * 1000 - record.at_ms)),
-            one_line(record.by or ""),
-            one_line(", ".join(record.tags)),
-            f"{_superseded(record)}{one_line(record.text, _GIST)}",
-        )
-        for record in records
-    ]
-    columns = ("ID", "AGE", "BY", "TAGS", "TEXT")
-    # A column in which nothing stands only takes room.
-    kept = [
-        place for place, name in enumerate(columns) if name not in ("BY", "TAGS") or any(row[place] for row in rows)
-    ]
-    print_table(
-        [columns[place] for place in kept],
-        [[row[place] for place in kept] for row in rows],
-        right=("AGE",),
-        whole=("ID",),
-    )
-
-
-def _superseded(record: Record) -> str:
-    return f"(superseded by {record.superseded_by}) " if record.superseded_by is not None else ""
-
-
-def _standing(record: Record) -> str:
-    if record.superseded_by is not None:
-        return f", superseded by {record.superseded_by}"
-    return "" if record.kind == "history" else ", in force"
-
-
-def _facts(record: Record, now: datetime) -> list[tuple[str, str]]:
-    """Return what is known of a record beside its text, each with its title."""
-    age = read_aloud(max(0, now.timestamp() * 1000 - record.at_ms))
-    facts = [("noted", f"{iso_of(record.at_ms)}, {age} ago")]
-    if record.by is not None:
-        facts.append(("by", record.by))
-    if record.tags:
-        facts.append(("tags", ", ".join(record.tags)))
-    if record.supersedes is not None:
-        facts.append(("supersedes", record.supersedes))
-    if record.session_id is not None:
-        facts.append(("session", record.session_id))
-    if record.redacted_ms is not None:
-        facts.append(("redacted", f"{iso_of(record.redacted_ms)}, when its author was forgotten"))
-    return facts
-
-
-def _as_document(info: ProjectInfo) -> dict[str, str | int]:
-    return {
-        "project_id": info.project_id,
-        "decisions": info.decisions,
-        "standards": info.standards,
-        "history": info.history,
-        "last_at": iso_of(info.last_ms),
-    }

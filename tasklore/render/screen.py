@@ -46,15 +46,15 @@ def printable(text: str) -> str:
 
 def say(text: str) -> None:
     """Write one line for people to stderr, whatever stdout is used for; on a terminal it is folded between words."""
-    print(_labelled(text, "dim"), file=sys.stderr, flush=True)
+    print(_label(text, "dim"), file=sys.stderr, flush=True)
 
 
 def complain(text: str) -> None:
     """Write an error to stderr in one line; on a terminal it is folded between words."""
-    print(_labelled(" ".join(text.split()), "red"), file=sys.stderr, flush=True)
+    print(_label(" ".join(text.split()), "red"), file=sys.stderr, flush=True)
 
 
-def _labelled(text: str, style: str) -> str:
+def _label(text: str, style: str) -> str:
     """Return *text* behind our name in *style*, folded to stderr's width."""
     label = "tasklore:"
     lines = folded(f"{label} {text}", _width(sys.stderr)) if sys.stderr.isatty() else f"{label} {text}"
@@ -62,19 +62,19 @@ def _labelled(text: str, style: str) -> str:
 
 
 def _width(stream: TextIO) -> int:
-    """Return how many characters stand in a line of *stream*; as good as endless where nobody looks."""
+    """Return how many characters stand in a line of *stream*; as good as endless for other streams."""
     return shutil.get_terminal_size().columns if stream.isatty() else sys.maxsize
 
 
 def fits_a_line(text: str) -> bool:
-    """Return whether *text* stands in one line of stdout; of what is no terminal every line is long enough."""
+    """Return whether *text* fits a line of stdout; it always does where stdout is no terminal."""
     return len(text) <= _width(sys.stdout)
 
 
 def folded(text: str, width: int, indent: str = "", first: str | None = None) -> str:
     """Return *text* in lines of *width* behind *indent*, the first behind *first* when one is given.
 
-    Nothing is broken inside a word or a command, so that both can be copied; what is longer than a line stays whole.
+    Words and commands are never broken, so that both can be copied, even when they are longer than a line.
     """
     start = indent if first is None else first
     # What holds its spaces together is no space for whoever folds, and of the same length.

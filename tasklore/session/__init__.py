@@ -1,4 +1,4 @@
-"""`tasklore session`: what the phases of a run left for each other, entry by entry.
+"""`tasklore session`: the entries that the phases of a run left for each other.
 
-Here belongs what these commands print and their files; the store is `memory.sessions`.
+Here belong the printing of these commands and their files; the store is `memory.sessions`.
 """

@@ -1,4 +1,4 @@
-"""`tasklore session`: what the phases of a run left for each other, entry by entry."""
+"""`tasklore session`: the entries that the phases of a run left for each other."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,7 @@ Key = Annotated[str, Argument(metavar="KEY", help="An entry, such as analysis:de
 
 @app.callback(invoke_without_command=True)
 def front(context: Context) -> None:
-    """Look into sessions, take them out and in, drop what is stale."""
+    """Look into sessions, export and import them, drop stale entries."""
     show_help_alone(context)
 
 
@@ -49,9 +49,10 @@ def show(session: Session, as_json: Json = False) -> None:
 
 @app.command(cls=Command, epilog=example("tasklore session stats health-3f9a2c71d0 --json"))
 def stats(session: Session, as_json: Json = False) -> None:
-    """Tell how often entries were used, and how much time that saved.
+    """Show how often entries were used, and how much time that saved.
 
-    Names what is not worth caching, as computing it took under a second, and phases of over 10 s that kept nothing.
+    Lists entries that are not worth caching, as computing them took under a second, and phases of over 10 s that kept
+    nothing.
     """
     from tasklore.running import run
     from tasklore.session.views import print_stats
@@ -117,14 +118,14 @@ def invalidate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Remove entries, and tell which.
+    """Remove entries, and print which.
 
     Of a run of a pipeline, `tasklore pipeline invalidate` also marks the phases, so that they run again.
     """
     from tasklore.running import run
-    from tasklore.session.edits import invalidate_aloud
+    from tasklore.session.edits import invalidate_entries
 
-    run(invalidate_aloud(session, key=key, phase=phase, downstream=downstream, as_json=as_json))
+    run(invalidate_entries(session, key=key, phase=phase, downstream=downstream, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore session drop health-3f9a2c71d0"))
@@ -133,17 +134,17 @@ def drop(
     force: Annotated[bool, Option("--force", help="Also one that runs, which ends its pipeline.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove a session with everything in it; evidence that it left, and the project's memory, stay."""
+    """Remove a session with its entries; its evidence, and the project's memory, stay."""
     from tasklore.running import run
-    from tasklore.session.edits import drop_aloud
+    from tasklore.session.edits import drop_session
 
-    run(drop_aloud(session, is_forced=force, as_json=as_json))
+    run(drop_session(session, is_forced=force, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore session sweep"))
 def sweep(as_json: Json = False) -> None:
-    """Clear away what is over: entries past their time, sessions that are gone; never one that runs."""
+    """Remove expired entries and sessions; never one that runs."""
     from tasklore.running import run
-    from tasklore.session.edits import sweep_aloud
+    from tasklore.session.edits import sweep_sessions
 
-    run(sweep_aloud(as_json=as_json))
+    run(sweep_sessions(as_json=as_json))

@@ -1,30 +1,36 @@
-"""`tasklore session invalidate|drop|sweep`: dropping what is stale or over."""
+"""`tasklore session invalidate|drop|sweep`: remove stale entries, and sessions that are over."""
 
 from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from contracts.session_keys import read_key
-from memory.sessions.session import SessionRoot
-from tasklore.pipeline.stores import Stores, open_stores
+from tasklore.pipeline.stores import open_stores
 from tasklore.render.screen import patience, print_json, printable, say
 from tasklore.render.words import count_of
-from tasklore.session.views import root_of
+from tasklore.session.views import find_root
 
 
-async def invalidate_aloud(
+async def invalidate_entries(
     session_id: str, *, key: str | None, phase: str | None, downstream: str | None, as_json: bool
 ) -> None:
-    """Remove the entry *key*, those of *phase*, or those of what depends on *downstream*, and print which.
+    """Remove the entry *key*, those of *phase*, or those of what depends on *downstream*, and print them.
 
     Raises:
-        InvalidInput: none or several of the three are given, or one is not spelled as it has to be.
-        UnknownSession: there is none.
+        InvalidInput: not one of the three is given, or it is misspelled.
+        UnknownSession: there is no such session.
         Unreachable: Redis does not answer.
     """
     if sum(one is not None for one in (key, phase, downstream)) != 1:
         raise InvalidInput("say what is stale: --key, --phase or --downstream, one of the three")
     async with open_stores("tasklore-session") as stores, patience("removing entries"):
-        root = await root_of(stores, session_id)
-        removed = await _removed(stores, root, key=key, phase=phase, downstream=downstream)
+        root = await find_root(stores, session_id)
+        if key is not None:
+            read_key(key)
+            removed: tuple[str, ...] = (key,) if await stores.cache.delete(session_id, key) else ()
+        elif phase is not None:
+            removed = await stores.cache.invalidate_phases(session_id, [checked_name(phase, "--phase")])
+        else:
+            name = checked_name(downstream or "", "--downstream")
+            removed = await stores.cache.invalidate_downstream(session_id, name)
     if as_json:
         print_json({"session_id": session_id, "removed": list(removed)})
         return
@@ -38,27 +44,16 @@ async def invalidate_aloud(
         )
 
 
-async def _removed(
-    stores: Stores, root: SessionRoot, *, key: str | None, phase: str | None, downstream: str | None
-) -> tuple[str, ...]:
-    if key is not None:
-        read_key(key)
-        return (key,) if await stores.cache.delete(root.session_id, key) else ()
-    if phase is not None:
-        return await stores.cache.invalidate_phases(root.session_id, [checked_name(phase, "--phase")])
-    return await stores.cache.invalidate_downstream(root.session_id, checked_name(downstream or "", "--downstream"))
-
-
-async def drop_aloud(session_id: str, *, is_forced: bool, as_json: bool = False) -> None:
-    """Remove a session with everything in it, one that runs only when *is_forced*, and say so.
+async def drop_session(session_id: str, *, is_forced: bool, as_json: bool = False) -> None:
+    """Remove a session with its entries, one that runs only when *is_forced*, and print that.
 
     Raises:
-        UnknownSession: there is none.
+        UnknownSession: there is no such session.
         InvalidInput: it runs.
         Unreachable: Redis does not answer.
     """
     async with open_stores("tasklore-session") as stores:
-        await root_of(stores, session_id)
+        await find_root(stores, session_id)
         await stores.cache.drop(session_id, force=is_forced)
     if as_json:
         print_json({"session_id": session_id, "dropped": True})
@@ -66,8 +61,8 @@ async def drop_aloud(session_id: str, *, is_forced: bool, as_json: bool = False)
     print(f"Dropped {session_id}.")
 
 
-async def sweep_aloud(*, as_json: bool) -> None:
-    """Drop expired entries and sessions that are gone, and print which sessions those were.
+async def sweep_sessions(*, as_json: bool) -> None:
+    """Drop expired entries and sessions, and print those sessions.
 
     Raises:
         Unreachable: Redis does not answer.

@@ -9,7 +9,7 @@ import sysconfig
 from asyncio.subprocess import Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from contracts.errors import Unreachable
 from runtime.servers.child import GUARDED
@@ -34,7 +34,7 @@ _REAP_S = 5.0
 class Role:
     """One process of *name* that runs `tasklore.up` with *arguments*; `start` again after it ended.
 
-    *log* takes what it writes to stderr, None shares ours. *grace_s* is what it may take to finish after SIGTERM.
+    *log* takes its stderr, None shares ours. *grace_s* is its time to finish after SIGTERM.
     """
 
     def __init__(
@@ -74,23 +74,27 @@ class Role:
             await asyncio.wait({ready, ended}, timeout=READY_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
             if ready.done() and (address := ready.result()) is not None:
                 self.address = address
-                self._copying = asyncio.create_task(self._pass_on())
+                self._copying = asyncio.create_task(self._copy_output())
                 return
             if ready.done():
                 # Its output ends a moment before it does.
                 await asyncio.wait({ended}, timeout=_REAP_S)
         finally:
-            # Whoever is told that it ended is told so by `ended()`.
-            await _cancelled(ready, ended)
+            # `wait` reports its end afterwards.
+            ready.cancel()
+            ended.cancel()
+            await asyncio.gather(ready, ended, return_exceptions=True)
         if process.returncode is None:
             self.kill()
             raise Unreachable(f"{self.name} was not ready within {READY_WITHIN_S:.0f} s; see what it logged")
         status = process.returncode
         raise Refused(f"{self.name} ended with status {status} before it was ready", status if status > OK else FAILED)
 
-    async def ended(self) -> int:
+    async def wait(self) -> int:
         """Return the status with which the process ended, once it has; negative is the number of a signal."""
-        return await self._running().wait()
+        if self._process is None:
+            raise Unreachable(f"{self.name} was not started yet")
+        return await self._process.wait()
 
     async def stop(self) -> None:
         """Ask the role to finish and leave, and kill it when it stays; does nothing when it does not run."""
@@ -150,6 +154,11 @@ class Role:
         )
         return self._process
 
+    async def _copy_output(self) -> None:
+        """Pass on the output of the user's agents: a pipe without a reader would stop them."""
+        while chunk := await self._lines.read(_CHUNK):
+            _write(chunk, self._log)
+
     async def _hear_address(self) -> str | None:
         """Return the address out of the line that says ready; None when the output ends without one."""
         while line := await self._lines.readline():
@@ -160,22 +169,6 @@ class Role:
             else:
                 _write(line, self._log)
         return None
-
-    async def _pass_on(self) -> None:
-        """Pass on what the user's agents print: a pipe that nobody reads would stop them."""
-        while chunk := await self._lines.read(_CHUNK):
-            _write(chunk, self._log)
-
-    def _running(self) -> Process:
-        if self._process is None:
-            raise Unreachable(f"{self.name} was not started yet")
-        return self._process
-
-
-async def _cancelled(*tasks: "asyncio.Task[Any]") -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _write(chunk: bytes, log: IO[bytes] | None) -> None:

@@ -1,4 +1,4 @@
-"""`tasklore up`, `worker` and `supervisor`: processes that serve until somebody stops them."""
+"""`tasklore up`, `worker` and `supervisor`: processes that serve until they are stopped."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from tasklore.places import current_endpoints, starting_in
 from tasklore.render.screen import patience, say
 from tasklore.up.roles import API, READY
 from tasklore.up.startup import wait_for_servers
-from tasklore.up.system import Plan, System, running
+from tasklore.up.system import Plan, running
 
 #: What is served when nothing is installed under the entry points.
 _FALLBACK = "workers.agents.budget"
@@ -30,23 +30,31 @@ _GROUP = "tasklore.agents"
 async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) -> int:
     """Run a whole system until cancelled, and say where it is; returns 0 after Ctrl-C: that is how it ends."""
     settings = Settings.load(data_dir=data_dir)
+    # Pipelines may read the files of the folder in which the system is started, unless that is all.
+    here = Path.cwd()
+    own_folder = "" if here == here.parent else str(here)
     plan = Plan(
-        agents=agents or installed_agents(),
+        agents=agents or list_installed_agents(),
         workers=workers,
         data_dir=settings.data_dir if settings.source("data_dir") != "default" else None,
         durability=settings.durability,
         nats_url=settings.nats_url,
         redis_url=settings.redis_url,
         grace_s=settings.grace_s,
-        variables={"TASKLORE_PIPELINE_ROOTS": settings.pipeline_roots or _own_folder()},
+        variables={"TASKLORE_PIPELINE_ROOTS": settings.pipeline_roots or own_folder},
     )
     async with contextlib.AsyncExitStack() as stack:
-        place = await stack.enter_async_context(_claimed(settings.data_dir, is_kept=plan.data_dir is not None))
+        place = await stack.enter_async_context(_claim(settings.data_dir, is_kept=plan.data_dir is not None))
         async with patience("starting servers, supervisor and workers"):
             with starting_in(place):
                 system = await stack.enter_async_context(running(plan))
                 write_endpoints(place, system.endpoints)
-        _announce(system)
+        found = system.endpoints
+        api = f" api={found.api}" if found.api is not None else ""
+        where = f"nats={masked_url(found.nats)} redis={masked_url(found.redis_url)} http={found.http}{api}"
+        print(f"ready {where}", flush=True)
+        if sys.stderr.isatty():
+            say('ask in another terminal: tasklore ask "limit 50k, spent 42000: how is my budget?"')
         with contextlib.suppress(asyncio.CancelledError):
             await system.supervise(say, lambda: _note(place, system.endpoints))
         if sys.stderr.isatty():
@@ -69,7 +77,12 @@ def serve_worker(references: Sequence[str], config: Path | None, slots: int | No
         if not await wait_for_servers(settings):
             return
         await prepared.import_memory(settings)
-        await run_worker(prepared.agents, settings, remembers=prepared.remembers, on_ready=_say_ready)
+        await run_worker(
+            prepared.agents,
+            settings,
+            remembers=prepared.remembers,
+            on_ready=lambda url: print(f"{READY}{url}", flush=True),
+        )
 
     _run(serve())
 
@@ -88,12 +101,16 @@ def serve_supervisor() -> None:
 
     async def serve() -> None:
         if await wait_for_servers(settings):
-            await run_supervisor(settings, on_ready=_say_ready, on_api=_say_api)
+            await run_supervisor(
+                settings,
+                on_ready=lambda url: print(f"{READY}{url}", flush=True),
+                on_api=lambda url: print(f"{API}{url}", flush=True),
+            )
 
     _run(serve())
 
 
-def installed_agents() -> list[str]:
+def list_installed_agents() -> list[str]:
     """Return the agents that installed distributions declare, ours among them, by name."""
     return sorted({point.name for point in entry_points(group=_GROUP)}) or [_FALLBACK]
 
@@ -122,22 +139,14 @@ def _run(serve: Coroutine[Any, Any, None]) -> None:
             Watchdog(LEAVE_S).beat()
 
 
-def _say_api(address: str) -> None:
-    print(f"{API}{address}", flush=True)
-
-
-def _say_ready(address: str) -> None:
-    print(f"{READY}{address}", flush=True)
-
-
 @contextlib.asynccontextmanager
-async def _claimed(directory: Path, *, is_kept: bool) -> AsyncIterator[Path]:
+async def _claim(directory: Path, *, is_kept: bool) -> AsyncIterator[Path]:
     """Claim *directory* for this system alone; without data to keep, nothing is left in it at the end.
 
     Raises:
         ConfigurationError: another system runs from there.
     """
-    existed = _exists(directory)
+    existed = directory.exists()  # noqa: ASYNC240  # before anything runs
     lock = DirectoryLock(directory, "`tasklore up`")
     await lock.acquire()
     # Of a system that was killed here; its addresses are no longer served.
@@ -150,31 +159,8 @@ async def _claimed(directory: Path, *, is_kept: bool) -> AsyncIterator[Path]:
             (directory / "lock").unlink(missing_ok=True)
         lock.release()
         if not is_kept and not existed:
-            _remove_empty(directory)
-
-
-def _own_folder() -> str:
-    """Return the folder in which pipelines of this system may read files: where it is started, unless that is all."""
-    folder = Path.cwd()
-    return "" if folder == folder.parent else str(folder)
-
-
-def _exists(directory: Path) -> bool:
-    return directory.exists()
-
-
-def _remove_empty(directory: Path) -> None:
-    with contextlib.suppress(OSError):
-        directory.rmdir()
-
-
-def _announce(system: System) -> None:
-    found = system.endpoints
-    redis = masked_url(found.redis_url)
-    api = f" api={found.api}" if found.api is not None else ""
-    print(f"ready nats={masked_url(found.nats)} redis={redis} http={found.http}{api}", flush=True)
-    if sys.stderr.isatty():
-        say('ask in another terminal: tasklore ask "limit 50k, spent 42000: how is my budget?"')
+            with contextlib.suppress(OSError):
+                directory.rmdir()  # noqa: ASYNC240  # after everything has run
 
 
 def _note(place: Path, endpoints: Endpoints) -> None:

@@ -37,8 +37,8 @@ async def wait_for_servers(settings: Settings) -> bool:
     """
     task = asyncio.ensure_future(_wait(settings))
     loop = asyncio.get_running_loop()
-    for wish in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(wish, task.cancel)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
     try:
         await task
     except asyncio.CancelledError:
@@ -47,19 +47,25 @@ async def wait_for_servers(settings: Settings) -> bool:
             raise
         return False
     finally:
-        for wish in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(wish)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
     return True
 
 
 async def _wait(settings: Settings) -> None:
-    checks = [
-        ("NATS", settings.nats_url, _check_nats),
-        ("Redis or Valkey", settings.redis_url, _check_redis),
-    ]
+    async def check_nats(url: str) -> None:
+        await demand_listener(url)
+        async with connected(url, "tasklore-start"):
+            pass
+
+    async def check_redis(url: str) -> None:
+        async with valkey.connect(url, name="tasklore-start", max_connections=1) as client:
+            await client.check()
+
+    servers = (("NATS", settings.nats_url, check_nats), ("Redis or Valkey", settings.redis_url, check_redis))
     async with AsyncExitStack() as stack:
         away: list[str] = []
-        for name, url, check in checks:
+        for name, url, check in servers:
             if url is not None:
                 await _wait_for(f"{name} at {masked_url(url)}", url, check, away, stack, settings)
 
@@ -108,14 +114,3 @@ def _serve_probes(away: list[str], stack: AsyncExitStack, settings: Settings) ->
     stack.callback(server.stop)
     pulse.start()
     stack.callback(pulse.stop)
-
-
-async def _check_nats(url: str) -> None:
-    await demand_listener(url)
-    async with connected(url, "tasklore-start"):
-        pass
-
-
-async def _check_redis(url: str) -> None:
-    async with valkey.connect(url, name="tasklore-start", max_connections=1) as client:
-        await client.check()

@@ -31,7 +31,7 @@ class Plan:
     """What to start: agents by reference, how many worker processes serve them, and where it is kept.
 
     *data_dir* None is a temporary directory, removed at the end. With both addresses given no server is started.
-    *log* takes what the roles write to stderr, None shares ours. *variables* are for the environment of every role.
+    *log* takes the stderr of the roles, None shares ours. *variables* are for the environment of every role.
     """
 
     agents: Sequence[str]
@@ -68,7 +68,7 @@ class System:
 
     @property
     def endpoints(self) -> Endpoints:
-        """Where everything can be reached now; what is served over HTTP has another address after a restart."""
+        """The addresses now; those of HTTP change with a restart."""
         workers = {worker.name: worker.address for worker in self._workers}
         monitor = next((server.monitor_url for server in self._servers if isinstance(server, NatsServer)), None)
         supervisor = self._supervisor
@@ -89,7 +89,7 @@ class System:
         await asyncio.gather(*(role.stop() for role in self._roles))
 
     async def supervise(self, say: Callable[[str], None], changed: Callable[[], None]) -> None:
-        """Start again what dies, for ever; *say* tells a person, *changed* that `endpoints` has other addresses."""
+        """Restart dead processes for ever; *say* informs a person, *changed* is called after new addresses."""
         async with asyncio.TaskGroup() as group:
             for role in self._roles:
                 group.create_task(_keep_role(role, say, changed))
@@ -136,10 +136,11 @@ async def _addresses(plan: Plan) -> AsyncIterator[tuple[str, str, list[ServerPro
 async def _keep_role(role: Role, say: Callable[[str], None], changed: Callable[[], None]) -> None:
     pause_s, started = FIRST_PAUSE_S, time.monotonic()
     while True:
-        status = await role.ended()
+        status = await role.wait()
         if time.monotonic() - started > SOUND_S:
             pause_s = FIRST_PAUSE_S
-        say(f"{role.name} ended {_how(status)}; starting it again in {pause_s:g} s")
+        how = f"with status {status}" if status >= 0 else f"by signal {-status}"
+        say(f"{role.name} ended {how}; starting it again in {pause_s:g} s")
         await asyncio.sleep(pause_s)
         pause_s, started = min(pause_s * 2, LONGEST_PAUSE_S), time.monotonic()
         try:
@@ -167,7 +168,3 @@ async def _keep_server(server: ServerProcess, say: Callable[[str], None], change
             say(f"{error}; trying again in {pause_s:g} s")
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-
-
-def _how(status: int) -> str:
-    return f"with status {status}" if status >= 0 else f"by signal {-status}"

@@ -1,4 +1,4 @@
-"""What `tasklore worker` serves: agents by reference, one of them perhaps with a configuration file of its own."""
+"""The agents of `tasklore worker`: loaded by reference, one of them perhaps with a configuration file of its own."""
 
 import time
 from collections.abc import Sequence

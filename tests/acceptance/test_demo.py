@@ -122,4 +122,4 @@ def test_stopped_in_the_middle_it_leaves_nothing_either(
 
 
 def _is_starting_roles(folder: Path) -> bool:
-    return any("-m tasklore worker" in command for command in processes_in(folder).values())
+    return any("-m tasklore.up worker" in command for command in processes_in(folder).values())

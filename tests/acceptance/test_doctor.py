@@ -85,7 +85,7 @@ def test_a_system_of_ours_is_safe_and_stays_so_after_a_crash_of_its_server(ward:
 
 def test_a_frozen_worker_ends_the_examination_with_the_code_of_an_outage(ward: Ward) -> None:
     """Its page is named in endpoints.json and says nothing; everything else is examined."""
-    worker = ward.pid_of("tasklore worker")
+    worker = ward.pid_of("tasklore.up worker")
     os.kill(worker, signal.SIGSTOP)
     try:
         report = ward.doctor(code=3)

@@ -106,7 +106,7 @@ def test_what_dies_is_started_again(apart: Mapping[str, str], tmp_path: Path) ->
     with up(tmp_path, apart) as system:
         assert READY.fullmatch(system.line())
         for victim, back in (
-            ("tasklore worker", "worker-1 is back"),
+            ("tasklore.up worker", "worker-1 is back"),
             ("valkey-server", "valkey-server is back"),
         ):
             pids = [pid for pid, command in processes_in(tmp_path).items() if _runs(command, victim)]

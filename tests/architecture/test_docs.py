@@ -27,6 +27,7 @@ from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House
+from tests.architecture import pictures
 from tests.architecture.tree import ROOT
 from workers.card import card_of
 from workers.config import load_config
@@ -112,6 +113,12 @@ def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> No
     shown = page.read_text("utf-8")
     for right, wrong in (("NotesAgent", "NoteAgent"), ("counting:words", "counting:word")):
         assert f"tasklore: {problems(declaration.replace(right, wrong, 1))[0]}\n" in shown
+
+
+def test_the_pictures_of_the_architecture_are_drawn_from_the_code() -> None:
+    """After a change: `python -m tests.architecture.pictures`; the page stays within 200 lines."""
+    assert pictures.PAGE.read_text("utf-8") == pictures.drawn()
+    assert len(pictures.drawn().splitlines()) <= 200
 
 
 def test_the_agent_on_the_first_page_is_the_example() -> None:

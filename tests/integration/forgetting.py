@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from nats.aio.client import Client
@@ -20,18 +21,14 @@ from contracts.observations import Action, AgentTarget, Observation
 from memory import keys
 from memory.conversations.conversation import Conversations
 from memory.conversations.inbox import Inbox
-from memory.conversations.notices import Notices
 from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
 from memory.episodes.store import Episodes
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Finish
-from memory.ledger.user_tasks import UserTasks
-from memory.long_term.owners import EntryOwners
 from memory.long_term.store import LongTermMemory
 from memory.projects.project import ProjectMemory
 from memory.queues.queue import PersonalQueue
-from memory.sessions.run_outcomes import RunOutcomes
 from memory.sessions.session import SessionCache
 from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
@@ -39,11 +36,9 @@ from runtime.messaging.outbox import Outbox, open_outbox
 from runtime.messaging.streams import Sizes, declare_streams
 from runtime.servers import valkey
 from runtime.servers.embedded import EmbeddedServers
-from workers.forgetting.erasure import ForgetsUser, Forgotten, forget_user
-from workers.forgetting.projects import RecordsOfUser, SessionsOfUser
-from workers.forgetting.server_files import StoreFiles, StreamFiles
-from workers.forgetting.tasks import TasksOfUser
-from workers.forgetting.words import EpisodesOfUser, kept_words
+from workers.forgetting.erasure import Forgotten, UserStore, forget_user
+from workers.forgetting.server_files import rewrite_redis, rewrite_streams
+from workers.forgetting.stores import all_stores
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 AT_MS = int(NOW.timestamp() * 1000)
@@ -102,30 +97,16 @@ class Town:
         """The long-term memory."""
         return LongTermMemory(self.redis, budget_s=PATIENCE_S)
 
-    def parts(self) -> tuple[ForgetsUser, ...]:
-        """Return all places in order, as the command has them."""
-        return (
-            SessionsOfUser(
-                SessionCache(self.redis, deadline_s=PATIENCE_S), RunOutcomes(self.redis, deadline_s=PATIENCE_S)
-            ),
-            TasksOfUser(self.link, self.ledger, UserTasks(self.redis), self.outbox),
-            *kept_words(
-                self.link,
-                queues=(
-                    (subjects.TURNS, subjects.turns, self.turns),
-                    (subjects.FACTS, subjects.facts, self.facts),
-                ),
-                documents=self.documents,
-                episodes=EpisodesOfUser(self.episodes, Notices(self.redis, deadline_s=PATIENCE_S)),
-                conversations=self.conversations,
-                askers=EntryOwners(self.redis, deadline_s=PATIENCE_S),
-            ),
-            RecordsOfUser(ProjectMemory(self.redis, deadline_s=PATIENCE_S)),
-        )
+    def stores(self) -> tuple[UserStore, ...]:
+        """Return all stores in order, as the command has them."""
+        nowhere = self.servers.nats.data_dir / "evidence"
+        return all_stores(self.link, self.redis, self.outbox, self.documents, nowhere, deadline_s=PATIENCE_S)
 
     async def forget(self, user: str) -> Forgotten:
         """Forget *user*, files and all."""
-        return await forget_user(user, self.parts(), (StoreFiles(self.redis), StreamFiles(self.link)))
+        return await forget_user(
+            user, self.stores(), (partial(rewrite_redis, self.redis), partial(rewrite_streams, self.link))
+        )
 
     async def publish(self, subject: str, body: bytes, **headers: str) -> int:
         """Store *body* and return its sequence."""

@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 from contracts.edits import Insert
 from contracts.errors import NotAccepted
 from contracts.messages import ChatTurn, ExtractedFacts, Fact
+from memory.conversations.notices import Notices
 from memory.documents.items import make_item
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Origin, Plan
@@ -24,7 +25,7 @@ from workers import Agent
 from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
-from workers.listening.debounce import Hurries, Patience, Unhurried
+from workers.listening.debounce import Patience
 from workers.listening.facts import FactWork
 from workers.listening.outflow import Outflow, Pace, Work
 from workers.listening.turns import TurnWork
@@ -122,7 +123,7 @@ class Room:
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(0.02, 0.05))
     #: Turns that one question to a model serves; none waits for another unless a test says so.
     patience: Patience = field(default_factory=lambda: Patience(idle_s=0))
-    hurries: Hurries = field(default_factory=Unhurried)
+    notices: Notices | None = None
     holders: Any = field(default_factory=lambda: map("worker-{}".format, itertools.count(1)))
 
     def __post_init__(self) -> None:
@@ -190,7 +191,7 @@ class Room:
                 meter=self.counts,
                 retry=self.retry,
                 patience=self.patience,
-                hurries=self.hurries,
+                notices=self.notices,
             )
         return FactWork(
             listener,

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
@@ -20,9 +21,9 @@ from runtime.messaging.direct import Stored, open_direct_reads
 from runtime.servers.embedded import EmbeddedServers
 from tests.integration.forgetting import AT_MS, FOOD, Town, secret_of, town_on
 from tests.traces import files_with, until_away
-from workers.forgetting.erasure import forget_user
-from workers.forgetting.server_files import StoreFiles, StreamFiles
-from workers.forgetting.tasks import TasksOfUser
+from workers.forgetting.erasure import UserStore, forget_user
+from workers.forgetting.server_files import rewrite_redis, rewrite_streams
+from workers.forgetting.tasks import TaskEraser
 
 ANN, BOB = "ann@example.org", "bob"
 
@@ -37,8 +38,8 @@ async def town(own_servers: EmbeddedServers) -> AsyncIterator[Town]:
 async def everything(town: Town, user: str) -> dict[str, int]:
     """Return how much is found of *user*, by kind."""
     found: dict[str, int] = {}
-    for part in town.parts():
-        for kind, count in (await part.left(user)).items():
+    for part in town.stores():
+        for kind, count in (await part.count(user)).items():
             found[kind] = found.get(kind, 0) + count
     return {kind: count for kind, count in found.items() if count}
 
@@ -141,8 +142,9 @@ async def test_a_worker_that_is_quicker_with_the_report_leaves_no_name_beside_it
     """It gets from the ledger the report that tells nothing, and says in a header whose task it was."""
     await town.work("ann")
     outbox = Overtaken(town)
-    tasks = TasksOfUser(town.link, town.ledger, UserTasks(town.redis), outbox)
-    done = await forget_user("ann", [tasks], [StoreFiles(town.redis), StreamFiles(town.link)])
+    tasks = TaskEraser(town.link, town.ledger, UserTasks(town.redis), outbox)
+    files = partial(rewrite_redis, town.redis), partial(rewrite_streams, town.link)
+    done = await forget_user("ann", [UserStore("tasks", tasks.forget, tasks.count)], files)
     assert (outbox.overtook, done.left) == (3, {})
     for name in ("waiting", "later", "running"):
         (stored,) = await reports_of(town, f"ann-{name}")
@@ -166,7 +168,7 @@ async def test_a_task_that_was_ended_and_not_yet_told_of_is_told_of_the_next_tim
     await town.publish("tasks.Probe.ask", town.assignment("ann", "running"))
     await town.ledger.begin("ann-running", 1, "w1", AT_MS, 600_000)
     with pytest.raises(Unreachable):
-        await TasksOfUser(town.link, town.ledger, UserTasks(town.redis), Broken()).forget("ann")
+        await TaskEraser(town.link, town.ledger, UserTasks(town.redis), Broken()).forget("ann")
     assert await reports_of(town, "ann-running") == []
     assert (await town.forget("ann")).is_complete
     late = await town.ledger.finish("ann-running", 1, "completed", town.report("ann", "running"))
@@ -193,12 +195,12 @@ async def test_what_is_broken_off_is_finished_by_doing_it_again(town: Town) -> N
         async def forget(self, _user_id: str) -> Mapping[str, int]:
             raise Unreachable("away")
 
-        async def left(self, _user_id: str) -> Mapping[str, int]:
+        async def count(self, _user_id: str) -> Mapping[str, int]:
             return {}
 
     await town.live("ann")
-    for place in range(len(town.parts())):
-        parts = town.parts()
+    for place in range(len(town.stores())):
+        parts = town.stores()
         with pytest.raises(Unreachable):
             await forget_user("ann", [*parts[:place], Away(), *parts[place:]])
     assert await everything(town, "ann") != {}
@@ -297,20 +299,20 @@ async def test_what_arrives_while_a_user_is_forgotten_goes_too(town: Town) -> No
         """A place that makes something of the user anew, each time but the last."""
 
         def __init__(self) -> None:
-            self.count = 3
+            self.times = 3
 
         async def forget(self, user_id: str) -> Mapping[str, int]:
-            self.count -= 1
-            if self.count >= 0:
+            self.times -= 1
+            if self.times >= 0:
                 await town.publish(subjects.facts(user_id), b"late")
-                await town.facts.append(user_id, [(f"late{self.count}", b"late")])
+                await town.facts.append(user_id, [(f"late{self.times}", b"late")])
             return {}
 
-        async def left(self, _user_id: str) -> Mapping[str, int]:
+        async def count(self, _user_id: str) -> Mapping[str, int]:
             return {}
 
     await town.talk("ann")
-    done = await forget_user("ann", [*town.parts(), Late()])
+    done = await forget_user("ann", [*town.stores(), Late()])
     assert (done.left, done.removed["facts"]) == ({}, 4)
     assert await everything(town, "ann") == {}
 
@@ -324,10 +326,10 @@ async def test_what_is_left_is_told(town: Town) -> None:
         async def forget(self, _user_id: str) -> Mapping[str, int]:
             return {"scars": 0}
 
-        async def left(self, _user_id: str) -> Mapping[str, int]:
+        async def count(self, _user_id: str) -> Mapping[str, int]:
             return {"scars": 2, "documents": 0}
 
-    done = await forget_user("ann", [*town.parts(), Stubborn()])
+    done = await forget_user("ann", [*town.stores(), Stubborn()])
     assert (done.is_complete, done.removed, done.left) == (False, {}, {"scars": 2})
 
 

@@ -15,9 +15,9 @@ from contracts.errors import InvalidInput
 from memory.projects.project import Kind, ProjectMemory
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import OK, USAGE
-from tasklore.project.files import export_records, import_records, note
+from tasklore.project.files import add_record, export_records, import_records
 from tasklore.project.stores import PROJECT_VARIABLE
-from tasklore.project.views import Wish, print_found, print_projects, print_record
+from tasklore.project.views import RecordFilter, print_found, print_projects, print_record
 
 Printed = Callable[[], str]
 
@@ -50,7 +50,7 @@ def names_in(folder: Path) -> list[str]:
 async def noted(text: str, project: str | None = "shop", kind: Kind = "decision", **more: Any) -> None:
     """Note *text* as a command does."""
     given = {"tags": (), "by": None, "supersedes": None, "as_json": False, **more}
-    await note(project, kind, text, **given)
+    await add_record(project, kind, text, **given)
 
 
 async def test_what_is_noted_is_told_with_its_project(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +88,7 @@ async def test_the_only_project_need_not_be_named(printed: Printed, monkeypatch:
     with pytest.raises(InvalidInput, match=f"--project ID or {PROJECT_VARIABLE}; there are other, shop"):
         await noted("four", project=None)
     monkeypatch.setenv(PROJECT_VARIABLE, "shop")
-    await print_found(None, Wish(), 20, as_json=True)
+    await print_found(None, RecordFilter(), 20, as_json=True)
     assert [one["text"] for one in json.loads(printed())] == ["two", "one"]
 
 
@@ -96,10 +96,10 @@ async def test_a_project_that_is_not_there_is_not_looked_into(monkeypatch: pytes
     """The message names those there are, and what was mistyped."""
     await noted("x")
     with pytest.raises(InvalidInput, match="--project 'shpo' remembers nothing; there is shop"):
-        await print_found("shpo", Wish(), 20, as_json=False)
+        await print_found("shpo", RecordFilter(), 20, as_json=False)
     monkeypatch.setenv(PROJECT_VARIABLE, "a b")
     with pytest.raises(InvalidInput, match=f"{PROJECT_VARIABLE} 'a b' must be"):
-        await print_found(None, Wish(), 20, as_json=False)
+        await print_found(None, RecordFilter(), 20, as_json=False)
 
 
 async def test_a_search_prints_a_line_for_each_record(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +108,7 @@ async def test_a_search_prints_a_line_for_each_record(capsys: pytest.CaptureFixt
     await noted("Prices in tenths", supersedes="d1")
     await noted("something else", kind="history")
     capsys.readouterr()
-    await print_found(None, Wish("price"), 20, as_json=False)
+    await print_found(None, RecordFilter("price"), 20, as_json=False)
     told = capsys.readouterr()
     head, newer, older = told.out.splitlines()
     assert head.split() == ["ID", "AGE", "BY", "TAGS", "TEXT"]
@@ -124,9 +124,9 @@ async def test_a_search_says_that_there_is_more(capsys: pytest.CaptureFixture[st
     for number in range(4):
         await noted(f"number {number}")
     capsys.readouterr()
-    await print_found(None, Wish("number"), 3, as_json=False)
+    await print_found(None, RecordFilter("number"), 3, as_json=False)
     assert "--before d2 shows the next" in capsys.readouterr().err
-    await print_found(None, Wish("number", before="d2"), 3, as_json=True)
+    await print_found(None, RecordFilter("number", before="d2"), 3, as_json=True)
     told = capsys.readouterr()
     assert [one["record_id"] for one in json.loads(told.out)] == ["d1"]
     assert told.err == ""
@@ -135,16 +135,16 @@ async def test_a_search_says_that_there_is_more(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("wish", "ids"),
     [
-        (Wish(), ["s1", "d2", "d1"]),
-        (Wish(in_force=True), ["s1", "d2"]),
-        (Wish(kind="standard"), ["s1"]),
-        (Wish(tags=("MONEY",)), ["d1"]),
-        (Wish(since="1h"), ["s1", "d2", "d1"]),
-        (Wish(until="1h"), []),
-        (Wish(since="2020-01-01", until="2020-01-02T00:00:00Z"), []),
+        (RecordFilter(), ["s1", "d2", "d1"]),
+        (RecordFilter(in_force=True), ["s1", "d2"]),
+        (RecordFilter(kind="standard"), ["s1"]),
+        (RecordFilter(tags=("MONEY",)), ["d1"]),
+        (RecordFilter(since="1h"), ["s1", "d2", "d1"]),
+        (RecordFilter(until="1h"), []),
+        (RecordFilter(since="2020-01-01", until="2020-01-02T00:00:00Z"), []),
     ],
 )
-async def test_a_search_heeds_every_option(printed: Printed, wish: Wish, ids: list[str]) -> None:
+async def test_a_search_heeds_every_option(printed: Printed, wish: RecordFilter, ids: list[str]) -> None:
     """Each narrows it."""
     await noted("cents", tags=("money",))
     await noted("tenths", supersedes="d1")
@@ -157,14 +157,14 @@ async def test_a_search_heeds_every_option(printed: Printed, wish: Wish, ids: li
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        (Wish("?!"), "has no word to look for"),
-        (Wish(kind="rumour"), "kind 'rumour'"),
-        (Wish(since="yesterday"), "--since 'yesterday' is no span"),
-        (Wish(until="soon"), "--until 'soon' is no span"),
-        (Wish(before="d9"), "before 'd9' is no record"),
+        (RecordFilter("?!"), "has no word to look for"),
+        (RecordFilter(kind="rumour"), "kind 'rumour'"),
+        (RecordFilter(since="yesterday"), "--since 'yesterday' is no span"),
+        (RecordFilter(until="soon"), "--until 'soon' is no span"),
+        (RecordFilter(before="d9"), "before 'd9' is no record"),
     ],
 )
-async def test_a_search_that_makes_no_sense_is_refused(wish: Wish, message: str) -> None:
+async def test_a_search_that_makes_no_sense_is_refused(wish: RecordFilter, message: str) -> None:
     """With what would make some."""
     await noted("x")
     with pytest.raises(InvalidInput, match=message):
@@ -192,7 +192,7 @@ async def test_half_a_letter_in_the_data_of_an_agent_is_escaped(printed: Printed
     """It is no reason not to show the rest."""
     await memory.append("shop", "history", "a run", data={"half": "\ud800"})
     for as_json in (True, False):
-        await print_found("shop", Wish(), 20, as_json=as_json)
+        await print_found("shop", RecordFilter(), 20, as_json=as_json)
         await print_record("h1", "shop", as_json=as_json)
         assert "a run" in printed()
     await export_records("shop", "-", is_forced=False)

@@ -3,22 +3,26 @@
 import json
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
 from contracts.identifiers import user_token
 from memory import keys
+from memory.documents.kinds import Kinds
+from memory.documents.storage.store import DocumentStore
 from memory.projects.project import ProjectMemory
-from memory.sessions.run_outcomes import RunOutcomes
 from memory.sessions.session import SessionCache
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.memory.forget import places_of_users
 from tests.traces import files_with, until_away
-from workers.forgetting.erasure import ForgetsUser, forget_user
-from workers.forgetting.projects import EvidenceOfUser, RecordsOfUser, SessionsOfUser
-from workers.forgetting.server_files import StoreFiles
+from workers.forgetting.erasure import UserStore, forget_user
+from workers.forgetting.server_files import rewrite_redis
+from workers.forgetting.stores import all_stores, evidence_files
 
 ANN, BOB = "ann@example.org", "bob"
 
@@ -28,13 +32,12 @@ def secret_of(user: str) -> str:
     return f"zebra{user[:3]}quagga"
 
 
-def parts_of(redis: Redis, folder: Path) -> tuple[ForgetsUser, ...]:
+def parts_of(redis: Redis, folder: Path) -> tuple[UserStore, ...]:
     """Return the places in which pipelines leave something of a user."""
-    return (
-        SessionsOfUser(SessionCache(redis, deadline_s=30.0), RunOutcomes(redis, deadline_s=30.0)),
-        EvidenceOfUser(folder),
-        RecordsOfUser(ProjectMemory(redis, deadline_s=30.0)),
-    )
+    nats: Any = SimpleNamespace()
+    documents = DocumentStore(redis, Kinds.load(), deadline_s=30.0)
+    stores = all_stores(nats, redis, nats, documents, folder, deadline_s=30.0)
+    return tuple(store for store in stores if store.name in ("sessions", "evidence files", "texts in projects"))
 
 
 async def run_of(user: str, redis: Redis, folder: Path) -> None:
@@ -59,9 +62,9 @@ def names_in(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-async def counted(parts: tuple[ForgetsUser, ...], user: str) -> Mapping[str, int]:
+async def counted(parts: tuple[UserStore, ...], user: str) -> Mapping[str, int]:
     """Return how much is left of *user*, by kind."""
-    return {kind: count for part in parts for kind, count in (await part.left(user)).items()}
+    return {kind: count for part in parts for kind, count in (await part.count(user)).items()}
 
 
 async def test_whoever_is_forgotten_leaves_records_without_words(redis: Redis, tmp_path: Path) -> None:
@@ -104,7 +107,7 @@ async def test_the_words_are_in_no_file_of_the_store_any_more(own_servers: Embed
         for user in (ANN, BOB):
             await run_of(user, redis, tmp_path)
         assert files_with(folder, secret_of(ANN))
-        await forget_user(ANN, parts_of(redis, tmp_path), (StoreFiles(redis),))
+        await forget_user(ANN, parts_of(redis, tmp_path), (partial(rewrite_redis, redis),))
         await until_away([folder], secret_of(ANN))
         assert files_with(folder, secret_of(BOB))
 
@@ -114,7 +117,7 @@ async def test_evidence_that_cannot_be_read_as_json_is_searched_as_text(redis: R
     (tmp_path / "a-failed.json").write_text('{"user_id": "ann", "inputs": {')
     (tmp_path / "b-failed.json").write_text('{"inputs": {"user_id": "ann"}, "user_id": "bob"}')
     (tmp_path / "notes.json").write_text('{"user_id": "ann"}')
-    assert await EvidenceOfUser(tmp_path).forget("ann") == {"evidence files": 1}
+    assert await evidence_files(tmp_path).forget("ann") == {"evidence files": 1}
     assert names_in(tmp_path) == ["b-failed.json", "notes.json"]
 
 
@@ -127,9 +130,8 @@ async def test_the_command_looks_where_pipelines_leave_something(
     monkeypatch.setenv("TASKLORE_EVIDENCE_DIR", str(tmp_path))
     await run_of(ANN, redis, tmp_path)
     async with places_of_users() as (parts, _):
-        names = [type(part).__name__ for part in parts]
-        assert (names[0], *names[-2:]) == ("SessionsOfUser", "EvidenceOfUser", "RecordsOfUser")
-        assert type(parts[1]).__name__ == "TasksOfUser"
+        names = [part.name for part in parts]
+        assert (*names[:2], *names[-2:]) == ("sessions", "tasks", "evidence files", "texts in projects")
         assert await counted((parts[0], *parts[-2:]), ANN) == {
             "sessions": 4,
             "evidence files": 1,

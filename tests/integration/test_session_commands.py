@@ -13,7 +13,7 @@ from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreac
 from memory.sessions.session import NewEntry, SessionCache
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import OK, USAGE
-from tasklore.session.edits import drop_aloud, invalidate_aloud, sweep_aloud
+from tasklore.session.edits import drop_session, invalidate_entries, sweep_sessions
 from tasklore.session.files import export_file, import_file
 from tasklore.session.views import print_session, print_sessions, print_stats, print_value
 from tests.integration.sessions import StoreStage
@@ -64,7 +64,7 @@ async def test_where_nothing_is_that_is_said(printed: Callable[[], str]) -> None
     assert printed() == "No session fits.\n"
     await print_sessions(None, 10, before=None, as_json=True)
     assert json.loads(printed()) == []
-    await sweep_aloud(as_json=False)
+    await sweep_sessions(as_json=False)
     assert printed() == "Nothing was over.\n"
 
 
@@ -80,7 +80,7 @@ async def test_a_session_is_shown_with_what_is_worth_knowing_of_its_entries(
     rows = {line.split()[0]: line for line in shown.split("\n\n")[1].splitlines()}
     assert rows["analysis:map"].split()[-8:] == ["2", "2", "min", "00", "s", "14", "B", "Analyzer"]
     assert rows["plan:steps"].split()[-2:] == ["Planner", "review"]
-    assert "project   shop" in shown
+    assert "project  shop" in shown
     await print_session(ID, as_json=True)
     document = json.loads(printed())
     assert document["cache"]["analysis:map"]["metadata"] == {
@@ -150,10 +150,10 @@ async def test_what_is_removed_is_named(
     """And nothing else is removed."""
     await _fill(stage.cache)
     given = {"key": None, "phase": None, "downstream": None} | wish
-    await invalidate_aloud(ID, **given, as_json=True)  # type: ignore[arg-type] # the three options
+    await invalidate_entries(ID, **given, as_json=True)  # type: ignore[arg-type] # the three options
     assert json.loads(printed())["removed"] == gone
     assert len(await stage.cache.entries(ID)) == 3 - len(gone)
-    await invalidate_aloud(ID, **given, as_json=False)  # type: ignore[arg-type] # the three options
+    await invalidate_entries(ID, **given, as_json=False)  # type: ignore[arg-type] # the three options
     assert printed() == "Nothing fits; nothing was removed.\n"
 
 
@@ -249,19 +249,19 @@ async def test_a_file_that_is_no_session_is_refused(
         (lambda: print_sessions(None, 9, before="nobody", as_json=False), UnknownSession, "nobody"),
         (lambda: export_file("nobody", None, is_forced=False), UnknownSession, "nobody"),
         (lambda: export_file(ID, "/proc/none/a.json", is_forced=False), InvalidInput, "/proc/none"),
-        (lambda: drop_aloud("nobody", is_forced=False), UnknownSession, "nobody"),
+        (lambda: drop_session("nobody", is_forced=False), UnknownSession, "nobody"),
         (
-            lambda: invalidate_aloud(ID, key=None, phase=None, downstream=None, as_json=False),
+            lambda: invalidate_entries(ID, key=None, phase=None, downstream=None, as_json=False),
             InvalidInput,
             "--key, --phase or --downstream",
         ),
         (
-            lambda: invalidate_aloud(ID, key="a", phase=None, downstream=None, as_json=False),
+            lambda: invalidate_entries(ID, key="a", phase=None, downstream=None, as_json=False),
             InvalidInput,
             "naming rule",
         ),
         (
-            lambda: invalidate_aloud(ID, key=None, phase="a b", downstream=None, as_json=False),
+            lambda: invalidate_entries(ID, key=None, phase="a b", downstream=None, as_json=False),
             InvalidInput,
             "--phase 'a b'",
         ),
@@ -281,15 +281,15 @@ async def test_a_running_session_is_neither_dropped_nor_swept(stage: StoreStage,
     """Unless it is forced."""
     await _fill(stage.cache)
     await stage.put_state("running", ID)
-    await sweep_aloud(as_json=True)
+    await sweep_sessions(as_json=True)
     assert json.loads(printed())["swept"] == []
     with pytest.raises(InvalidInput, match="cancel it first"):
-        await drop_aloud(ID, is_forced=False)
-    await drop_aloud(ID, is_forced=True)
+        await drop_session(ID, is_forced=False)
+    await drop_session(ID, is_forced=True)
     assert printed() == f"Dropped {ID}.\n"
     assert await stage.cache.root(ID) is None
     await stage.cache.create(ID)
-    await drop_aloud(ID, is_forced=False, as_json=True)
+    await drop_session(ID, is_forced=False, as_json=True)
     assert json.loads(printed()) == {"session_id": ID, "dropped": True}
 
 

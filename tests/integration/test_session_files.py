@@ -8,8 +8,8 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
-from memory.sessions.files import spell_time
 from memory.sessions.session import NewEntry
+from memory.times import spell_time
 from tests.integration.sessions import KEY, SESSION, StoreStage, values
 
 DAY_MS = 86_400_000

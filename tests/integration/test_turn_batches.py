@@ -104,7 +104,7 @@ async def _is_calm(notices: Notices) -> bool:
 async def test_who_is_in_a_hurry_waits_for_nobody(room: Room) -> None:
     """It is looked again within about a second."""
     notices = Notices(room.redis, deadline_s=PATIENCE_S)
-    room.hurries = notices
+    room.notices = notices
     ears = Batches()
     await room.say("ann", "hello")
     await room.say("ben", "other")

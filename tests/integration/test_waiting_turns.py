@@ -15,7 +15,7 @@ from tests.integration.listening import PATIENCE_S, Post, Room, ear, eventually
 from workers.agents.switchboard import agent as switchboard
 from workers.agents.switchboard.answer import Heard, HeardFact
 from workers.listening.context import ListenContext
-from workers.listening.lessons import read_lesson
+from workers.listening.turns import read_lesson
 from workers.testing import ScriptedLlm
 
 #: One sentence for the rules and one for a model.

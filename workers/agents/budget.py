@@ -1,4 +1,4 @@
-"""Watch a budget: what is left, how fast it goes, and whether it will last."""
+"""Watch a budget: the amount left, the rate of spending, and whether it will last."""
 
 from decimal import Decimal
 
@@ -9,7 +9,7 @@ from workers import Agent, Amount, Field, Parameters
 
 
 class BudgetSettings(BaseModel):
-    """What may be set for the agent."""
+    """Settings of the agent."""
 
     anomaly_threshold_multiplier: Decimal = Setting(
         Decimal("2.0"), gt=0, description="A period is unusual when it is above this many times the mean of all."

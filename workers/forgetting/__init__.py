@@ -1,4 +1,4 @@
-"""Forgetting a user: their tasks, words and pipelines, until nothing is left on disk.
+"""Forgetting a user over all stores, until no data of theirs is left on disk.
 
-Here belongs the removal over all stores; what a store removes of its own is its method.
+Here belong the table of stores and the order in which they are emptied; a store removes its own keys by its own method.
 """

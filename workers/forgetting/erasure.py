@@ -1,15 +1,13 @@
-"""A user is forgotten everywhere: part by part, again until nothing more is found, and then from the servers' files.
+"""Forget a user in every store, pass after pass until none finds anything, and then in the servers' files.
 
-The parts come in the order in which work flows: what makes things is emptied before what is made of them, and a lease
-that is gone with its rows keeps who works on them from storing anything. What was under way meanwhile is found by the
-next pass. Each step is safe to repeat, so that after a crash the whole is simply done again. Nothing is kept of who was
-forgotten: the name can be used again at once.
+The stores come in the order in which work flows: sources are emptied before results, and a lease that is gone with its
+rows keeps its holder from storing anything. Data that arrived meanwhile is found by the next pass. Each step is safe to
+repeat: after a crash all of it is done again. No record of the user id is kept; it can be used again at once.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 
@@ -17,34 +15,30 @@ from contracts.errors import InvalidInput
 
 log = structlog.get_logger(__name__)
 
-#: Passes over all parts, at most: each finds what came of work that was under way during the one before.
+#: Passes over all stores, at most: each finds the results of work that was under way during the one before.
 PASSES = 5
 
+#: Has a server write its files anew; returns by name how many messages or files may keep remains of removed data.
+Rewrite = Callable[[], Awaitable[Mapping[str, int]]]
+_Count = Callable[[str], Awaitable[Mapping[str, int]]]
 
-class ForgetsUser(Protocol):
-    """A place where something of a user may lie.
 
-    Whoever builds another store in which users are named hands one of these to `forget_user`. What has to stay, as a
-    record that others rely on, is redacted: it is forgotten once nothing in it tells whose it was or what they said.
+@dataclass(frozen=True, slots=True)
+class UserStore:
+    """One store in which data of users lies; every new one gets a row in `workers.forgetting.stores`.
+
+    `forget` removes the data of a user id and returns counts by kind, in the plural; a record on which others rely is
+    redacted instead. `count` counts again; a kind with nothing may be left out.
     """
 
-    async def forget(self, user_id: str) -> Mapping[str, int]:
-        """Remove what is of *user_id* and return how much, by kind in the plural; nothing when nothing was there."""
-
-    async def left(self, user_id: str) -> Mapping[str, int]:
-        """Look again, and return how much of *user_id* is there, by kind; kinds of which nothing is may be left out."""
-
-
-class RewritesFiles(Protocol):
-    """A server whose files keep for a while what was removed from it."""
-
-    async def rewrite(self) -> Mapping[str, int]:
-        """Have them written anew, and return how much, by what it is, may keep remains in them for now."""
+    name: str
+    forget: _Count
+    count: _Count
 
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What was removed, what is there all the same, and beside how much the files may keep remains; each by kind."""
+    """Counts by kind: data removed, data left all the same, and messages beside which files may keep remains."""
 
     removed: dict[str, int] = field(default_factory=dict)
     left: dict[str, int] = field(default_factory=dict)
@@ -52,57 +46,18 @@ class Forgotten:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left; remains beside other messages cannot be looked for, and are only told of."""
+        """Whether nothing is left; remains in files cannot be looked for, and are only reported."""
         return not self.left
 
 
-async def forget_user(user_id: str, parts: Sequence[ForgetsUser], files: Sequence[RewritesFiles] = ()) -> Forgotten:
-    """Remove *user_id* from all *parts*, in their order, then from *files*, and say what was removed and what is left.
-
-    Safe to repeat, also after a crash in the middle.
+async def forget_user(user_id: str, stores: Sequence[UserStore], files: Sequence[Rewrite] = ()) -> Forgotten:
+    """Remove *user_id* from *stores* in their order, then from *files*; safe to repeat, also after a crash.
 
     Raises:
-        InvalidInput: *user_id* names nobody.
-        MemoryUnavailable: Redis did not answer in time; what was removed by then stays removed.
+        InvalidInput: *user_id* is empty or no text.
+        MemoryUnavailable: Redis did not answer in time; data removed by then stays removed.
         Unreachable: NATS did not.
     """
-    _demand_name(user_id)
-    removed = await _emptied(user_id, parts)
-    beside = await _rewritten(files)
-    # That took a while: somebody may have ended meanwhile what was under way.
-    late = await _emptied(user_id, parts)
-    if late:
-        beside = await _rewritten(files)
-    left: Counter[str] = Counter()
-    for part in parts:
-        left.update(await part.left(user_id))
-    done = Forgotten(dict(removed + late), dict(+left), beside)
-    log.info("user_forgotten", removed=done.removed, left=done.left, beside=done.beside)
-    return done
-
-
-async def _emptied(user_id: str, parts: Sequence[ForgetsUser]) -> Counter[str]:
-    """Return what was removed until a whole pass found nothing."""
-    total: Counter[str] = Counter()
-    for _ in range(PASSES):
-        found: Counter[str] = Counter()
-        for part in parts:
-            found.update(await part.forget(user_id))
-        # Drops the kinds of which there was nothing.
-        if not +found:
-            break
-        total += found
-    return total
-
-
-async def _rewritten(files: Sequence[RewritesFiles]) -> dict[str, int]:
-    beside: Counter[str] = Counter()
-    for one in files:
-        beside.update(await one.rewrite())
-    return dict(+beside)
-
-
-def _demand_name(user_id: str) -> None:
     try:
         user_id.encode()
     except UnicodeEncodeError as error:
@@ -110,3 +65,36 @@ def _demand_name(user_id: str) -> None:
         raise InvalidInput(msg) from error
     if not user_id.strip():
         raise InvalidInput("say who is to be forgotten: a user id")
+    removed = await _empty(user_id, stores)
+    beside = await _rewrite(files)
+    # That took a while, in which tasks that were running may have ended.
+    late = await _empty(user_id, stores)
+    if late:
+        beside = await _rewrite(files)
+    left: Counter[str] = Counter()
+    for store in stores:
+        left.update(await store.count(user_id))
+    done = Forgotten(dict(removed + late), dict(+left), beside)
+    log.info("user_forgotten", removed=done.removed, left=done.left, beside=done.beside)
+    return done
+
+
+async def _empty(user_id: str, stores: Sequence[UserStore]) -> Counter[str]:
+    """Empty *stores* until a whole pass finds nothing; return the sums."""
+    total: Counter[str] = Counter()
+    for _ in range(PASSES):
+        found: Counter[str] = Counter()
+        for store in stores:
+            found.update(await store.forget(user_id))
+        # Unary plus drops the zeros.
+        if not +found:
+            break
+        total += found
+    return total
+
+
+async def _rewrite(files: Sequence[Rewrite]) -> dict[str, int]:
+    beside: Counter[str] = Counter()
+    for rewrite in files:
+        beside.update(await rewrite())
+    return dict(+beside)

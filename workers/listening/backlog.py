@@ -1,4 +1,4 @@
-"""How much waits for a listener: read now and then for those who scale by it, and mended where a server forgot."""
+"""The backlog of a listener: measured every few seconds for autoscalers, and mended where a server lost an index."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ _MENDED = 1_000
 
 
 class Backlog:
-    """What waits in one queue, as it was when it was last read; `run` keeps it up to date."""
+    """The backlog of one queue as of the last reading; `run` keeps it up to date."""
 
     def __init__(
         self,
@@ -37,15 +37,15 @@ class Backlog:
         self._cursor = 0
 
     def pending(self) -> float:
-        """Return how many rows wait in order, whoever's they are."""
+        """Return how many rows of all users wait in order."""
         return float(self._pending)
 
     def oldest_s(self) -> float:
-        """Return since how many seconds the oldest of them waits, 0 when none does."""
+        """Return for how many seconds the oldest row has waited, 0 when none waits."""
         return 0.0 if self._oldest_ms is None else max(0.0, (self._now_ms() - self._oldest_ms) / 1000)
 
     async def run(self) -> None:
-        """Read until cancelled; what was read last stays while the store is away."""
+        """Read until cancelled; the last figures stay while the store is away."""
         while True:
             await self.read()
             await asyncio.sleep(READ_S)

@@ -1,4 +1,4 @@
-"""A listener at work in this process: what takes messages in, what works on rows, and what looks after the rest."""
+"""One running listener of this process: its pull engines, its lease loop, and the loops beside them."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -27,7 +27,7 @@ Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 @dataclass(slots=True)
 class ListenBench:
-    """One listener of one agent; *has_model* tells whether rows that wait for a model are worth a try."""
+    """One listener of one agent; with *has_model*, rows that wait for a model are tried again every few minutes."""
 
     agent_id: str
     queue_name: str
@@ -40,7 +40,7 @@ class ListenBench:
     embedding: Embedding | None = None
 
     def start(self, spawn: Spawn) -> None:
-        """Begin, each part beside the others."""
+        """Start every part as a task of its own."""
         for engine in self.engines:
             spawn(engine.run())
         spawn(self.outflow.run())
@@ -58,24 +58,24 @@ class ListenBench:
             engine.reconnected()
 
     def stop(self) -> None:
-        """Take and claim nothing more; what runs goes on to its end."""
+        """Take and claim nothing more; running work goes on to its end."""
         for engine in self.engines:
             engine.stop()
         self.outflow.stop()
 
     async def emptied(self) -> None:
-        """Return when nothing of it is under way any more; `stop` first."""
+        """Return when all work has ended; call `stop` first."""
         for engine in self.engines:
             await engine.emptied()
         await self.outflow.emptied()
 
     @property
     def busy(self) -> int:
-        """For how many users it works now."""
+        """Users whose rows are being worked on."""
         return self.outflow.busy
 
     def vital_sign(self) -> tuple[bool, str]:
-        """Return whether every part makes progress or is provably idle, and a word on the first that does not."""
+        """Return whether every part makes progress or is provably idle, and describe the first that does not."""
         for sign in (self.outflow.vital_sign, *(engine.vital_sign for engine in self.engines)):
             fine, word = sign()
             if not fine:

@@ -1,4 +1,4 @@
-"""What a listener may touch while it works on what one user said."""
+"""The context of one run of a listener: the user's documents, models, settings and draft."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from contracts.errors import UndeclaredAccess
 from contracts.messages import Fact, Usage
 from runtime.models.llm import Spent
-from workers.context.context import Services
 from workers.context.documents import UserDocuments
 from workers.context.llm import TaskLlm
+from workers.context.services import Services
 from workers.context.user_memory import UserMemory
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ListenContext:
-    """What the host hands to a listener that asks for it; a new one for every run.
+    """The context that a listener may take as an argument; a new one for every run.
 
     Everything in it is of one user. What the handler wants changed it applies to `draft`; the host stores the draft and
     closes the facts in one step, or calls the handler again when the documents have moved meanwhile.
@@ -76,7 +76,7 @@ class ListenContext:
 
     @property
     def memory(self) -> UserMemory:
-        """What is remembered of the user: items and what was said, to be searched and shown in a prompt."""
+        """The user's memory, items and turns, to be searched and shown in a prompt."""
         return UserMemory(self.documents, self._services.episodes)
 
     @property
@@ -109,7 +109,7 @@ class ListenContext:
 
     @property
     def known_facts(self) -> tuple[Fact, ...]:
-        """What an earlier run learned from this turn before it waited for a model; it is published, once."""
+        """Facts that an earlier run learned from this turn before it waited for a model; they are published, once."""
         return self._known_facts
 
     @property
@@ -120,8 +120,8 @@ class ListenContext:
     def wait_for_model(self, reason: str) -> None:
         """Keep the turn pending until a model answers; *reason* is shown to people.
 
-        What the handler returns is published at once. When a model may be there the handler is called again, with that
-        among `known_facts`; of what it returns then, facts with other ids are new.
+        The facts that the handler returns are published at once. When a model may be there the handler is called again,
+        with these as `known_facts`; facts with other ids that it returns then are new.
 
         Raises:
             UndeclaredAccess: the listener is one of facts; it rules "needs_model".
@@ -132,13 +132,13 @@ class ListenContext:
 
     @property
     def usage(self) -> Usage:
-        """What this run has spent on language models so far."""
+        """Tokens and cost of this run's questions to language models so far."""
         return self._spent.usage.as_usage()
 
     def refused(self, reason: str) -> None:
-        """Count that somebody's proposal was refused before it became a plan; *reason* is a word of a short list.
+        """Count a proposal that was refused before it became a plan; *reason* is a word of a short list.
 
-        What the draft refuses is counted without this.
+        Refusals of the draft are counted without this.
         """
         self._count_refused(reason)
 

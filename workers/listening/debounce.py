@@ -3,20 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from contracts.messages import ChatTurn
-
-
-class Hurries(Protocol):
-    """Tells whose turns are to be learned from at once: `memory.conversations.notices.Notices`."""
-
-    async def hurries(self, owner: str, /) -> bool:
-        """Return whether a reply to *owner* waits for what their last turn teaches."""
-
-    async def calm(self, owner: str, /) -> None:
-        """Note that it taught nothing."""
-
+from memory.conversations.notices import Notices
 
 #: Seconds until it is looked again whether more was said, or whether somebody is in a hurry.
 LOOK_S = 1.0
@@ -42,26 +31,15 @@ class _Seen:
     turn_id: str
 
 
-class Unhurried:
-    """No reply waits for anything."""
-
-    async def hurries(self, _owner: str) -> bool:
-        """Return False."""
-        return False
-
-    async def calm(self, _owner: str) -> None:
-        """Do nothing."""
-
-
-class Waiting:
+class Debounce:
     """Says for how long the turns of each user still wait.
 
     Their age counts from when they were said or, where a sender's clock is ahead, from when they were first seen here.
     """
 
-    def __init__(self, patience: Patience, hurries: Hurries, now: Callable[[], datetime]) -> None:
+    def __init__(self, patience: Patience, notices: Notices | None, now: Callable[[], datetime]) -> None:
         self._patience = patience
-        self._hurries = hurries
+        self._notices = notices
         self._now = now
         self._seen: dict[str, _Seen] = {}
 
@@ -70,22 +48,18 @@ class Waiting:
         if not turns or len(turns) >= self._patience.turns:
             return self._end(owner)
         now = self._now()
-        seen = self._seen_since(owner, turns[-1].turn_id, now)
-        idle_s = self._patience.idle_s - _age_s(now, turns[-1].at, seen.last)
-        left_s = min(idle_s, self._patience.longest_s - _age_s(now, turns[0].at, seen.first))
-        if left_s <= 0 or await self._hurries.hurries(owner):
-            return self._end(owner)
-        return min(left_s, LOOK_S)
-
-    def _seen_since(self, owner: str, turn_id: str, now: datetime) -> _Seen:
         seen = self._seen.get(owner)
         if seen is None:
             if len(self._seen) >= _MOST_OWNERS:
                 self._seen.clear()
-            seen = self._seen[owner] = _Seen(now, now, turn_id)
-        elif seen.turn_id != turn_id:
-            seen.last, seen.turn_id = now, turn_id
-        return seen
+            seen = self._seen[owner] = _Seen(now, now, turns[-1].turn_id)
+        elif seen.turn_id != turns[-1].turn_id:
+            seen.last, seen.turn_id = now, turns[-1].turn_id
+        idle_s = self._patience.idle_s - _age_s(now, turns[-1].at, seen.last)
+        left_s = min(idle_s, self._patience.longest_s - _age_s(now, turns[0].at, seen.first))
+        if left_s <= 0 or (self._notices is not None and await self._notices.hurries(owner)):
+            return self._end(owner)
+        return min(left_s, LOOK_S)
 
     def _end(self, owner: str) -> float:
         self._seen.pop(owner, None)

@@ -1,4 +1,4 @@
-"""What `@agent.listen` declares: a function that is given turns or facts, checked as a task's function is."""
+"""Listeners as `@agent.listen` declares them: functions of turns or facts, checked as a task's function is."""
 
 import collections.abc
 import functools
@@ -38,7 +38,7 @@ class Listener:
 
     `items` is how many rows of one user it is given at once, `users` for how many it works at once, `attempts` how many
     runs a row may have; None: the worker's settings. `deadline` is how long one run may take, None: no limit.
-    `is_batched` tells that a listener of turns takes several at once.
+    `is_batched` is true for a listener of turns that takes several at once.
     """
 
     queue: Queue
@@ -64,7 +64,7 @@ class Listener:
         )
 
     async def learn(self, batch: TurnBatch, context: ListenContext) -> tuple[TurnFacts, ...]:
-        """Return what a listener of turns learns from *batch*, which is of one turn unless the listener takes several.
+        """Return the facts of the turns of *batch*; it has one turn unless the listener takes several.
 
         Raises:
             GiveUp: it returned something else than facts, or facts of a turn that it was not given.
@@ -121,7 +121,7 @@ class Listener:
 
 @dataclass(frozen=True, kw_only=True)
 class ListenOptions:
-    """What `@agent.listen(...)` was given, not yet checked."""
+    """The arguments of `@agent.listen(...)`, not yet checked."""
 
     items: int | None
     users: int | None

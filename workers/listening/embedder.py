@@ -1,4 +1,4 @@
-"""Vectors of what was said, made behind the chat: one person after the other, and again when they say more."""
+"""Embed turns behind the chat: one person after the other, and again when they say more."""
 
 import asyncio
 from collections import deque
@@ -22,7 +22,7 @@ _PAUSE_S = 5.0
 
 
 async def lend_episodes(redis: Redis, settings: Settings) -> Episodes:
-    """Return the store of what was said, with vectors where an embedder is configured; loading MiniLM takes a second.
+    """Return the store of turns, with vectors where an embedder is configured; loading MiniLM takes a second.
 
     Raises:
         ConfigurationError: the embedder's weights are not installed, or its endpoint is not configured.
@@ -52,7 +52,7 @@ def _load_embedder(settings: Settings) -> Embeds | None:
 
 
 class Embedding:
-    """Embeds the turns of those who spoke; what a process leaves undone their next turn brings back."""
+    """Embeds the turns of users who spoke; turns that a process left out are embedded after the user's next one."""
 
     def __init__(self, vectors: "VectorIndex") -> None:
         self._vectors = vectors

@@ -1,8 +1,10 @@
-"""What becomes of a turn or a fact whose run raised."""
+"""One run of a listener, kept from harming more than its rows, and the fate of rows whose run raised."""
 
+import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeVar
 
 from contracts.errors import (
     LlmError,
@@ -11,10 +13,13 @@ from contracts.errors import (
     LlmRejected,
     MemoryUnavailable,
     NotAccepted,
+    TaskloreError,
 )
 from memory.queues.claims import Row
 from workers.execution.retry_decision import RetryPolicy, decide_retry
-from workers.listening.rows import Unreadable
+from workers.listening.declaration import Listener
+
+T = TypeVar("T")
 
 #: The longest pause, in seconds, before a user is tried again whose run ended for want of a server: it may be back.
 OUTAGE_CAP_S = 60.0
@@ -25,9 +30,15 @@ MOST_MODEL_RESTS = 8
 MAX_REASON = 500
 
 
+class Unreadable(TaskloreError):
+    """A row cannot be worked on, and never will be."""
+
+    retryable = False
+
+
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What follows.
+    """The consequence of an error for its rows.
 
     `outage`: a server was away, which is no fault of the row: it stays as it is, and its user rests for `pause_s`
     seconds. `retry`: it runs again after `pause_s`, before anything that follows it. `failed`: it is set aside.
@@ -49,7 +60,7 @@ def fate_of(
     now: datetime,
     most_model_rests: int | None = None,
 ) -> Fate:
-    """Return what follows from *error* in run number *attempt* of at most *allowed*.
+    """Return the consequence of *error* in run number *attempt* of at most *allowed*.
 
     *rests* is how often its user has rested in a row for want of a server; after *most_model_rests* of them (None: as
     many as it takes) what still finds no model waits for one elsewhere.
@@ -68,7 +79,7 @@ def fate_of(
 
 
 def demand_harmless(row: Row, allowed: int) -> None:
-    """Refuse *row* when more than *allowed* of its runs ended without a word: it probably kills the process.
+    """Refuse *row* when more than *allowed* of its runs ended without an answer: it probably kills the process.
 
     The first of them was perhaps beside others, and any of these may have been to blame.
 
@@ -80,7 +91,37 @@ def demand_harmless(row: Row, allowed: int) -> None:
 
 
 def is_outage(error: BaseException) -> bool:
-    """Return whether *error* tells of a server that is away, ours or a model's, and not of what was said."""
+    """Return whether *error* comes from a server that is away, ours or a model's, and not from the row."""
     if isinstance(error, LlmMalformed):
         return False
     return isinstance(error, MemoryUnavailable | NotAccepted) or (isinstance(error, LlmError) and error.retryable)
+
+
+async def contain(listener: Listener, run: Awaitable[T]) -> T:
+    """Return the result of *run* of *listener*, within its deadline.
+
+    Raises:
+        TaskloreError: its time was over, it let a CancelledError escape without having been cancelled, or it raised an
+            exception that would end the whole process.
+        Exception: whatever it raises.
+    """
+    deadline = listener.deadline
+    try:
+        async with asyncio.timeout(deadline.total_seconds() if deadline is not None else None) as time:
+            return await run
+    except TimeoutError as error:
+        if not time.expired():
+            raise
+        msg = f"{listener.label} did not end within {deadline}; allow more time, or do less at once"
+        raise TaskloreError(msg) from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        msg = f"{listener.label} let a CancelledError escape that nobody asked for; catch it where it cancels"
+        raise TaskloreError(msg) from error
+    except Exception:
+        raise
+    except BaseException as error:
+        msg = f"{listener.label} raised {type(error).__name__}({error}), which is no Exception; return or raise one"
+        raise TaskloreError(msg) from error

@@ -1,6 +1,6 @@
-"""From a stream into the table of waiting rows: the body under its owner, by id, and no more.
+"""Take messages of a stream into the table of waiting rows: each body under its owner, by id.
 
-How a partition is read, and what becomes of what cannot be, is in `runtime.messaging.partitions`.
+Reading a partition, and burying unreadable messages, is in `runtime.messaging.partitions`.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _MEMORY_AGENT = "MemoryAgent"
 
 
 class Arrived(NamedTuple):
-    """Whose rows came, each an id and a body, and the turn of them to be kept; of somebody anonymous there are none."""
+    """Rows of *owner*, each an id and a body, and the turn to be kept; an anonymous owner has no rows."""
 
     owner: str
     rows: tuple[tuple[str, bytes], ...]
@@ -37,7 +37,7 @@ class Arrived(NamedTuple):
 
 
 class InflowDesk(PartitionDesk):
-    """Takes the messages of *stream* in, turns into *episodes* first; *appended* is called when something waits."""
+    """Appends the messages of *stream* to *queue*, turns to *episodes* first; calls *appended* when rows wait."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class InflowDesk(PartitionDesk):
 
 
 def read_turn(delivery: Delivery) -> Arrived:
-    """Return the turn in *delivery* as a row of its user; no row when nobody known said it.
+    """Return the turn in *delivery* as a row of its user; no row for an anonymous one.
 
     Raises:
         InvalidInput: it is no turn, or lies where another user's belong.
@@ -91,10 +91,10 @@ def read_turn(delivery: Delivery) -> Arrived:
 
 
 def _episode_of(turn: ChatTurn) -> Episode | None:
-    """Return *turn* as it is kept; None where nothing was said, or only what is remembered was handed back.
+    """Return *turn* as an episode; None for an empty one and for an echo of memory.
 
-    What memory itself answers quotes other turns, and a reply that no task fits says nothing: kept, both would be found
-    in place of what they are about.
+    Answers of memory quote other turns, and a reply that no task fits says nothing: a search would find both in place
+    of the turns that they are about.
     """
     text = without_rendered(turn.text)
     is_echo = turn.speaker == "assistant" and (turn.kind == "unable" or turn.agent_id == _MEMORY_AGENT)
@@ -143,6 +143,6 @@ def _demand_place(delivery: Delivery, place_of: Callable[[str], str], owner: str
 
 
 def _faults(error: ValidationError) -> str:
-    """Return where *error* found what, without a word of what was said."""
+    """Return the field and the fault of *error*, without a word of the message."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return fault_of(first)

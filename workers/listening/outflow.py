@@ -38,7 +38,7 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How much a loop does at once, and for how long it leases, in seconds."""
+    """Rows of one user and users at once, and the seconds of a lease."""
 
     items: int
     users: int
@@ -82,7 +82,7 @@ class Outflow(LeaseLoop[str, Claim]):
         self._suspects: set[str] = set()
 
     def stop(self) -> None:
-        """Claim nothing more; what is worked on goes on to the end of its row."""
+        """Claim nothing more; running work goes on to the end of its row."""
         super().stop()
         for owner in self._entering:
             self._serving[owner].cancel()

@@ -1,4 +1,4 @@
-"""Rulings checked against the draft they speak of, and spelled as what becomes of the rows."""
+"""Check rulings against the draft that they name, and turn them into closings of rows."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,9 +21,14 @@ def closings_of(
         TaskloreError: a fact has no ruling or two, one that was applied has no plan in the draft, or the draft holds a
             plan that no ruling speaks of. Nothing of the draft may be stored then.
     """
-    _demand_one_each(label, batch, rulings)
+    due = Counter(pending.fact.fact_id for pending in batch.facts)
+    ruled = Counter(ruling.fact_id for ruling in rulings)
+    for fact_id in [*due, *ruled]:
+        if ruled[fact_id] != due[fact_id]:
+            msg = f"{label} ruled {ruled[fact_id]} times on fact {fact_id!r}; return one Ruling for each of the batch"
+            raise TaskloreError(msg)
     in_draft = {one.plan.plan_id for one in applied}
-    spoken_of = set[str]()
+    named = set[str]()
     for ruling in rulings:
         if ruling.plan is None:
             if ruling.outcome == "applied":
@@ -32,20 +37,11 @@ def closings_of(
         if ruling.plan.plan_id not in in_draft:
             msg = f"{label} names plan {ruling.plan.plan_id!r}, which the draft lacks; hand it to context.draft.apply"
             raise TaskloreError(msg)
-        spoken_of.add(ruling.plan.plan_id)
-    if in_draft - spoken_of:
-        msg = f"{label} applied plan {min(in_draft - spoken_of)!r}, of which no ruling speaks; name it in one"
+        named.add(ruling.plan.plan_id)
+    if in_draft - named:
+        msg = f"{label} applied plan {min(in_draft - named)!r}, of which no ruling speaks; name it in one"
         raise TaskloreError(msg)
     return [_closing_of(ruling) for ruling in rulings]
-
-
-def _demand_one_each(label: str, batch: FactBatch, rulings: Sequence[Ruling]) -> None:
-    wanted = Counter(pending.fact.fact_id for pending in batch.facts)
-    ruled = Counter(ruling.fact_id for ruling in rulings)
-    for fact_id in [*wanted, *ruled]:
-        if ruled[fact_id] != wanted[fact_id]:
-            msg = f"{label} ruled {ruled[fact_id]} times on fact {fact_id!r}; return one Ruling for each of the batch"
-            raise TaskloreError(msg)
 
 
 def _closing_of(ruling: Ruling) -> Closing:

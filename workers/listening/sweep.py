@@ -1,4 +1,4 @@
-"""What has expired is taken out of documents: nobody was shown it any more, and now it is in the history only."""
+"""Take expired items out of documents: no prompt shows them any more, and from now on only the history has them."""
 
 import asyncio
 import random
@@ -46,15 +46,11 @@ class Sweeper:
                 log.info("sweep_interrupted", error=str(error))
                 return swept
             for user in page.users:
-                swept += await self._sweep(user)
+                try:
+                    swept += await self._store.sweep(user, self._now()) is not None
+                except TaskloreError as error:
+                    log.info("not_swept", error=str(error))
             cursor = page.cursor
             if not cursor:
                 return swept
             await asyncio.sleep(_PAGE_S)
-
-    async def _sweep(self, user: str) -> bool:
-        try:
-            return await self._store.sweep(user, self._now()) is not None
-        except TaskloreError as error:
-            log.info("not_swept", error=str(error))
-            return False

@@ -1,4 +1,4 @@
-"""What becomes of turns and facts, as spans in the traces of the messages that they came in."""
+"""Spans of work on turns and facts, in the traces of the messages that brought them."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -13,15 +13,15 @@ from runtime.tracing import Span
 
 
 @contextmanager
-def listening(queue: QueueName, row: Row) -> Iterator[None]:
-    """Let what is done with *row* in the block, and what is sent, belong to the trace of its message."""
+def process_span(queue: QueueName, row: Row) -> Iterator[None]:
+    """Span the block in the trace of the message that brought *row*."""
     parent = spelled_context(row.trace) if row.trace else None
     with tracing.span(f"process {queue}", kind="consumer", parent=parent, attributes=_about(queue, row)):
         yield
 
 
-class Ruling:
-    """One ruling on facts of possibly several traces, told in each of them; questions to a model in the first."""
+class RulingSpans:
+    """Spans of one ruling on facts of possibly several traces: one in each; questions to a model are in the first."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows
@@ -29,7 +29,7 @@ class Ruling:
         self._committing_ns = 0
 
     @contextmanager
-    def going(self) -> Iterator[None]:
+    def open(self) -> Iterator[None]:
         """Span the block in every trace of the rows; where there is none, in one of its own."""
         if not tracing.is_on():
             yield
@@ -42,12 +42,12 @@ class Ruling:
                 self._spans[trace] = stack.enter_context(opened)
             yield
 
-    def committing(self) -> None:
+    def begin_commit(self) -> None:
         """Note that the draft is about to be stored."""
         self._committing_ns = time.time_ns()
 
-    def committed(self, draft: Draft, done: Committed) -> None:
-        """Tell which edits were stored, each in the trace of its fact, whose id is that of its plan."""
+    def end_commit(self, draft: Draft, done: Committed) -> None:
+        """Span the stored edits, each in the trace of its fact, whose id is that of its plan."""
         if not tracing.is_on():
             return
         operations = {

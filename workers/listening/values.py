@@ -1,4 +1,4 @@
-"""What a listener is given and what it answers."""
+"""Arguments and answers of listeners."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from contracts.messages import ChatTurn, Fact
 if TYPE_CHECKING:
     from memory.documents.plans import Plan
 
-#: What became of a fact: edits were made, nothing had to be, it was refused, it stands beside what it contradicts, or a
-#: model is to be asked.
+#: Outcomes of a fact: edits were made, nothing had to be, it was refused, it stands beside an item that it contradicts,
+#: or a model is to be asked.
 RulingOutcome = Literal["applied", "known", "rejected", "conflict", "needs_model"]
 
 
@@ -31,7 +31,7 @@ class TurnBatch:
 
 @dataclass(frozen=True, slots=True)
 class TurnFacts:
-    """What one turn of a batch teaches; *waits_for* is why a model is still to be asked, None when all is learned."""
+    """Facts of one turn of a batch; *waits_for* is why a model is still to be asked, None when all is learned."""
 
     turn_id: str
     facts: tuple[Fact, ...] = ()
@@ -63,10 +63,10 @@ class FactBatch:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What became of one fact and why.
+    """The outcome of one fact, and its reason.
 
-    *plan* is what was applied to the draft for it; an "applied" one has a plan, and may share it with other facts.
-    *notices* are short lines for the person, one for each thing that was learned or ended.
+    *plan* was applied to the draft for it; an "applied" one has a plan, and may share it with other facts.
+    *notices* are short lines for the person, one for each item that was learned or ended.
     """
 
     fact_id: str

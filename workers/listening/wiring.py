@@ -26,7 +26,7 @@ from runtime.messaging.streams import Source
 from runtime.metrics import Metrics
 from runtime.settings import Settings
 from workers.agent import Agent
-from workers.context.context import Services
+from workers.context.services import Services
 from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.execution.retry_decision import RetryPolicy
 from workers.listening.backlog import Backlog
@@ -45,7 +45,7 @@ _STREAMS: dict[Queue, str] = {"turns": subjects.TURNS, "facts": subjects.FACTS}
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What is open in a worker's process for its listeners; *heal* makes a consumer anew and says when it was made."""
+    """Connections and stores that listeners of a worker share; *heal* makes a consumer anew and returns its time."""
 
     client: Client
     link: Link
@@ -62,7 +62,7 @@ class Ground:
 
 
 def demand_one_listener(agents: Sequence[Agent]) -> None:
-    """Refuse two agents of one process that listen to one queue: each would get a part of what is said.
+    """Refuse two agents of one process that listen to one queue: each would get a part of the rows.
 
     Raises:
         ConfigurationError: there are two; names both.
@@ -102,6 +102,10 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
     ground.metrics.watch_waiting(listener.queue, backlog.pending, backlog.oldest_s)
     vectors = ground.episodes.vectors if listener.queue == "turns" else None
     embedding = None if vectors is None else Embedding(vectors)
+    sweeper = None
+    if listener.queue == "facts":
+        store, owners = DocumentStore(ground.redis, ground.services.kinds), DocumentOwners(ground.redis)
+        sweeper = Sweeper(store, owners, ground.services.now, settings.sweep_s)
     return ListenBench(
         agent.agent_id,
         listener.queue,
@@ -110,14 +114,9 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
         outflow,
         backlog,
         ground.services.llm.configured,
-        _sweeper_of(ground) if listener.queue == "facts" else None,
+        sweeper,
         embedding,
     )
-
-
-def _sweeper_of(ground: Ground) -> Sweeper:
-    store = DocumentStore(ground.redis, ground.services.kinds)
-    return Sweeper(store, DocumentOwners(ground.redis), ground.services.now, ground.settings.sweep_s)
 
 
 def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Ground) -> Work:
@@ -134,7 +133,7 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
             retry=retry,
             agent_files=settings.agent_files,
             patience=Patience(settings.listen_batch_turns, settings.listen_idle_s, settings.listen_longest_s),
-            hurries=Notices(ground.redis),
+            notices=Notices(ground.redis),
         )
     return FactWork(
         listener,

@@ -32,10 +32,10 @@ _PARTS = re.compile(r", and | and | or |, ")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One thing said about the person who speaks.
+    """One statement about the person who speaks.
 
-    `category` is the path of the list that keeps it, `value` what is shown there, `text` the whole in the third person,
-    `evidence` the words of the text, letter by letter. `expiry` is the last day on which it holds, None for no end.
+    `category` is the path of the list that keeps it, `value` the text of its item, `text` the whole in the third
+    person, `evidence` the words as they were written. `expiry` is the last day on which it holds, None for no end.
     """
 
     category: str
@@ -49,7 +49,7 @@ class Statement:
 
 
 def read(text: str, *, today: date) -> tuple[Statement, ...]:
-    """Return what *text* plainly says of its writer, in order; "until Friday" counts from *today*.
+    """Return the plain statements of *text* about its writer, in order; "until Friday" counts from *today*.
 
     A sentence with a doubt in it (a condition, a quotation, a hedge, a question) says nothing, and neither does a
     clause that is no whole wording of the table.
@@ -88,7 +88,7 @@ def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _statements(text: str, even: str, start: int, end: int, today: date) -> Iterator[Statement]:
-    """Yield what the clause `text[start:end]` says, one statement for each value that is joined in it.
+    """Yield the statements of the clause `text[start:end]`, one for each value that is joined in it.
 
     *even* is *text* with its apostrophes and blanks evened out, each in its place.
     """

@@ -39,7 +39,7 @@ _SEVERAL = frozenset({"foods", "allergens", "hobbies", "languages"})
 
 
 class Pattern(BaseModel):
-    """One thing that can be said: the list that keeps it, how it stands to what is there, and what the fact says."""
+    """One kind of statement: its list, its relation to items there, and the text of its fact."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,7 +54,7 @@ class Pattern(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One wording of a pattern. `slot` is the group of its value, `is_list` tells that several may be joined there."""
+    """One wording of a pattern. `slot` is the group of its value, `is_list` is true where several may be joined."""
 
     pattern: Pattern
     expression: re.Pattern[str]
@@ -115,14 +115,14 @@ def _terms(text: str) -> str:
 def _form(pattern: Pattern, wording: str, terms: dict[str, str]) -> Form:
     slots = [name for name in _SLOT.findall(wording) if name != "span"]
     slot = next((name for name in slots if name in terms), slots[0])
-    expression = _spaced(wording)
+    expression = _wording_pattern(wording)
     for name in dict.fromkeys(_SLOT.findall(wording)):
-        inner = _OPEN.get(name) or _listed(name, terms[name])
+        inner = _OPEN.get(name) or _list_pattern(name, terms[name])
         expression = expression.replace(f"{{{name}}}", f"(?P<{name}>{inner})")
     return Form(pattern, re.compile(expression, re.IGNORECASE), slot, slot in _SEVERAL)
 
 
-def _listed(name: str, terms: str) -> str:
+def _list_pattern(name: str, terms: str) -> str:
     if name not in _SEVERAL:
         return f"(?:{terms})"
     # "pasta carbonara" and "oat milk" are one thing each.
@@ -130,7 +130,7 @@ def _listed(name: str, terms: str) -> str:
     return rf"{one}(?:(?:, | and | or |, and | with ){one}){{0,7}}"
 
 
-def _spaced(wording: str) -> str:
+def _wording_pattern(wording: str) -> str:
     """Return *wording* as an expression whose parts that may be missing take the blank behind them along."""
     for short, spelled in _CONTRACTIONS.items():
         wording = wording.replace(short, spelled)

@@ -1,8 +1,8 @@
-"""What a conversation came to before the messages that an agent is still shown, in a model's words.
+"""Summaries, by a model, of the part of a conversation that an agent is no longer shown.
 
 Here belongs the question for a summary, and when it is asked; what counts and keeps messages does not.
 """
 
-from workers.summary.summarising import AT_ONCE, LONGEST, SUMMARISE_EVERY, Summary, role_files, summarising
+from workers.summary.question import AT_ONCE, LONGEST, SUMMARISE_EVERY, Summary, role_files, summarising
 
 __all__ = ["AT_ONCE", "LONGEST", "SUMMARISE_EVERY", "Summary", "role_files", "summarising"]

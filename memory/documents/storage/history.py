@@ -175,11 +175,10 @@ def rewind(document: Document, log: Sequence[LogEntry], revision: int) -> Docume
     oldest = document.revision - len(log)
     if not oldest <= revision <= document.revision:
         what = "is older than its history" if 0 <= revision < oldest else "was never reached"
-        msg = (
+        raise InvalidInput(
             f"revision {revision} of {document.resource_id!r} {what}, which goes from {oldest} to {document.revision}; "
             "name one of those"
         )
-        raise InvalidInput(msg)
     for entry in reversed(log):
         if document.revision == revision:
             break

@@ -17,22 +17,13 @@ class OwnerPage(NamedTuple):
 
 
 class DocumentOwners:
-    """Finds the users whose documents were ever edited.
-
-    Args:
-        client: A client that does not decode responses.
-        deadline_s: Seconds for one page; then MemoryUnavailable.
-    """
+    """Finds the users whose documents were ever edited. MemoryUnavailable after `deadline_s` for one page."""
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
         self._batch = CommandBatch(client, deadline_s)
 
     async def page(self, cursor: int = 0, limit: int = 1_000) -> OwnerPage:
-        """Look at about *limit* keys of the server, from *cursor* on; a user may come twice.
-
-        Raises:
-            MemoryUnavailable: Redis did not answer in time.
-        """
+        """Look at about *limit* keys of the server, from *cursor* on; a user may come twice."""
         scan = ("SCAN", cursor, "MATCH", keys.plans_pattern(), "COUNT", limit)
         reply = (await self._batch.run([scan]))[0]
         users = tuple(user_of(keys.parse_plans(key.decode())) for key in reply[1])

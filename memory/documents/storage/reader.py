@@ -11,11 +11,12 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import user_token
 from memory.documents.kinds import Kinds
 from memory.documents.paths import Path, parse, resolve
-from memory.documents.plans import EPOCH, Document, Snapshot, milliseconds, resource_of
+from memory.documents.plans import Document, Snapshot, resource_of
 from memory.documents.provenance import touching
 from memory.documents.storage.bodies import Bodies
 from memory.documents.storage.history import LogEntry, PlanRecord, read_entry, read_record, rewind, whole_records
 from memory.documents.storage.repository import DocumentRepository, StoredDocument, StoredDocuments
+from memory.times import EPOCH, milliseconds
 
 #: Characters of a user id, as on the wire.
 MAX_USER_ID = 256
@@ -30,8 +31,9 @@ def token_of(user_id: str) -> str:
     named: object = user_id
     if not isinstance(named, str) or not named.strip() or len(named) > MAX_USER_ID:
         shown = f"{named[:20]!r}..." if isinstance(named, str) and len(named) > MAX_USER_ID else repr(named)
-        msg = f"user_id {shown} must be a text of 1 to {MAX_USER_ID} characters; documents belong to one user each"
-        raise InvalidInput(msg)
+        raise InvalidInput(
+            f"user_id {shown} must be a text of 1 to {MAX_USER_ID} characters; documents belong to one user each"
+        )
     try:
         return user_token(named)
     except UnicodeEncodeError as error:
@@ -56,7 +58,6 @@ class DocumentReader:
     Every call raises MemoryUnavailable when Redis does not answer in time.
 
     Args:
-        client: A client that does not decode responses.
         kinds: Templates of documents that are not stored yet.
         deadline_s: Seconds for one exchange with the server; some calls need two or three.
     """

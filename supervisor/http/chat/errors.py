@@ -49,13 +49,13 @@ class OpenAiErrorMiddleware:
                     held = message
                     return
             elif held is not None:
-                # A problem is one piece.
+                # A problem is one piece; an unusable value is a bad request for OpenAI.
                 start, held = held, None
                 body = error_body(json.loads(message["body"])).model_dump_json().encode()
                 headers = MutableHeaders(scope=start)
                 headers["content-type"] = "application/json"
                 headers["content-length"] = str(len(body))
-                await send({**start, "status": _status(start["status"])})
+                await send({**start, "status": 400 if start["status"] == 422 else start["status"]})
                 await send({**message, "body": body})
                 return
             await send(message)
@@ -80,11 +80,6 @@ def error_body(problem: Mapping[str, Any]) -> OpenAiErrorBody:
             message=str(problem["detail"]), type=named, param=faults[0].get("where"), code=_CODES.get(kind, kind)
         )
     )
-
-
-def _status(status: int) -> int:
-    """Return the status that OpenAI gives: an unusable value is a bad request there."""
-    return 400 if status == 422 else status
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -14,6 +14,7 @@ from contracts.messages import Usage as Spending
 from supervisor.http.chat.errors import error_body
 from supervisor.http.chat.forms import MODEL, About, AssistantMessage, Choice, Completion, Usage
 from supervisor.http.problems import Refused, refusal_of
+from supervisor.http.responses import wait_first
 from supervisor.replies.combined import BETWEEN, number_part
 from supervisor.requests.request import Ended
 
@@ -87,7 +88,7 @@ async def stream_chunks(pending: PendingAnswer, *, with_usage: bool, beat_s: flo
     task = asyncio.ensure_future(pending.begin(ordered.note))
     try:
         while not task.done():
-            await _wait_either(task, ordered.news, beat_s)
+            await wait_first(asyncio.shield(task), ordered.news.wait(), within_s=beat_s)
             for piece in split_pieces(words := ordered.take()):
                 yield chunk({"content": piece})
             if not task.done() and not words:
@@ -141,16 +142,6 @@ class _OrderedParts:
     def _next(self, part: ReplyPart) -> str:
         self._given += 1
         return (BETWEEN if self._given > 1 else "") + number_part(self._given, part)
-
-
-async def _wait_either(task: asyncio.Future[Any], news: asyncio.Event, within_s: float) -> None:
-    """Return when *task* has ended or there are *news*, after *within_s* seconds at the latest."""
-    waiting = asyncio.ensure_future(news.wait())
-    try:
-        await asyncio.wait({task, waiting}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
 
 
 def split_pieces(text: str) -> Iterator[str]:

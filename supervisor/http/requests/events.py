@@ -6,7 +6,7 @@ the id of the last one it read, to any replica, gets those that follow, and of s
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Self
 
@@ -22,6 +22,7 @@ from supervisor.http.admission.keys import Caller
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import over_share, unavailable
 from supervisor.http.requests.outcome import Asked, Place, read_outcome
+from supervisor.http.responses import wait_first
 
 ACCEPTED, ROUTED, PROGRESS, DONE = 1, 2, 3, 4
 #: Seconds between looks at a request without any news.
@@ -114,21 +115,10 @@ async def events_of(parts: ApiParts, place: Place, task_id: str, after: int) -> 
                 if part.reply is not None and part.task_id not in ended:
                     ended.add(part.task_id)
                     yield _event(PROGRESS, "partial", part.reply)
-            await _wait_any(signs, min(_LOOK_S, parts.heartbeat_s))
+            await wait_first(*(sign.wait() for sign in signs), within_s=min(_LOOK_S, parts.heartbeat_s))
             if loop.time() >= beat_at:
                 beat_at += parts.heartbeat_s
                 yield _HEARTBEAT
-
-
-async def _wait_any(signs: Sequence[asyncio.Event], within_s: float) -> None:
-    """Return when one of *signs* is set, after *within_s* seconds at the latest."""
-    waiting = [asyncio.ensure_future(sign.wait()) for sign in signs]
-    try:
-        await asyncio.wait(waiting, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for one in waiting:
-            one.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
 
 
 class _ProgressListener:

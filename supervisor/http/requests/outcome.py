@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from contracts.messages import CompletionReport, PersonReply, PersonRequest, ReplyPart, TaskAssignment, TaskCall
 from memory.command_batch import Commands
@@ -32,10 +32,6 @@ _NEAR, _FAR = 50, 2000
 #: The reply to a request that was lost before anything of it was kept, and to one of which nothing is left.
 _LOST = "This request was lost before it was understood. Send it again with the same Idempotency-Key."
 _GONE = "Something went wrong with this request, or what was answered is no longer kept. Send it again."
-
-
-def _is_empty(parts: tuple[BaseModel, ...]) -> bool:
-    return not parts
 
 
 class AskedPart(View):
@@ -63,7 +59,7 @@ class Asked(View):
     agent_id: str | None = None
     task: TaskCall | None = None
     reply: PersonReply | None = None
-    parts: tuple[AskedPart, ...] = Field(default=(), exclude_if=_is_empty)
+    parts: tuple[AskedPart, ...] = Field(default=(), exclude_if=lambda parts: not parts)
 
 
 class Place(NamedTuple):

@@ -95,7 +95,15 @@ class Fingerprints:
     async def _ask(self, job: bytes) -> dict[str, Any]:
         # One may be gone that waited here: the system ends processes of ours when memory is out.
         self._idle = [one for one in self._idle if one.returncode is None]
-        child = self._idle.pop() if self._idle else await _start()
+        if self._idle:
+            child = self._idle.pop()
+        else:
+            command = (sys.executable, "-P", "-m", "supervisor.pipelines.declaration.fingerprint_child")
+            # No secret of ours, and no signal of our terminal.
+            environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            child = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stdout=PIPE, env=environment, limit=_LONGEST, start_new_session=True
+            )
         asked, answers = child.stdin, child.stdout
         try:
             async with asyncio.timeout(self._budget[2] + _LATE_S):
@@ -111,15 +119,6 @@ class Fingerprints:
             raise
         self._idle.append(child)
         return answer
-
-
-async def _start() -> Process:
-    command = (sys.executable, "-P", "-m", "supervisor.pipelines.declaration.fingerprint_child")
-    # No secret of ours, and no signal of our terminal.
-    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, env=environment, limit=_LONGEST, start_new_session=True
-    )
 
 
 def _kill(child: Process) -> None:

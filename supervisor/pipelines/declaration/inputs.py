@@ -3,14 +3,13 @@
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import NoReturn
 
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, InputType, Pipeline
 from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Problem, suggest
-from supervisor.pipelines.declaration.references import kind_of
+from supervisor.pipelines.declaration.references import is_json, kind_of
 
 #: The kinds of values as `kind_of` names them.
 _KINDS = {"text": "a text", "number": "a number", "flag": "true or false", "list": "a list", "object": "an object"}
@@ -77,7 +76,9 @@ def _parse(name: str, kind: InputType, text: str) -> JsonValue:
             raise InvalidInput(f"input {name!r} must be true or false, not {text!r}")
         return _FLAGS[text.lower()]
     try:
-        value: JsonValue = json.loads(text, parse_constant=_refuse_constant)
+        value: JsonValue = json.loads(text)
+        if not is_json(value):
+            raise ValueError("JSON has no such number")  # noqa: TRY301 - as JSON itself would
     except (ValueError, RecursionError) as error:
         if kind == "any":
             return text
@@ -87,7 +88,3 @@ def _parse(name: str, kind: InputType, text: str) -> JsonValue:
     if why := misfit(Input(type=kind, required=True), value):
         raise InvalidInput(f"input {name!r} {why}")
     return value
-
-
-def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")

@@ -60,13 +60,13 @@ _JWT = re.compile(r"\beyJ[A-Za-z0-9_-]{8,}+(?P<parts>\.[A-Za-z0-9_-]{4,}+\.[A-Za
 
 @dataclass(slots=True)
 class Masker:
-    """Masks one run's secrets; `secrets` are values of its secret inputs as texts, the longest first."""
+    """Masks the secrets of one run; `secrets` are values of its secret inputs as texts, the longest first."""
 
     secrets: tuple[str, ...] = ()
     _known: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Know the secrets by their text, which is how a number is recognised."""
+        """Keep the secrets for a look at once: there may be many, and many numbers."""
         self._known = frozenset(self.secrets)
 
     @classmethod
@@ -88,7 +88,7 @@ class Masker:
         while todo:
             part, is_secret, level, around, place = todo.pop()
             if not isinstance(part, list | dict):
-                around[place] = self._hidden(part) if is_secret else self._plain(part)
+                around[place] = self._mask_leaf(part, is_secret)
                 is_hidden |= around[place] != part
             elif level >= MOST_LEVELS:
                 around[place], is_hidden = MASK, True
@@ -111,17 +111,16 @@ class Masker:
             text = text.replace(secret, MASK)
         return _without(_JWT, _without(_LOOKS, text))
 
-    def _plain(self, value: JsonValue) -> JsonValue:
-        if isinstance(value, str):
-            return self.mask_text(value)
-        return MASK if self._known and not self._known.isdisjoint(_texts(value)) else value
-
-    def _hidden(self, value: JsonValue) -> JsonValue:
-        """Return a mask for a text or a number below the name of a secret; references stay."""
+    def _mask_leaf(self, value: JsonValue, is_secret: bool) -> JsonValue:
+        """Mask a text or a number, all of it when it *is_secret* by a name above it; references stay."""
         if value is None or value == "" or isinstance(value, bool):
             return value
-        is_reference = isinstance(value, str) and value.startswith("${") and value.endswith("}")
-        return value if is_reference else MASK
+        text = value if isinstance(value, str) else _spell(value) if isinstance(value, int | float) else ""
+        if is_secret:
+            return value if text.startswith("${") and text.endswith("}") else MASK
+        if isinstance(value, str):
+            return self.mask_text(value)
+        return MASK if text in self._known else value
 
 
 def _without(looks: re.Pattern[str], text: str) -> str:

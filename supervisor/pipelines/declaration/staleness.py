@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from contracts.messages import PipelineRequest
-from contracts.pipelines import Phase
 from memory.sessions.pipeline_records import RunRecord
 from supervisor.pipelines.declaration.fingerprints import Fingerprint
 from supervisor.pipelines.declaration.graph import Graph
@@ -64,18 +63,15 @@ class Staleness:
                 changed=files,
                 globs=list(dict.fromkeys(globs)),
             )
+        projects = self._parts.projects
         marks = {phase.name: found for phase, found in zip(readers, fingerprint.marks, strict=True)}
         found = {}
         for phase in begun:
-            now = marks.get(phase.name, {}) | await self._tags(record.project, phase)
+            now = marks.get(phase.name, {})
+            if phase.standards:
+                now |= tag_marks(STANDARD, await projects.marks(record.project, "standard", phase.standards))
+            if phase.design:
+                now |= tag_marks(DESIGN, await projects.marks(record.project, "decision", phase.design))
             if differing := changes(noted[phase.name], now):
                 found[phase.name] = summarise(differing)
         return found, fingerprint.changed
-
-    async def _tags(self, project: str, phase: Phase) -> dict[str, str]:
-        marks, projects = dict[str, str](), self._parts.projects
-        if phase.standards:
-            marks |= tag_marks(STANDARD, await projects.marks(project, "standard", phase.standards))
-        if phase.design:
-            marks |= tag_marks(DESIGN, await projects.marks(project, "decision", phase.design))
-        return marks

@@ -11,7 +11,7 @@ from deploy.checks import compose, golden, network, pins
 from deploy.checks.finding import Manifest, name_of
 from deploy.manifests import OURS
 from runtime.settings import Settings
-from tasklore.bootstrap import wanted_sources
+from tasklore.bootstrap import sources_to_declare
 from workers.loading import load_agents
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -87,6 +87,6 @@ def test_scalers_count_every_consumer_that_the_bootstrap_makes() -> None:
     Comparisons are left out: any supervisor reads them, and at least one of these always runs.
     """
     agents = [agent for reference in OURS for agent in load_agents(reference)]
-    made = {(source.stream, source.durable) for source in wanted_sources(Settings(), agents)}
+    made = {(source.stream, source.durable) for source in sources_to_declare(Settings(), agents)}
 
     assert golden.counted(production()) == made - {(subjects.REPORTS, subjects.COMPARISONS)}

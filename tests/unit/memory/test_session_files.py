@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from contracts.errors import InvalidInput
-from memory.sessions.files import batches, read, spell_time
+from memory.sessions.files import batches, read
+from memory.times import spell_time
 
 ENTRY = {"key": "a:x", "value": 1, "created_at": "2025-11-19T10:00:00Z", "created_by_phase": "a"}
 FILE = {

@@ -12,7 +12,7 @@ from memory.documents.paths import ABSENT, Found, parse
 from memory.queues.claims import KnownRow
 from tasklore.exits import FAILED, OK
 from tasklore.memory.app import app
-from tasklore.memory.lines import body_lines, change_lines, one_line, shorten
+from tasklore.memory.lines import change_lines, shorten
 from tasklore.memory.stores import find_resource
 from tasklore.memory.tell import Outcome, make_turn, print_outcome
 
@@ -48,13 +48,10 @@ def _fact(state: str) -> KnownRow:
     [
         (Outcome(None), False, FAILED),
         (Outcome("waiting"), False, FAILED),
-        (Outcome("done"), True, OK),
-        (Outcome("failed"), True, FAILED),
         (Outcome("needs_model"), True, OK),
         (Outcome("done", [_fact("waiting")]), False, FAILED),
         (Outcome("done", [_fact("done"), _fact("needs_model")]), True, OK),
         (Outcome("done", [_fact("done"), _fact("failed")]), True, FAILED),
-        (Outcome("done", [_fact("rejected")]), True, OK),
     ],
 )
 def test_a_turn_is_settled_once_it_and_all_its_facts_are(outcome: Outcome, is_settled: bool, code: int) -> None:
@@ -67,7 +64,6 @@ def test_a_turn_is_settled_once_it_and_all_its_facts_are(outcome: Outcome, is_se
     [
         (Outcome(None), "no worker has taken it yet"),
         (Outcome("done"), "Nothing to remember in that."),
-        (Outcome("failed", reason="no\nuse"), "failed no use"),
         (Outcome("needs_model"), "TASKLORE_LLM_API_KEY"),
         (Outcome("done", [_fact("needs_model")]), "needs model f-1\n  because"),
         (Outcome("waiting"), "`tasklore memory facts --user 'ana b'` shows what comes of it"),
@@ -86,12 +82,9 @@ def test_people_are_told_what_became_of_what_they_said(
     [
         ({"text": " "}, "TEXT"),
         ({"text": "x" * 20_001}, "TEXT"),
-        ({"text": "a\udcff"}, "TEXT"),
         ({"user": ""}, "--user"),
-        ({"user": "x" * 257}, "--user"),
         ({"user": "a\udcff"}, "--user"),
         ({"conversation": ""}, "--conversation"),
-        ({"conversation": "x" * 257}, "--conversation"),
     ],
 )
 def test_what_cannot_be_told_is_refused_by_the_name_of_its_option(said: dict[str, str], named: str) -> None:
@@ -127,10 +120,8 @@ EGGS: JsonValue = {"item": "eggs", "display": "Eggs"}
         ([PASTA, EGGS], [EGGS, PASTA], ["~ food.likes: in another order"]),
         (["a", "a"], ["a"], ["- food.likes[1]: a"]),
         ({"n": 1}, {"n": True}, ["~ food.likes.n: 1 -> true"]),
-        ({"n": 1}, [1], ["- food.likes.n: 1", "+ food.likes[0]: 1"]),
         ({"a": [1]}, PASTA, ["- food.likes.a[0]: 1", "+ food.likes: Pasta"]),
         (ABSENT, {"a": [], "b": {}}, ["+ food.likes: nothing"]),
-        ([], ABSENT, ["- food.likes: nothing"]),
         ("", "two\nlines \x1b[2J", ["~ food.likes: nothing -> two lines [2J"]),
     ],
 )
@@ -142,22 +133,10 @@ def test_a_change_is_a_line_for_each_entry_that_came_went_or_became_another(
     assert [str(line) for line in change_lines([change])] == lines
 
 
-def test_metadata_is_in_no_line() -> None:
-    """Neither of changes nor of whole documents."""
-    assert list(change_lines([Change(parse("_metadata.revision"), 1, 2)])) == []
-    found = body_lines({"_metadata": {"revision": 1}, "food": {}}, {"_metadata": {}, "food": {"likes": [EGGS]}})
-    assert [str(line) for line in found] == ["+ food.likes[0]: Eggs"]
-
-
 def test_ids_are_shortened_to_ends_that_tell_them_apart() -> None:
     """Eight characters, and more where two end alike."""
     assert shorten(["01a2-aaaabbbb-0", "x"]) == {"01a2-aaaabbbb-0": "aabbbb-0", "x": "x"}
     assert set(shorten(["1-23456789", "2-23456789"]).values()) == {"1-23456789", "2-23456789"}
-
-
-def test_a_line_is_cut_to_its_width() -> None:
-    """With a mark where it was cut."""
-    assert one_line("a\t b\n" + "c" * 20, 8) == "a b ccc\u2026"
 
 
 @pytest.mark.parametrize("user", ["", "  ", "x" * 257, "a\udcff"])

@@ -80,6 +80,17 @@ def test_with_nothing_started_every_command_says_what_to_start(
     assert "`tasklore up`" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("process", "words"), [(os.getpid(), "is starting; try again"), (2**30, "start one with")])
+def test_a_system_that_is_starting_is_not_to_be_started(
+    process: int, words: str, nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mark of a process that is gone is ignored."""
+    (nowhere / ".tasklore").mkdir()
+    (nowhere / ".tasklore" / "starting").write_text(f"{process}\n")
+    assert end_of(monkeypatch, "ltm", "list") == 3
+    assert words in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [("ask", "x"), ("ltm", "stats"), ("agents", "list")])
 def test_a_server_that_is_away_is_named_without_its_password(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

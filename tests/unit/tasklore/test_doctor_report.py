@@ -66,12 +66,6 @@ def test_a_narrow_terminal_folds_every_sentence_under_itself() -> None:
     assert " ".join(" ".join(lines).split()).count("nothing is kept on disk, and a restart loses all of it") == 1
 
 
-@pytest.mark.parametrize("width", [1, 10, 30])
-def test_a_terminal_too_narrow_for_anything_is_served_as_well_as_it_goes(width: int) -> None:
-    """Twenty columns are left for words, whatever it says of itself."""
-    assert "  problem  nothing is kept on" in list(report(BROKEN).lines(width))
-
-
 def test_what_others_wrote_cannot_steer_the_terminal() -> None:
     """Names of agents and errors of servers come from outside."""
     (line,) = [

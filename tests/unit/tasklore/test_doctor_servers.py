@@ -35,7 +35,6 @@ def test_a_healthy_system_has_no_complaint() -> None:
     [
         ({"version": "2.13.9"}, "nats.version", "problem"),
         ({"version": "2.14.0"}, None, "ok"),
-        ({"version": "3.0.0"}, None, "ok"),
         ({"version": ""}, "nats.version", "unknown"),
         ({"max_payload": 2**20 - 1}, "nats.max_payload", "problem"),
         ({"account": Unanswered("not enabled")}, "nats.jetstream", "problem"),
@@ -60,12 +59,10 @@ def test_a_sick_nats_is_found_out(changes: dict[str, Any], check: str | None, ma
     [
         ({"valkey_version": "6.9"}, "redis.version", "problem"),
         ({"maxmemory_policy": "allkeys-lru", "maxmemory": 2**30}, "redis.eviction", "problem"),
-        ({"maxmemory_policy": "volatile-ttl", "maxmemory": 2**30}, "redis.eviction", "problem"),
         ({"maxmemory_policy": "allkeys-lru"}, "redis.eviction", "warning"),
         ({"evicted_keys": 3}, "redis.eviction", "warning"),
         ({"maxmemory": 2**20 * 100 // 85}, "redis.memory", "warning"),
         ({"maxmemory": 2**20}, "redis.memory", "problem"),
-        ({"maxmemory": 2**30}, None, "ok"),
         ({"aof_last_write_status": "err"}, "redis.writes", "problem"),
         ({"rdb_last_bgsave_status": "err"}, "redis.writes", "problem"),
         ({"aof_last_bgrewrite_status": "err"}, "redis.writes", "warning"),
@@ -112,9 +109,7 @@ def test_an_old_redis_is_too_old() -> None:
     [
         ({"sync_interval": 120 * 10**9, "sync_always": True}, "strict", "ok"),
         ({"sync_interval": 10**9}, "standard", "ok"),
-        ({"sync_interval": 10**8}, "standard", "ok"),
         ({"sync_interval": 120 * 10**9}, "lazy", "problem"),
-        ({"sync_interval": 2 * 10**9}, "lazy", "problem"),
         ({"sync_interval": 0}, "unknown", "unknown"),
     ],
 )
@@ -154,16 +149,6 @@ def test_what_cannot_be_told_is_unknown_and_never_fine(seen: MonitorFacts | None
     assert "--monitor" in str(finding.cure)
 
 
-def test_the_monitoring_of_a_neighbour_in_the_cluster_is_heard() -> None:
-    """It is configured like the server that we are connected to, and the finding says whose word it is."""
-    varz = VARZ | {"server_id": "N2", "server_name": "two", "cluster": {"name": "c"}}
-    nats = healthy_nats(server={"id": "N1", "cluster": "c"}, others=2, streams=streams(Settings(replicas=3)))
-    facts = healthy(nats=nats, monitor=MonitorFacts("http://x", "--monitor", varz))
-    (finding,) = [one for one in findings(facts, Settings(replicas=3)) if one.check == "nats.sync_interval"]
-    assert finding.mark == "ok"
-    assert "of two alone" in finding.found
-
-
 @pytest.mark.parametrize(
     ("settings", "durability", "mark"),
     [
@@ -180,16 +165,6 @@ def test_appendfsync_decides_what_valkey_survives(settings: Any, durability: str
     facts = healthy(redis=healthy_redis(settings=given), monitor=monitor(sync_always=True))
     (finding,) = [one for one in findings(facts) if one.check == "redis.appendonly"]
     assert (finding.mark, find_durability(facts)) == (mark, durability)
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [(CONFIG, "nothing is kept"), (CONFIG | {"save": "3600 1"}, "snapshot"), (Unanswered("no"), "at least")],
-)
-def test_without_an_append_only_file_the_finding_says_what_is_left(settings: Any, words: str) -> None:
-    """Nothing, or the last snapshot; without CONFIG it is not known which."""
-    facts = healthy(redis=healthy_redis({"aof_enabled": 0}, settings=settings))
-    assert words in complaints(facts)["redis.appendonly"].found
 
 
 def test_an_info_that_is_refused_leaves_everything_unknown() -> None:

@@ -9,7 +9,7 @@ from memory.documents.review import PROTECTED
 from tests.integration.documents import FOOD, HEALTH, USER, commit, like, liked, plan
 from workers import Context
 from workers.agents.memory_worker import agent
-from workers.agents.memory_worker.changing import ItemChange, change_item
+from workers.agents.memory_worker.tasks import ItemChange, change_item
 from workers.testing import NOW, AgentKit
 
 EGGS = f"{FOOD}:food.likes.eggs"

@@ -17,7 +17,7 @@ from runtime.messaging.direct import Stored
 from runtime.messaging.pull import Delivery, PullEngine
 from tests.unit.workers.execution.fake_worker import FakeEngine
 from workers.execution.acknowledger import Acknowledger, Erasing
-from workers.forgetting.erasure import PASSES, forget_user
+from workers.forgetting.erasure import PASSES, UserStore, forget_user
 from workers.forgetting.tasks import is_letter_of, names_user
 from workers.middleware import Hooks
 
@@ -81,8 +81,8 @@ def test_a_dead_letter_is_known_by_its_header_its_subject_its_task_or_what_it_ca
     assert [is_letter_of(one, "ann", {"t1"}) for one in others] == [False] * len(others)
 
 
-class Place:
-    """A place that tells when it was emptied, and finds something as often as it is told."""
+class Emptied:
+    """A store, or the files of one, that notes when it was emptied, and finds something *finds* times."""
 
     def __init__(self, name: str, order: list[str], finds: int = 0) -> None:
         self.name, self.order, self.finds = name, order, finds
@@ -93,7 +93,7 @@ class Place:
         self.finds -= 1
         return {self.name: 1 if self.finds >= 0 else 0}
 
-    async def left(self, _user_id: str) -> Mapping[str, int]:
+    async def count(self, _user_id: str) -> Mapping[str, int]:
         """Nothing is."""
         return {}
 
@@ -102,12 +102,17 @@ class Place:
         self.order.append(self.name)
         return {}
 
+    @property
+    def store(self) -> UserStore:
+        """Return it as a row of the table."""
+        return UserStore(self.name, self.forget, self.count)
+
 
 async def test_places_are_emptied_in_order_again_and_again_and_then_their_files() -> None:
     """And once more after that, since writing files anew takes a while."""
     order: list[str] = []
-    places = Place("tasks", order, finds=2), Place("words", order)
-    done = await forget_user("ann", places, [Place("files", order)])
+    stores = Emptied("tasks", order, finds=2).store, Emptied("words", order).store
+    done = await forget_user("ann", stores, [Emptied("files", order).rewrite])
     assert order == ["tasks", "words"] * 3 + ["files"] + ["tasks", "words"]
     assert (done.removed, done.left, done.beside) == ({"tasks": 2}, {}, {})
 
@@ -115,7 +120,7 @@ async def test_places_are_emptied_in_order_again_and_again_and_then_their_files(
 async def test_what_never_ends_is_given_up_and_its_files_are_written_anew_at_the_end() -> None:
     """Whoever goes on talking is not waited for."""
     order: list[str] = []
-    done = await forget_user("ann", [Place("words", order, finds=99)], [Place("files", order)])
+    done = await forget_user("ann", [Emptied("words", order, finds=99).store], [Emptied("files", order).rewrite])
     assert order == ["words"] * PASSES + ["files"] + ["words"] * PASSES + ["files"]
     assert done.removed == {"words": 2 * PASSES}
 

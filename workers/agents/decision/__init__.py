@@ -1,6 +1,6 @@
-"""Agents in a world: each hears what it is told, sees what is around, and decides what it does next.
+"""Agents in a world: each hears messages, sees its surroundings, and decides its next action.
 
-Rules decide without a model, and instead of one that wishes what is not possible. Worlds with actions and senses of
+Rules decide without a model, and instead of one whose proposal is not possible. Worlds with actions and senses of
 their own make an agent with `decision_agent`; this one is started with `tasklore worker workers.agents.decision`.
 """
 

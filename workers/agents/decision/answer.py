@@ -1,4 +1,4 @@
-"""What a model is asked to answer with: one action, after the reasoning that led to it."""
+"""The answer of a model: one action, after the reasoning that led to it."""
 
 from typing import Any, ClassVar
 
@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Wish(BaseModel):
-    """What a model wishes to do; whether the world allows it is looked up before it counts."""
+    """The action that a model proposes; it counts once the world allows it."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
 
@@ -19,7 +19,7 @@ class Wish(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **options: Any) -> dict[str, Any]:
-        """Return the schema with nothing in it that the prompt says shorter, and with every field demanded."""
+        """Return the schema without titles and defaults, and with every field required."""
         fields = super().model_json_schema(*args, **options)["properties"]
         short = {
             name: {word: value for word, value in field.items() if word not in ("title", "default")}

@@ -1,7 +1,7 @@
-"""The task of an agent in a world: hear, see, decide, and say what was done.
+"""The task of an agent in a world: hear, see, decide, and keep the decision.
 
-What was said is stored before anything is decided, and is no longer new when the decision stands: a run that ends in
-between leaves it new for the next one. A text is delivered when the decision stands, so that nobody hears another.
+Messages are stored before anything is decided, and are no longer new when the decision is stored: a run that ends in
+between leaves them new for the next one. A text is delivered once the decision is stored, so that it cannot change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from contracts.errors import InvalidParameters
 from contracts.observations import Action, AgentTarget, Observation, Position
 from memory.rendering.narration import Narrator, TellSense, list_words
 from workers import Agent, Context
-from workers.agents.decision.asking import Question, asked, question_of
 from workers.agents.decision.moment import Moment
 from workers.agents.decision.policy import LOOKED_AT, Choice, Policy, by_rules
-from workers.agents.decision.skills import SKILLS, Refusal, Skill, permitted, wish_of
+from workers.agents.decision.question import Question, ask_model, question_of
+from workers.agents.decision.skills import SKILLS, Refusal, Skill, permit, wish_of
 from workers.summary import summarising
 
 #: What a decision says as `by` when it is not a model's: the rules', or one that stands since an earlier run.
@@ -26,12 +26,12 @@ _LONGEST_REASONING = 500
 
 
 class Decision(BaseModel):
-    """What the agent does now; the world makes it so.
+    """The next action of the agent; the world carries it out.
 
-    `by` is "rules", or the model whose wish it is, or "earlier run" when that decided and was not heard of.
-    `refused` is what a model wished in vain, and why, None otherwise.
+    `by` is "rules", the name of a model, or "earlier run" for a decision that was stored before.
+    `refused` says why a proposal of a model was not possible, None otherwise.
     `message_id` is that of the text that is to be delivered; `delivered` says that it has been.
-    `prompt` is what the agent was shown, or would have been by a model, when the request wished to be told.
+    `prompt` is the prompt for a model when the request asked for it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -54,10 +54,10 @@ def decision_agent(
     senses: Mapping[str, TellSense] | None = None,
     policy: Policy = by_rules,
 ) -> Agent:
-    """Return an agent that decides what to do in a world with these *skills*.
+    """Return an agent that decides its actions in a world with these *skills*.
 
-    *senses* tell further senses of the sensory data, by key; without, they are stored but not shown. *policy* decides
-    without a model, and whenever a model wishes what is not possible.
+    *senses* put further senses of the sensory data into words, by key; without, they are stored but not shown. *policy*
+    decides without a model, and whenever a proposal is not possible.
     """
     agent = Agent(
         agent_id,
@@ -80,18 +80,18 @@ def decision_agent(
         taken = await context.history.take(_arriving(moment, task_id), observations=LOOKED_AT, senses=senses)
         async with summarising(context, taken):
             question = await question_of(context, moment, taken, skills, narrator)
-            decision = _decided_before(taken)
+            decision = _earlier(taken)
             if decision is None:
-                decision = await _decided(context, moment, taken, question)
+                decision = await choose(context, moment, taken, question)
             if moment.tell_prompt and question is not None:
                 decision = decision.model_copy(update={"prompt": question.text})
-            return await _said_and_noted(context, moment, decision)
+            return await _store(context, moment, decision)
 
-    async def _decided(context: Context, moment: Moment, taken: Taken, question: Question | None) -> Decision:
-        answered = await asked(context, question) if question is not None else None
+    async def choose(context: Context, moment: Moment, taken: Taken, question: Question | None) -> Decision:
+        answered = await ask_model(context, question) if question is not None else None
         refused = None
         if answered is not None:
-            action = permitted(answered.wish, moment, skills)
+            action = permit(answered.wish, moment, skills)
             if isinstance(action, Action):
                 return _decision(Choice(action, answered.wish.reasoning), answered.model)
             refused = f"{answered.model} wished what is not possible: {action.reason}"
@@ -104,9 +104,9 @@ def _demand_skills(moment: Moment, skills: Sequence[Skill]) -> None:
     known = [skill.action for skill in skills]
     unknown = [action for action in moment.allowed if action not in known]
     if unknown:
-        told = list_words([repr(action) for action in unknown])
+        names = list_words([repr(action) for action in unknown])
         raise InvalidParameters(
-            [f"allowed holds {told}; known are {list_words(known)}: use these, or add a Skill for it"]
+            [f"allowed holds {names}; known are {list_words(known)}: use these, or add a Skill for it"]
         )
 
 
@@ -124,17 +124,17 @@ def _arriving(moment: Moment, task_id: str) -> tuple[Utterance, ...]:
 
 
 def _by_policy(policy: Policy, moment: Moment, taken: Taken, skills: Sequence[Skill]) -> Choice:
-    """Return what *policy* chooses; waiting when that is not possible."""
+    """Return the choice of *policy*; waiting when that is not possible."""
     choice = policy(moment, taken)
-    outcome = permitted(wish_of(choice.action), moment, skills)
+    outcome = permit(wish_of(choice.action), moment, skills)
     if isinstance(outcome, Refusal):
         # An agent that may do nothing else waits, whether that is listed or not.
         return choice if choice.action.action == "wait" else Choice(Action(action="wait"), f"No: {outcome.reason}.")
     return Choice(outcome, choice.reasoning)
 
 
-def _decided_before(taken: Taken) -> Decision | None:
-    """Return what an earlier run of the task did: it stands, and its text, if any, may be delivered or not."""
+def _earlier(taken: Taken) -> Decision | None:
+    """Return the stored decision of an earlier run of the task; its text, if any, may be delivered or not."""
     # It is noted before the messages are settled, so that a run may have ended between the two.
     if taken.done is None or taken.done.did is None:
         return None
@@ -153,8 +153,8 @@ def _decision(choice: Choice, by: str, refused: str | None = None) -> Decision:
     )
 
 
-async def _said_and_noted(context: Context, moment: Moment, decision: Decision) -> Decision:
-    """Note the moment, and deliver what is said where the world wishes it; return the decision with its message."""
+async def _store(context: Context, moment: Moment, decision: Decision) -> Decision:
+    """Store the moment and deliver a text into its conversation; return the decision with its message id."""
     history, said, address = context.history, None, None
     if decision.utterance is not None:
         said = Utterance(
@@ -167,7 +167,7 @@ async def _said_and_noted(context: Context, moment: Moment, decision: Decision) 
         address = moment.conversations.get(to) if to is not None else None
         decision = decision.model_copy(update={"message_id": said.message_id, "delivered": address is not None})
     did = Action(action=decision.action, target=decision.target, utterance=decision.utterance)
-    # What another run might wish otherwise has to stand before anybody hears it.
+    # Another run might decide otherwise: the decision is stored before its text is delivered.
     await history.settle(said, Observation(time=moment.simulation_time, sensed=moment.sensory_data, did=did))
     if said is not None and address is not None:
         await history.post(address, said)

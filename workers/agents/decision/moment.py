@@ -1,4 +1,4 @@
-"""What the world sends when it asks an agent what to do: refused as a whole when any part of it cannot be true."""
+"""The request of a world for an action: refused as a whole when any part of it cannot be true."""
 
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -19,8 +19,8 @@ MOST_MESSAGES, MOST_ACTIONS, MOST_AGENTS = 200, 20, 500
 #: What an agent may do when the request does not say: all that comes with the house.
 ACTIONS = ("move", "text", "collect", "wait")
 
-#: Faults that are told at once: a world that is wrong about one place is wrong about all.
-_MOST_TOLD = 5
+#: Faults that are reported at once: a world that is wrong about one place is wrong about all.
+_MOST_FAULTS = 5
 #: Names that are told as those there are.
 _MOST_NAMES = 10
 
@@ -33,7 +33,7 @@ _ConversationId = Annotated[str, StringConstraints(min_length=1, max_length=256)
 
 
 class NewMessage(WorldPart):
-    """What somebody said to the agent since it was last asked; `time` None is the time of the request.
+    """A message to the agent since its last request; `time` None is the time of the request.
 
     With a `message_id` it is the same message however often it is sent, in whatever request; without one it belongs to
     this task alone.
@@ -58,11 +58,11 @@ class Bounds(WorldPart):
     @model_validator(mode="after")
     def _is_a_place(self) -> Self:
         if self.low.x > self.high.x or self.low.z > self.high.z:
-            raise _refused(f"low {place(self.low)} lies beyond high {place(self.high)}; swap them")
+            raise _error(f"low {place(self.low)} lies beyond high {place(self.high)}; swap them")
         return self
 
     def hold(self, position: Position) -> bool:
-        """Tell whether *position* is in the world."""
+        """Return whether *position* is in the world."""
         return self.low.x <= position.x <= self.high.x and self.low.z <= position.z <= self.high.z
 
     def nearest(self, x: float, z: float) -> Position:
@@ -77,7 +77,7 @@ class Moment(Parameters):
     """What an agent senses and is told at one moment, and what the world allows it to do.
 
     Raises:
-        InvalidParameters: a part cannot be true: a place outside the world, a sender whom nobody knows, or the agent
+        InvalidParameters: a part cannot be true: a place outside the world, an unknown sender, or the agent
             itself among those who speak to it or are seen by it.
     """
 
@@ -112,17 +112,24 @@ class Moment(Parameters):
         return self.step is None or self.step > 0
 
     def is_me(self, name: str) -> bool:
-        """Tell whether *name* is the agent's own, in whatever case it is written."""
+        """Return whether *name* is the agent's own, in whatever case it is written."""
         return name.casefold() == self.name.casefold()
 
     @model_validator(mode="after")
     def _can_be_true(self) -> Self:
-        problems = [*islice(chain(self._unnamed(), self._strangers(), self._mirrored(), self._outside()), _MOST_TOLD)]
+        problems = [
+            *islice(
+                chain(
+                    self._faults_of_names(), self._faults_of_senders(), self._faults_of_self(), self._faults_of_places()
+                ),
+                _MOST_FAULTS,
+            )
+        ]
         if problems:
-            raise _refused("; ".join(problems))
+            raise _error("; ".join(problems))
         return self
 
-    def _unnamed(self) -> Iterator[str]:
+    def _faults_of_names(self) -> Iterator[str]:
         for where, name in (
             ("name", self.name),
             *((f"agents.{number}", one) for number, one in enumerate(self.agents)),
@@ -130,29 +137,29 @@ class Moment(Parameters):
             if plain(name) != name:
                 yield f"{where} is {name!r}, which a prompt can only show as {plain(name)!r}; rename it"
 
-    def _strangers(self) -> Iterator[str]:
+    def _faults_of_senders(self) -> Iterator[str]:
         known = set(self.others)
         for number, one in enumerate(self.new_messages):
             where = f"new_messages.{number}.sender is {one.sender!r}"
             if self.is_me(one.sender):
                 yield f"{where}, the agent itself, whose own words are known; send only what others said"
             elif one.sender not in known:
-                yield f"{where}, whom nobody knows; agents are {self._known()}: add it there, or leave the message out"
+                yield f"{where}, whom nobody knows; agents are {self._others()}: add it there, or leave the message out"
         for name in self.conversations:
             if name not in known:
-                yield f"conversations.{name} is of nobody; agents are {self._known()}"
+                yield f"conversations.{name} is of nobody; agents are {self._others()}"
 
-    def _mirrored(self) -> Iterator[str]:
+    def _faults_of_self(self) -> Iterator[str]:
         for number, seen in enumerate(self.sensory_data.nearby_agents):
             if self.is_me(seen.name):
                 yield f"sensory_data.nearbyAgents.{number} is {seen.name!r}, the agent itself; leave it out"
 
-    def _outside(self) -> Iterator[str]:
-        for where, position in self._places():
+    def _faults_of_places(self) -> Iterator[str]:
+        for where, position in self._positions():
             if self.bounds is not None and not self.bounds.hold(position):
                 yield f"{where} {place(position)} is outside the world, which goes {self.bounds}; mend one of them"
 
-    def _places(self) -> Iterator[tuple[str, Position]]:
+    def _positions(self) -> Iterator[tuple[str, Position]]:
         sensed = self.sensory_data
         yield "sensory_data.position", sensed.position
         for number, one in enumerate(sensed.nearby_agents):
@@ -161,12 +168,12 @@ class Moment(Parameters):
         for number, thing in enumerate(sensed.world_objects):
             yield f"sensory_data.worldObjects.{number}.position", thing.position
 
-    def _known(self) -> str:
+    def _others(self) -> str:
         others = self.others
         more = [f"{len(others) - _MOST_NAMES} more"] if len(others) > _MOST_NAMES else []
         return list_words([*map(repr, others[:_MOST_NAMES]), *more]) or "none"
 
 
-def _refused(problem: str) -> PydanticCustomError:
+def _error(problem: str) -> PydanticCustomError:
     # The text may hold braces, which a template would read.
     return PydanticCustomError("unusable", "{problem}", {"problem": problem})

@@ -1,4 +1,4 @@
-"""What an agent does without a model: the first of a few rules that applies.
+"""Choose an action without a model: by the first of a few rules that applies.
 
 It depends on nothing but the moment and the history, so that the same world goes the same way again.
 """
@@ -14,7 +14,7 @@ from memory.rendering.narration import Narrator, distance, list_words, place
 from workers.agents.decision.moment import Moment
 from workers.agents.decision.skills import nearest_objects, towards
 
-#: Objects in sight from which on it is worth telling somebody.
+#: Objects in sight that are worth a text.
 MANY = 3
 #: Moments for which an agent is quiet after a text that nobody asked for.
 QUIET_FOR = 5
@@ -47,7 +47,7 @@ _Rule = Callable[[Moment, Taken], Choice | None]
 
 
 def by_rules(moment: Moment, taken: Taken) -> Choice:
-    """Return what the first rule that applies chooses among the allowed actions; waiting when none does.
+    """Return the choice of the first rule that applies among the allowed actions; waiting when none does.
 
     It collects what is within reach, answers who asked, tells others of many objects, walks to the nearest one, and
     looks around otherwise.
@@ -68,14 +68,14 @@ def _collect(moment: Moment, _taken: Taken) -> Choice | None:
 
 
 def _answer(moment: Moment, taken: Taken) -> Choice | None:
-    """Answer the first open question of somebody who is known: each is answered once, and no answer is a question."""
+    """Answer the first open question of a known agent: each once, and never with a question."""
     asker = next(_askers(moment, taken), None)
     return _text(asker, f"I am at {place(moment.sensory_data.position)} and see {_sight(moment)}.", "asked")
 
 
 def _askers(moment: Moment, taken: Taken) -> Iterator[str]:
-    """Yield who asked something that is still open, the first who asked first."""
-    known, texted = set(moment.others), _texted(taken.observations)
+    """Yield agents with an open question, the first asker first."""
+    known, texted = set(moment.others), _last_texts(taken.observations)
     past, current = taken.history.past[-_STILL_OPEN:], taken.history.current
     for one in past:
         if _is_question(one) and one.speaker in known and one.time > texted.get(one.speaker, -1.0):
@@ -86,11 +86,11 @@ def _askers(moment: Moment, taken: Taken) -> Iterator[str]:
 
 
 def _tell(moment: Moment, taken: Taken) -> Choice | None:
-    """Tell somebody out of sight of many objects; whoever was told longest ago, and not at every moment."""
-    if len(moment.sensory_data.world_objects) < MANY or _texted(taken.observations[-QUIET_FOR:]):
+    """Text about many objects to the agent out of sight that was texted longest ago; not at every moment."""
+    if len(moment.sensory_data.world_objects) < MANY or _last_texts(taken.observations[-QUIET_FOR:]):
         return None
     seen = {one.name for one in moment.sensory_data.nearby_agents}
-    texted = _texted(taken.observations)
+    texted = _last_texts(taken.observations)
     away = sorted(set(moment.others) - seen, key=lambda name: (texted.get(name, -1.0), name))
     return _text(next(iter(away), None), f"I see {_sight(moment)}.", "does not see this")
 
@@ -99,8 +99,8 @@ def _text(to: str | None, utterance: str, why: str) -> Choice | None:
     if to is None:
         return None
     # A name may hold one; two agents that ask back would never end.
-    told = utterance.translate(_WITHOUT_QUESTIONS)
-    return Choice(Action(action="text", target=AgentTarget(agent=to), utterance=told), f"{to} {why}.")
+    plain = utterance.translate(_WITHOUT_QUESTIONS)
+    return Choice(Action(action="text", target=AgentTarget(agent=to), utterance=plain), f"{to} {why}.")
 
 
 def _approach(moment: Moment, _taken: Taken) -> Choice | None:
@@ -144,8 +144,8 @@ def _share(seed: str) -> float:
     return int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=4).digest(), "big") / 2**32
 
 
-def _texted(observations: Sequence[Observation]) -> Mapping[str, float]:
-    """Return when the agent last texted whom."""
+def _last_texts(observations: Sequence[Observation]) -> Mapping[str, float]:
+    """Return the times of the last texts, by receiver."""
     return {
         one.did.target.agent: one.time
         for one in observations

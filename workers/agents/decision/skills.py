@@ -1,6 +1,6 @@
-"""The actions an agent can choose, and what the world demands of each before it counts.
+"""The actions that an agent can choose, and the checks of each against the world.
 
-A world adds its own: a `Skill` says what a model is told of the action, when it is possible, and how it is told later.
+A world adds its own: a `Skill` has a line about the action for a model, its check, and its wording in a history.
 """
 
 import math
@@ -31,9 +31,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One action: `explained` to a model in a line, and `checked` against the world before it counts.
+    """One action: `explained` is a line for a model, `checked` holds a proposal against the world.
 
-    `told` is how it is told when it is past, None for its bare words.
+    `told` puts it into words when it is past, None for its bare words.
     """
 
     action: str
@@ -70,7 +70,7 @@ def towards(here: Position, there: Position, step: float | None) -> Position:
 
 
 def position_of(wish: Wish) -> Position | None:
-    """Return the place that *wish* names, None when it names none that can be."""
+    """Return the place that *wish* names, None without a possible one."""
     if wish.x is None or wish.z is None:
         return None
     try:
@@ -79,8 +79,8 @@ def position_of(wish: Wish) -> Position | None:
         return None
 
 
-def said_of(wish: Wish) -> str | None:
-    """Return what *wish* says, on one line without controls and not too long; None when it says nothing."""
+def text_of(wish: Wish) -> str | None:
+    """Return the utterance of *wish* on one line, without controls and not too long; None without one."""
     text = "".join(sign if sign.isprintable() else " " for sign in wish.utterance or "")
     text = " ".join(text.split())
     if len(text) > LONGEST_SAID:
@@ -98,7 +98,7 @@ def _move(wish: Wish, moment: Moment) -> Action | Refusal:
 
 
 def _text(wish: Wish, moment: Moment) -> Action | Refusal:
-    utterance, others = said_of(wish), moment.others
+    utterance, others = text_of(wish), moment.others
     if wish.agent not in others:
         return Refusal(f"there is nobody called {(wish.agent or '')[:64]!r} to text")
     if not utterance:
@@ -112,31 +112,27 @@ def _collect(wish: Wish, moment: Moment) -> Action | Refusal:
         return Refusal(f"no object is within {short(moment.reach)}")
     if wish.x is None and wish.z is None:
         return Action(action="collect", target=near[0].position)
-    meant = [one for one in near if there is not None and _is_near(one.position, there)]
+    meant = [
+        one
+        for one in near
+        if there is not None and max(abs(one.position.x - there.x), abs(one.position.z - there.z)) <= NEAR_ENOUGH
+    ]
     if not meant:
         where = place(there) if there is not None else "there"
         return Refusal(f"no object that is seen at {where} is within {short(moment.reach)}")
     return Action(action="collect", target=meant[0].position)
 
 
-def _is_near(one: Position, other: Position) -> bool:
-    return max(abs(one.x - other.x), abs(one.z - other.z)) <= NEAR_ENOUGH
-
-
-def _wait(_wish: Wish, _moment: Moment) -> Action | Refusal:
-    return Action(action="wait")
-
-
 SKILLS: Sequence[Skill] = (
     Skill("move", "move: go to the place x, z", _move),
     Skill("text", "text: say utterance to agent, short and true", _text),
     Skill("collect", "collect: take the object you see at x, z, when it is within reach", _collect),
-    Skill("wait", "wait: do nothing", _wait),
+    Skill("wait", "wait: do nothing", lambda _wish, _moment: Action(action="wait")),
 )
 
 
-def permitted(wish: Wish, moment: Moment, skills: Sequence[Skill]) -> Action | Refusal:
-    """Return what *wish* comes to in the world, or why it is not possible."""
+def permit(wish: Wish, moment: Moment, skills: Sequence[Skill]) -> Action | Refusal:
+    """Return the action of *wish* in the world, or why it is not possible."""
     skill = next((one for one in skills if one.action == wish.action), None)
     if skill is None or wish.action not in moment.allowed:
         return Refusal(f"{wish.action[:64]!r} is not allowed; allowed are {list_words(moment.allowed)}")
@@ -144,7 +140,7 @@ def permitted(wish: Wish, moment: Moment, skills: Sequence[Skill]) -> Action | R
 
 
 def wish_of(action: Action, reasoning: str = "") -> Wish:
-    """Return *action* as somebody may wish for it."""
+    """Return *action* as a proposal."""
     there = action.target if isinstance(action.target, Position) else None
     return Wish(
         reasoning=reasoning,

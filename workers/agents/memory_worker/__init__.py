@@ -1,13 +1,12 @@
-"""The agent that writes down what is learned about people: facts in, edits of their documents out.
+"""The agent that keeps users' documents: facts in, edits out; it reads facts with a finder, an arbiter and an editor.
 
-Here belong deciding and asking; what edits do to a document, and how they are stored, lies in `memory.documents`.
+Here belong deciding and asking; applying and storing edits is in `memory.documents`.
 """
 
 from workers import Agent
-from workers.agents.memory_worker.changing import change_item, forget_me, keep_turns
-from workers.agents.memory_worker.recalling import about_me, recall
+from workers.agents.memory_worker.recall import about_me, recall
 from workers.agents.memory_worker.runner import edit
-from workers.agents.memory_worker.undoing import undo
+from workers.agents.memory_worker.tasks import change_item, forget_me, keep_turns, undo
 
 agent = Agent("MemoryAgent", description="Keeps what people tell about themselves in documents of their own.")
 agent.listen("facts")(edit)

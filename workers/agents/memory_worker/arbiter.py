@@ -1,7 +1,7 @@
-"""The arbiter: whether a fact may take away what is kept. It guards stakes, and knows nothing of grammar. Pure.
+"""The arbiter: decide whether a fact may take items away. It guards stakes, and knows nothing of grammar. Pure.
 
-What was inferred overrules nothing that was said, and nothing in a guarded document. What is protected (allergies,
-conditions, diets, a name) ends by the person's own quoted words alone. What was said later stays.
+An inferred fact overrules no stated item, and none in a guarded document. Protected items (allergies, conditions,
+diets, a name) end by the person's own quoted words alone. Items that were said later stay.
 """
 
 from collections.abc import Iterable
@@ -24,19 +24,19 @@ EXPLICIT = frozenset(("updates", "contradicts", "ends", "forget"))
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What may go, and what stays though the fact is against it, each with the reason."""
+    """Entries that may go, and entries that stay though the fact is against them, each with the reason."""
 
     allowed: tuple[Entry, ...] = ()
     refused: tuple[tuple[Entry, Refusal], ...] = ()
 
     @property
     def later(self) -> tuple[Entry, ...]:
-        """What was said after the fact."""
+        """Refused entries that were said after the fact."""
         return tuple(entry for entry, why in self.refused if why == "older")
 
     @property
-    def contested(self) -> tuple[Entry, ...]:
-        """What contradicts the fact and stays beside it."""
+    def conflicts(self) -> tuple[Entry, ...]:
+        """Refused entries that contradict the fact and stay beside it."""
         return tuple(entry for entry, why in self.refused if why != "older")
 
     @property
@@ -46,7 +46,7 @@ class Judged:
 
 
 def judge(case: Case, targets: Iterable[Entry], *, is_swept: bool = False) -> Judged:
-    """Return which of *targets* the fact may take away; *is_swept*: a model found them, and nobody named them."""
+    """Return which of *targets* the fact may take away; *is_swept*: a model found them, and no turn names them."""
     allowed: list[Entry] = []
     refused: list[tuple[Entry, Refusal]] = []
     for entry in targets:
@@ -80,13 +80,9 @@ def _is_own_word(case: Case, entry: Entry, *, is_swept: bool) -> bool:
     is_first_person = not fact.subject and not entry.subject
     is_said = not fact.inferred and bool(fact.evidence.strip())
     if fact.relation == "forget":
-        # Nothing is kept of it but the history: the words themselves have to point there.
-        return is_first_person and is_said and bool(set(words_of(fact.evidence)) & _names_of(case, entry))
+        # Nothing is kept of it but the history: the quoted words have to name it, its place or its document.
+        kind = case.kinds.get(entry.resource_id)
+        topics = (kind.title, *kind.titles, *kind.tags) if kind is not None else ()
+        names = words_of(" ".join((entry.text, *map(str, entry.path.parent.steps), *topics)))
+        return is_first_person and is_said and bool(set(words_of(fact.evidence)) & set(names))
     return is_first_person and is_said and not is_swept
-
-
-def _names_of(case: Case, entry: Entry) -> set[str]:
-    """Return the words by which *entry* may be called: its own, and those of its place and its document."""
-    kind = case.kinds.get(entry.resource_id)
-    topics = (kind.title, *kind.titles, *kind.tags) if kind is not None else ()
-    return set(words_of(" ".join((entry.text, *map(str, entry.path.parent.steps), *topics))))

@@ -1,4 +1,4 @@
-"""One fact over the user's documents as they are when it is its turn, and what in them it is about."""
+"""One fact over the user's documents when it is its turn, and the entries that it is about."""
 
 import re
 from collections.abc import Iterable
@@ -29,14 +29,14 @@ class Case:
     today: date
 
     @cached_property
-    def said_on(self) -> date:
+    def day_said(self) -> date:
         """The day on which it was said, never after *today*."""
         said = self.pending.said
         return self.today if said is None else min(self.today, said.astimezone(UTC).date())
 
     @cached_property
     def home(self) -> Place:
-        """The place where it is kept: that of its category; without one, what keeps anything of its topic."""
+        """The place where it is kept: that of its category; without one, the general place of its topic."""
         place = home_of(self.pending.fact.category, self.pending.fact.subject, self.kinds)
         if place is not None and place.resource_id in self.draft.documents:
             return place
@@ -54,7 +54,7 @@ class Case:
 
     @property
     def category(self) -> str:
-        """The path of the place that it belongs to by what it says."""
+        """The path of its category; without one, that of its home."""
         return self.pending.fact.category or str(self.home.path)
 
     @property
@@ -65,11 +65,11 @@ class Case:
 
     @property
     def source(self) -> str:
-        """What an item says that rests on this fact."""
+        """The source of an item that rests on this fact."""
         return f"{'inferred' if self.pending.fact.inferred else 'stated'}:{self.pending.turn_id}"
 
     def entries(self, resources: Iterable[str] | None = None) -> list[Entry]:
-        """Return what stands in *resources*, None for all documents; the store checks that nobody changed them."""
+        """Return the entries of *resources*, None for all documents; the store checks that they did not change."""
         names = self.draft.documents if resources is None else resources
         return [entry for name in names for entry in entries_of(name, self.draft.body(name), self.kinds)]
 
@@ -82,22 +82,22 @@ class Case:
         return entry.subject.casefold() == (self.pending.fact.subject or "").casefold()
 
     def is_newer(self, entry: Entry) -> bool:
-        """Tell whether *entry* was said after the fact: by its day, or by what is known of their turns."""
+        """Tell whether *entry* was said after the fact: by its day, or by the ids of their turns."""
         item = entry.item
         if item is None:
             return False
         mine, other = self.pending.turn_id, item.source.partition(":")[2]
         if other == mine:
             return False
-        if item.added is not None and item.added != self.said_on:
-            return item.added > self.said_on
+        if item.added is not None and item.added != self.day_said:
+            return item.added > self.day_said
         if any(later.turn_id == other for later in self.pending.later):
             return True
         both = _TIMED.match(other), _TIMED.match(mine)
         return both[0] is not None and both[1] is not None and both[0][0] > both[1][0]
 
     def twin(self) -> Entry | None:
-        """Return the item that says the same at the same place already, one that holds before one that is past."""
+        """Return the item that says the same at the same place already, a current one before a past one."""
         found = [
             entry
             for entry in self.entries([self.home.resource_id])
@@ -105,12 +105,12 @@ class Case:
             and self.is_mine(entry)
             and entry.category == self.category
             # What stands in parentheses only adds to it: "Pasta (especially carbonara)".
-            and (is_same(_shown(entry), self.display) or is_same(_shown(entry).partition("(")[0], self.display))
+            and (is_same(_text_of(entry), self.display) or is_same(_text_of(entry).partition("(")[0], self.display))
         ]
         return min(found, key=lambda entry: not entry.is_live(self.today), default=None)
 
     def superseding(self) -> Fact | None:
-        """Return the fact that was said after this one, is done, and took back just what it says; None without one."""
+        """Return a done fact that was said after this one and took back the same statement; None without one."""
         fact, own = self.pending.fact, reference_of(self.home, self.display)
         for later in (one.fact for one in self.pending.later):
             is_alike = (later.category, later.subject) == (fact.category, fact.subject)
@@ -119,8 +119,8 @@ class Case:
                 return later
         return None
 
-    def named(self) -> list[Entry]:
-        """Return what the fact names and still holds."""
+    def find_named(self) -> list[Entry]:
+        """Return the current entries that the fact names."""
         wanted = self.pending.fact.related
         resources = {reference.partition(":")[0] for reference in wanted} & set(self.draft.documents)
         found: dict[str, Entry] = {}
@@ -129,20 +129,20 @@ class Case:
                 found.setdefault(entry.reference, entry)
         return [found[reference] for reference in wanted if reference in found]
 
-    def displaced(self) -> list[Entry]:
-        """Return what cannot hold beside the fact by what its kind says: of a single place, and of the contrary one."""
+    def find_displaced(self) -> list[Entry]:
+        """Return entries that cannot hold beside the fact: others at a single place, the same at a contrary one."""
         others = [entry for entry in self.live([self.home.resource_id]) if self.is_mine(entry)]
         return [
             entry
             for entry in others
-            if (self.is_single and entry.category == self.category and not is_same(_shown(entry), self.display))
-            or (_is_contrary(self.home, entry.place) and is_same(_shown(entry), self.display))
+            if (self.is_single and entry.category == self.category and not is_same(_text_of(entry), self.display))
+            or (_is_contrary(self.home, entry.place) and is_same(_text_of(entry), self.display))
         ]
 
-    def worded(self) -> list[Entry]:
-        """Return what holds and has every word of the fact's value, in its own category before anywhere else.
+    def find_by_words(self) -> list[Entry]:
+        """Return current entries with every word of the fact's value, in its own category before anywhere else.
 
-        What is to be forgotten without a value is all of its category: of `food.likes`, or of `food`.
+        To forget without a value is to forget all of a category: of `food.likes`, or of `food`.
         """
         fact = self.pending.fact
         words, wanted = set(words_of(fact.value)), fact.category
@@ -159,7 +159,7 @@ def is_same(one: str, other: str) -> bool:
     return words == words_of(other) and (bool(words) or slug(one) == slug(other))
 
 
-def _shown(entry: Entry) -> str:
+def _text_of(entry: Entry) -> str:
     item: Item | None = entry.item
     return item.display if item is not None else entry.text
 

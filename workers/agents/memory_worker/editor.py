@@ -1,4 +1,4 @@
-"""The editor: what a fact does to the documents, by its relation to what was found. Mechanical; asks nobody."""
+"""The editor: turn a fact into edits, by its relation to the entries that were found. Mechanical; asks no model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from memory.documents.items import CONFLICT, Body, make_item
 from workers.agents.memory_worker.arbiter import Judged
 from workers.agents.memory_worker.case import Case
 
-#: What becomes of an item beside the new one.
+#: Operations on an item.
 Operation = Literal["insert", "renew", "end", "pause", "delete", "contest"]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that is done, to *entry* or, for an insert, at a place: for the history and for the person."""
+    """One operation, on an entry or, for an insert, at a place: for the history and for the person."""
 
     operation: Operation
     path: str
@@ -32,7 +32,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Edits, and what they mean; no edits where all is as the fact says already."""
+    """Edits, and their steps; no edits where the documents say it already."""
 
     edits: tuple[Edit, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -42,26 +42,32 @@ class Change:
 
 
 def change_for(case: Case, judged: Judged, twin: Entry | None) -> Change:
-    """Return what the fact of *case* does: to what it may take away, to what says the same already, and to the list.
+    """Return the change for the fact of *case*: entries that may go, the *twin* that says the same, and a new item.
 
     An item is ended and kept as the past, or deleted where the person asks to have it forgotten.
     """
     fact = case.pending.fact
     if fact.relation == "forget":
-        return _sum(_delete(entry) for entry in judged.allowed)
+        return _sum(
+            Change(
+                (Delete(path=str(entry.path), file=entry.resource_id),),
+                (Step("delete", str(entry.path), entry.text),),
+            )
+            for entry in judged.allowed
+        )
     ended = [_retire(case, entry) for entry in judged.allowed if twin is None or entry.path != twin.path]
-    marks = [_contest(case, entry) for entry in judged.contested]
+    marks = [_contest(case, entry) for entry in judged.conflicts]
     if fact.relation == "ends":
         return _sum([*ended, *marks])
-    mark = _mark_of(case, judged.contested)
+    mark = _mark_of(case, judged.conflicts)
     if twin is None:
         return _sum([*ended, *marks, _insert(case, judged, mark)])
-    # What came after it has made it the past already.
+    # A later fact has made it the past already.
     return _sum([*ended, *marks] if judged.later else [*ended, *marks, _renew(case, twin, mark)])
 
 
 def is_too_much(change: Change) -> bool:
-    """Tell whether *change* is more than one plan may be."""
+    """Return whether *change* has more edits than one plan may have."""
     return len(change.edits) > MAX_EDITS
 
 
@@ -74,7 +80,7 @@ def _insert(case: Case, judged: Judged, mark: str | None) -> Change:
 
 
 def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
-    """Return what makes *twin* say that it was said now; nothing where it says so, or was said later or more surely."""
+    """Return the change that dates *twin* anew; none where it is newer, or stated and the fact inferred."""
     fact, item = case.pending.fact, twin.item
     if item is None or case.is_newer(twin) or (fact.inferred and not item.is_inferred):
         return Change()
@@ -92,12 +98,12 @@ def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
 
 
 def _item(case: Case, *, until: date | None) -> Body:
-    """Return the item that the fact is; what has ended already is the past, and is not swept."""
+    """Return the fact as an item; one that has ended already is the past, and is not swept."""
     fact = case.pending.fact
     has_ended = fact.expiry is not None and fact.expiry < case.today
     item = make_item(
         case.display,
-        added=case.said_on,
+        added=case.day_said,
         expiry=None if has_ended else fact.expiry,
         confidence=fact.confidence,
         durability=fact.durability,
@@ -114,18 +120,18 @@ def _item(case: Case, *, until: date | None) -> Body:
 
 
 def _last_day(case: Case, judged: Judged) -> date | None:
-    """Return until when a fact held that comes after what was said later; None when nothing was."""
+    """Return the last day of a fact that later facts replace; None without later facts."""
     days = [entry.item.since or entry.item.added for entry in judged.later if entry.item is not None]
     known = [day for day in days if day is not None]
-    return min(known) if known else case.said_on if judged.later else None
+    return min(known) if known else case.day_said if judged.later else None
 
 
 def _retire(case: Case, entry: Entry) -> Change:
-    """Return what makes *entry* the past, or hides it for as long as the fact lasts."""
+    """Return the change that makes *entry* the past, or hides it for as long as the fact lasts."""
     fact = case.pending.fact
     operation: Operation = "end"
-    name, day = "until", fact.valid_from or case.said_on
-    if fact.expiry is not None and fact.expiry >= case.said_on:
+    name, day = "until", fact.valid_from or case.day_said
+    if fact.expiry is not None and fact.expiry >= case.day_said:
         operation, name, day = "pause", "paused_until", fact.expiry
     elif fact.expiry is not None and fact.relation == "ends":
         day = fact.expiry
@@ -140,18 +146,13 @@ def _retire(case: Case, entry: Entry) -> Change:
     if not isinstance(entry.path.last, int) or not entry.text.strip():
         return Change((gone,), (step,))
     # A plain text cannot say until when it held; an item can.
-    past = {**make_item(entry.text, added=case.said_on, source="imported"), name: day.isoformat()}
+    past = {**make_item(entry.text, added=case.day_said, source="imported"), name: day.isoformat()}
     kept = Insert(path=str(entry.path.parent), file=entry.resource_id, new_value=past)
     return Change((gone, kept), (step,))
 
 
-def _delete(entry: Entry) -> Change:
-    edit = Delete(path=str(entry.path), file=entry.resource_id)
-    return Change((edit,), (Step("delete", str(entry.path), entry.text),))
-
-
 def _contest(case: Case, entry: Entry) -> Change:
-    """Return what marks *entry* as contradicted."""
+    """Return the change that marks *entry* as contradicted."""
     step = Step("contest", str(entry.path), entry.text)
     if not isinstance(entry.value, dict) or CONFLICT in entry.value:
         return Change((), (step,))
@@ -160,7 +161,7 @@ def _contest(case: Case, entry: Entry) -> Change:
 
 
 def _mark_of(case: Case, contested: Sequence[Entry]) -> str | None:
-    """Return the mark of a conflict: that which stands there already, else the id of this fact's plan."""
+    """Return the mark of a conflict: one that is there already, else the id of this fact's plan."""
     if not contested:
         return None
     known = [entry.value.get(CONFLICT) for entry in contested if isinstance(entry.value, dict)]

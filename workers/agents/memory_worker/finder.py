@@ -1,8 +1,8 @@
-"""The finder: a model reads every line of the documents concerned, and says which of them a sweeping fact is about.
+"""The finder: a model reads every line of the documents concerned, and names those that a sweeping fact is about.
 
-It is asked where no search can know: which dishes a diet leaves out, or what "forget my old job" means. All such facts
-of a batch are put in one question. It is shown every leaf, page by page when there are many: what shares no word with a
-fact may be what it ends. A line that it was not shown cannot be named.
+It is asked where no search can know: which dishes a diet leaves out, or which items "forget my old job" means. All such
+facts of a batch are put in one question. It is shown every leaf, page by page when there are many: a line that shares
+no word with a fact may be the one that it ends. A line that it was not shown cannot be named.
 """
 
 import asyncio
@@ -53,9 +53,9 @@ class Found(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found for one fact, *by* whom: a model, or "search".
+    """The entries found for one fact, *by* a model or "search".
 
-    *locations* are references with why each matters; *refused* counts paths that a model named and nobody showed it.
+    *locations* are references with why each matters; *refused* counts paths that a model named without being shown.
     """
 
     by: Mapping[str, JsonValue] = field(default_factory=lambda: {"model": "search"})
@@ -64,7 +64,7 @@ class Finding:
     refused: int = 0
 
     def dump(self, entries: Sequence[Entry]) -> JsonValue:
-        """Return it as the history keeps it, with *entries*, all that was found in the end."""
+        """Return it as the history keeps it, with *entries*, all that were found in the end."""
         places: list[JsonValue] = [
             {
                 "file": entry.resource_id,
@@ -91,7 +91,7 @@ class Page:
 
 
 async def find(context: ListenContext, facts: Sequence[Fact], entries: Sequence[Entry]) -> list[Finding]:
-    """Return what the finder found for each of *facts* among *entries*.
+    """Return the findings of the finder for each of *facts* among *entries*.
 
     Raises:
         LlmError: one of the questions was not answered.
@@ -116,11 +116,11 @@ async def find(context: ListenContext, facts: Sequence[Fact], entries: Sequence[
 
 
 def question_of(facts: Sequence[Fact], page: Page) -> str:
-    """Return what the finder is asked: the facts, numbered and quoted, and a page of the documents."""
-    told = "\n".join(
+    """Return the question: the facts, numbered and quoted, and a page of the documents."""
+    lines = "\n".join(
         f"{number}: {quote(fact.text, _FACT)} ({fact.relation})" for number, fact in enumerate(facts, start=1)
     )
-    return f"facts\n{told}\nlines\n{page.text}"
+    return f"facts\n{lines}\nlines\n{page.text}"
 
 
 def pages_of(entries: Sequence[Entry]) -> Iterator[Page]:
@@ -145,16 +145,16 @@ def pages_of(entries: Sequence[Entry]) -> Iterator[Page]:
 
 
 def read_answer(answer: Found, page: Page, found: Sequence[Finding]) -> list[Finding]:
-    """Return *found* with what *answer* says of each fact; what it was never shown is counted and left out.
+    """Return *found* with the places of *answer* for each fact; a place that was not shown is counted and left out.
 
-    The path of a whole list stands for all that is shown of it.
+    The path of a whole list stands for all its shown entries.
     """
     places = [dict(one.locations) for one in found]
     refused = [one.refused for one in found]
     for named in answer.locations:
-        # An answer without a sensible number is counted against the first fact: nobody else's can be meant.
+        # An answer without a sensible number is counted against the first fact: no other can be meant.
         index = named.fact - 1 if 1 <= named.fact <= len(found) else None
-        under = _shown_under(named.path, page) if index is not None else []
+        under = _find_under(named.path, page) if index is not None else []
         if index is None or not under or len(places[index]) + len(under) > _MOST_PLACES:
             refused[index or 0] += 1
             continue
@@ -166,7 +166,7 @@ def read_answer(answer: Found, page: Page, found: Sequence[Finding]) -> list[Fin
     ]
 
 
-def _shown_under(text: str, page: Page) -> list[Entry]:
+def _find_under(text: str, page: Page) -> list[Entry]:
     """Return the entries on *page* that *text* names: one of them, or all in a list; none when nothing is there."""
     resource_id, colon, rest = text.strip().partition(":")
     try:

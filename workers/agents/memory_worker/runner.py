@@ -1,7 +1,7 @@
-"""A batch of facts, each in its turn: what it is about is found, its relation becomes edits, and the arbiter judges.
+"""Rule on a batch of facts, one after the other: find the entries concerned, have the arbiter judge, edit.
 
 Finding is mechanical: items that a fact names, and those that its kind or its words point to. A model is asked, once
-for all facts of the batch, where a fact sweeps over a document or takes back what nobody named.
+for all facts of the batch, where a fact sweeps over a document or takes back items that no turn names.
 """
 
 import asyncio
@@ -33,26 +33,26 @@ _REASON = 4_000
 
 
 async def edit(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-    """Return a ruling for each fact of *batch*; what it changes is applied to the draft of *context*.
+    """Return a ruling for each fact of *batch*; its edits are applied to the draft of *context*.
 
-    A fact that follows sees what those before it did.
+    Each fact sees the edits of those before it.
 
     Raises:
-        LlmError: the model is away for now, which is no reason to let what was said later go first.
+        LlmError: the model is away for now, which is no reason to let later facts go first.
     """
-    desk = _Desk(batch, context)
+    run = _BatchRun(batch, context)
     rulings = []
     for number, pending in enumerate(batch.facts):
-        await desk.look(number)
-        rulings.append(desk.rule(pending))
-        # Nobody else in this process is held up for as long as the batch is.
+        await run.look(number)
+        rulings.append(run.rule(pending))
+        # Other work of this process goes on between two facts.
         await asyncio.sleep(0)
     return rulings
 
 
 @dataclass
-class _Desk:
-    """One batch at work: for which facts the finder's model was asked, what it found, and why it found nothing."""
+class _BatchRun:
+    """The run of one batch: facts that the finder was asked about, its findings, and why it found nothing."""
 
     batch: FactBatch
     context: ListenContext
@@ -80,13 +80,15 @@ class _Desk:
         asking = [case for case in map(self._case, self.batch.facts[number:]) if _is_asking(case)][:MAX_FACTS]
         self.looked |= {case.pending.fact.fact_id for case in asking}
         facts = [case.pending.fact for case in asking]
-        entries = asking[0].live(sorted({name for case in asking for name in _concerned(case)}))
+        entries = asking[0].live(sorted({name for case in asking for name in _resources_for(case)}))
         if not entries:
             return
         try:
             found = await find(self.context, facts, entries)
         except ExceptionGroup as failed:
-            error = _first(failed)
+            error: BaseException = failed
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
             if not isinstance(error, LlmError) or is_outage(error):
                 raise error from failed
             self.unfound = f"the model gave no usable answer ({type(error).__name__})"
@@ -108,7 +110,9 @@ class _Desk:
         if newer is not None:
             return Ruling(fact.fact_id, "rejected", f"older: superseded by {newer.fact_id}: {newer.text}")
         named, swept = _targets(case, finding), _swept(case, finding)
-        judged = _joined(judge(case, named), judge(case, swept, is_swept=True))
+        judged = judge(case, named)
+        # A swept entry that may not go is no conflict: the person said nothing of it.
+        judged = Judged(judged.allowed + judge(case, swept, is_swept=True).allowed, judged.refused)
         if fact.relation == "forget" and _takes_back(case) and not named and not swept and self.unfound:
             return Ruling(fact.fact_id, "needs_model", self.unfound)
         change = change_for(case, judged, None if fact.relation in ("ends", "forget") else case.twin())
@@ -125,7 +129,7 @@ class _Desk:
         """Apply *change*, and return the ruling; the documents' guard has the last word."""
         fact, reasoning = case.pending.fact, self._reasoning(case, judged, change)
         if not change.edits:
-            return Ruling(fact.fact_id, "conflict" if judged.contested else "known", reasoning)
+            return Ruling(fact.fact_id, "conflict" if judged.conflicts else "known", reasoning)
         edits = with_missing_places(change.edits, case.draft.body)
         plan = Plan(plan_id=fact.fact_id, edits=edits, origin=self._origin(case, finding, judged, change, reasoning))
         try:
@@ -135,10 +139,10 @@ class _Desk:
         if not applied.changes and not applied.known:
             return Ruling(fact.fact_id, "known", reasoning, plan)
         lines = lines_for(fact, change)
-        return Ruling(fact.fact_id, "conflict" if judged.contested else "applied", reasoning, plan, lines)
+        return Ruling(fact.fact_id, "conflict" if judged.conflicts else "applied", reasoning, plan, lines)
 
     def _reasoning(self, case: Case, judged: Judged, change: Change) -> str:
-        """Return why *change* was made: what the switchboard thought, and what stays though it is contradicted."""
+        """Return the reasons of *change*: those of the switchboard, and entries that stay though contradicted."""
         fact = case.pending.fact
         stays = [f"{entry.text[:60]!r} stays ({why})" for entry, why in judged.refused[:5]]
         missed = [self.unfound] if self.unfound and _sweeps(case) else []
@@ -164,14 +168,14 @@ class _Desk:
 
 
 def _is_asking(case: Case) -> bool:
-    """Tell whether search does not know what the fact is about."""
+    """Return whether only a model can find the entries that the fact is about."""
     if case.superseding() is not None:
         return False
     return _sweeps(case) or (_takes_back(case) and not _targets(case, Finding()))
 
 
 def _sweeps(case: Case) -> bool:
-    """Tell whether a new item of the fact's may contradict others anywhere in its document."""
+    """Return whether the item of a new fact may contradict others anywhere in its document."""
     fact = case.pending.fact
     is_new = fact.relation in ("new", "updates", "adds_to", "contradicts") and not fact.inferred and not fact.subject
     if not is_new or not case.home.sweeps or fact.confidence == 0 or fact.durability == "momentary":
@@ -181,50 +185,39 @@ def _sweeps(case: Case) -> bool:
 
 
 def _takes_back(case: Case) -> bool:
-    """Tell whether the fact takes something back that it may mean without its words; all of a category it names."""
+    """Return whether the fact takes back items that it may mean without their words; not all of a named category."""
     fact = case.pending.fact
     is_all_of_one = fact.relation == "forget" and bool(fact.category) and not fact.value
     return fact.relation in EXPLICIT and fact.confidence > 0 and not is_all_of_one
 
 
 def _targets(case: Case, finding: Finding) -> list[Entry]:
-    """Return what the fact is against: by its names, its kind and its words; by a model where it takes back."""
+    """Return the entries that the fact is against: by names, kind and words; by a model where it takes back."""
     fact = case.pending.fact
     if fact.relation == "same":
         return []
-    entries = case.named()
+    entries = case.find_named()
     if fact.relation in ("ends", "forget"):
-        entries = entries or case.worded()
+        entries = entries or case.find_by_words()
     else:
-        entries += case.displaced()
+        entries += case.find_displaced()
     if fact.relation in EXPLICIT and not entries:
         entries += [entry for entry in case.live() if entry.reference in finding.locations and not _sweeps(case)]
     return list({(entry.resource_id, entry.path): entry for entry in entries}.values())
 
 
 def _swept(case: Case, finding: Finding) -> list[Entry]:
-    """Return what a model found that nobody named."""
+    """Return entries that a model found and no turn names."""
     if not finding.locations:
         return []
     known = {entry.reference for entry in _targets(case, finding)}
     return [entry for entry in case.live() if entry.reference in finding.locations and entry.reference not in known]
 
 
-def _concerned(case: Case) -> Sequence[str]:
-    """Return the documents that a model is shown for the fact: its own; all where it says none."""
+def _resources_for(case: Case) -> Sequence[str]:
+    """Return the documents that a model is shown for the fact: its own; all where it has no category."""
     fact = case.pending.fact
     if _sweeps(case):
         return [case.home.resource_id]
     is_known = place_of(fact.category, case.kinds) is not None
     return [case.home.resource_id] if is_known else list(case.draft.documents)
-
-
-def _joined(one: Judged, other: Judged) -> Judged:
-    # What a model swept and may not go is no conflict: the person said nothing of it.
-    return Judged(one.allowed + other.allowed, one.refused)
-
-
-def _first(failed: BaseException) -> BaseException:
-    while isinstance(failed, BaseExceptionGroup):
-        failed = failed.exceptions[0]
-    return failed

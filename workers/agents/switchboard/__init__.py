@@ -1,4 +1,4 @@
-"""Hear what people say of themselves: a model understands a batch of their turns, and what it answers is checked.
+"""Extract facts from turns: a model reads a batch of them, and every fact of its answer is checked.
 
 A model only proposes: each fact must quote the turn that says it. While it does not answer, plain statements are read
 without it and the turns wait; without a model configured there is nothing to wait for.
@@ -13,8 +13,8 @@ from contracts.errors import LlmCutOff, LlmError, LlmMalformed, LlmRefused
 from contracts.messages import ChatTurn, Fact
 from memory.documents.kinds import Kinds
 from workers import Agent
-from workers.agents.switchboard.facts import fact_id, stated_fact
-from workers.agents.switchboard.hearing import hear_facts
+from workers.agents.switchboard.extraction import extract_facts
+from workers.agents.switchboard.facts import fact_id, from_statement
 from workers.agents.switchboard.prompt import LONGEST, own_words, scene_of
 from workers.listening.context import ListenContext
 from workers.listening.values import TurnBatch, TurnFacts
@@ -32,7 +32,7 @@ agent = Agent("SwitchboardAgent", description="Hears what people say of themselv
 
 @agent.listen("turns")
 async def extract(batch: TurnBatch, context: ListenContext) -> Sequence[TurnFacts]:
-    """Return what the turns of *batch* say of their user, in order; nothing of others' turns or of quoted memory."""
+    """Return the facts of the turns of *batch* about their user, in order; none of others' turns or quoted memory."""
     model = context.llm
     if model is None:
         return [await _read_plainly(turn, batch, context.kinds) for turn in batch.turns]
@@ -42,11 +42,12 @@ async def extract(batch: TurnBatch, context: ListenContext) -> Sequence[TurnFact
     if not scene.turns:
         return ()
     try:
-        heard = await hear_facts(context, model, scene)
+        heard = await extract_facts(context, model, scene)
     except LlmError as error:
-        is_final = isinstance(error, LlmRefused) or (_is_unusable(error) and context.attempt >= MOST_RUNS)
+        is_unusable = isinstance(error, LlmMalformed | LlmCutOff)
+        is_final = isinstance(error, LlmRefused) or (is_unusable and context.attempt >= MOST_RUNS)
         log.warning("turns_read_without_a_model", error=type(error).__name__, is_final=is_final)
-        # What is plain is worth more now than everything later; the rest is not lost.
+        # Plain statements are worth more now than all facts later; the rest is not lost.
         reason = None if is_final else f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
         asked = {turn.turn_id for turn in scene.turns}
         plain = [await _read_plainly(turn, batch, context.kinds) for turn in batch.turns if turn.turn_id in asked]
@@ -55,7 +56,7 @@ async def extract(batch: TurnBatch, context: ListenContext) -> Sequence[TurnFact
 
 
 async def _read_plainly(turn: ChatTurn, batch: TurnBatch, kinds: Kinds) -> TurnFacts:
-    """Return what *turn* says in plain statements, beside what is known of it."""
+    """Return the plain statements of *turn* as facts, behind those that are known already."""
     known = batch.known.get(turn.turn_id, ())
     if turn.speaker != "person":
         return TurnFacts(turn.turn_id, known)
@@ -63,12 +64,7 @@ async def _read_plainly(turn: ChatTurn, batch: TurnBatch, kinds: Kinds) -> TurnF
     statements = await asyncio.to_thread(read, text, today=turn.at.date())
     found: list[Fact] = list(known)
     for statement in statements:
-        fact = stated_fact(fact_id(turn.turn_id, len(found)), statement, kinds)
+        fact = from_statement(fact_id(turn.turn_id, len(found)), statement, kinds)
         if all((fact.text, fact.relation) != (other.text, other.relation) for other in found):
             found.append(fact)
     return TurnFacts(turn.turn_id, tuple(found))
-
-
-def _is_unusable(error: LlmError) -> bool:
-    """Tell whether the model has answered, only not so that it helps."""
-    return isinstance(error, LlmMalformed | LlmCutOff)

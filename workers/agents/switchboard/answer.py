@@ -1,4 +1,4 @@
-"""What a model is asked to answer with: facts, after the reasoning that led to them.
+"""The answer of a model: facts, after the reasoning that led to them.
 
 Closed words stand in the schema; an answer with another one is read all the same, so that one slip costs one fact.
 """
@@ -11,7 +11,7 @@ from workers.answers import Answer
 
 #: How the person says it. Only what is stated, or follows from what they say, is learned.
 Said = Literal["stated", "implied", "hearsay", "hypothetical", "joke"]
-#: What it does to what is kept.
+#: Its relation to a kept item.
 Relation = Literal["new", "same", "updates", "ends", "adds_to", "contradicts", "forget"]
 Durability = Literal["permanent", "long_term", "short_term", "momentary"]
 
@@ -62,7 +62,7 @@ class HeardFact(Answer):
 
 
 class Heard(Answer):
-    """What a model heard in a batch of turns."""
+    """The facts of a batch of turns as a model words them."""
 
     reasoning: str
     facts: tuple[HeardFact, ...] = ()

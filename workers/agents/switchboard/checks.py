@@ -1,8 +1,9 @@
-"""Whether a fact that a model proposes is in form and grounded: of its quotation, its numbers, its dates and its marks.
+"""Check a fact that a model proposes for form and grounding: its quotation, its numbers, its dates and its marks.
 
-What words mean is no question here. A fault is worded for the model, which may mend it once, and for people after that.
+The meaning of words is no question here. A fault is worded for the model, which may mend it once, and for people.
 """
 
+import calendar
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,9 +23,9 @@ LONGEST_STATEMENT, LONGEST_VALUE, LONGEST_QUOTATION = 300, 120, 600
 #: Items that one fact may name: a list that means one thing.
 MOST_ITEMS = 20
 
-#: What takes something of what is kept away.
+#: Relations that take a kept item away.
 _RETIRING = frozenset(("updates", "ends", "contradicts", "forget"))
-#: What needs no value of its own where it names what it is about.
+#: Relations that need no value where they name an item.
 _NAMING = frozenset(("ends", "forget", "same"))
 
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:T.*)?\Z")
@@ -38,7 +39,7 @@ _STEM = 3
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong: the field, why, and a *word* that labels a metric."""
+    """A fault: the field, why, and a *word* that labels a metric."""
 
     field: str
     complaint: str
@@ -50,10 +51,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A fact in form and grounded: its *text* for people, *quotation* as it stands in the turn, and what it names.
-
-    *related* are references of what it names.
-    """
+    """A fact in form and grounded: *text* for people, *quotation* as it stands in the turn, *related* references."""
 
     heard: HeardFact
     text: str
@@ -66,32 +64,39 @@ class Checked:
 class Checker:
     """Checks the facts of one answer, in their order; `@2` in it is the second of them.
 
-    *told* are the facts of the answer, by number from 1, None for one that is not kept.
+    *facts* are those of the answer, by number from 1, None for one that is not kept.
     """
 
-    def __init__(self, scene: Scene, kinds: Kinds, told: Mapping[int, HeardFact | None]) -> None:
+    def __init__(self, scene: Scene, kinds: Kinds, facts: Mapping[int, HeardFact | None]) -> None:
         self._scene = scene
         self._kinds = kinds
-        self._told = told
+        self._facts = facts
 
     def check(self, heard: HeardFact, number: int) -> Checked | list[Fault]:
-        """Return fact *number* as it may be kept, or all that is wrong with it."""
-        faults = [*self._faults_of_form(heard), *self._faults_of_place(heard)]
+        """Return fact *number* as it may be kept, or all its faults."""
+        faults = list(self._faults_of_form(heard))
+        is_placed = home_of(heard.category, heard.subject, self._kinds) is not None
+        if not is_placed and not (heard.relation == "forget" and self._is_topic(heard.category)):
+            faults.append(Fault("category", "must be one of the list", "place"))
         quotation = ""
         if 1 <= heard.turn <= len(self._scene.turns):
-            quotation = self._quoted(heard) or ""
+            quotation = self._quotation_of(heard) or ""
             if not quotation:
                 faults.append(Fault("quotation", f"does not stand in turn {heard.turn}; copy its words", "evidence"))
         else:
             faults.append(Fault("turn", f"must be 1 to {len(self._scene.turns)}", "evidence"))
-        days = self._days(heard, faults)
-        named = self._named(heard, number, faults)
+        days = self._read_days(heard, faults)
+        named = self._read_items(heard, number, faults)
         faults += self._faults_of_value(heard, named, days)
         faults += self._faults_of_protected(heard, named)
         if faults:
             return faults
         references = tuple(dict.fromkeys(one.reference if isinstance(one, Entry) else one for one in named))
-        return Checked(heard, self._text_of(heard, named), quotation, *days, references)
+        text = heard.statement.strip()
+        if self.says_too_much(heard, named):
+            value = heard.value.strip() or ", ".join(one.text for one in named if isinstance(one, Entry))
+            text = f"{heard.category or heard.relation}: {value}"
+        return Checked(heard, text, quotation, *days, references)
 
     def says_too_much(self, heard: HeardFact, named: Sequence[Entry | str] = ()) -> bool:
         """Return whether the statement has numbers, or many words, that were neither said nor shown.
@@ -106,13 +111,6 @@ class Checker:
         stems = _stems(heard.statement)
         most = _OWN_PAIRS if any(map(_is_unspaced, _WORDS.findall(heard.statement))) else _OWN_WORDS
         return len(stems - _stems(said)) > min(most, max(_OWN_FEW, len(stems) * 3 // 5))
-
-    def _text_of(self, heard: HeardFact, named: Sequence[Entry | str]) -> str:
-        """Return the statement, or what is grounded alone where it says too much."""
-        if not self.says_too_much(heard, named):
-            return heard.statement.strip()
-        told = heard.value.strip() or ", ".join(one.text for one in named if isinstance(one, Entry))
-        return f"{heard.category or heard.relation}: {told}"
 
     def _faults_of_form(self, heard: HeardFact) -> Iterator[Fault]:
         for field, words in (("said", SAID), ("relation", RELATIONS), ("durability", DURABILITIES)):
@@ -131,17 +129,12 @@ class Checker:
         if not heard.value.strip() and not (heard.relation in _NAMING and heard.items) and heard.relation != "forget":
             yield Fault("value", "is needed", "shape")
 
-    def _faults_of_place(self, heard: HeardFact) -> Iterator[Fault]:
-        is_known = home_of(heard.category, heard.subject, self._kinds) is not None
-        if not is_known and not (heard.relation == "forget" and self._is_topic(heard.category)):
-            yield Fault("category", "must be one of the list", "place")
-
     def _is_topic(self, category: str) -> bool:
-        """Tell whether *category* is what several places have in common, or nothing: then all is meant."""
+        """Return whether *category* is a prefix of several places, or empty, which means all."""
         places = (str(place.path) for kind in self._kinds.by_id.values() for place in kind.places)
         return not category or any(path.startswith(f"{category}.") for path in places)
 
-    def _quoted(self, heard: HeardFact) -> str | None:
+    def _quotation_of(self, heard: HeardFact) -> str | None:
         """Return the quotation as it stands in its turn, None when it does not."""
         text = self._scene.turns[heard.turn - 1].text
         if len(heard.quotation) > LONGEST_QUOTATION or not any(map(str.isalnum, heard.quotation)):
@@ -149,7 +142,7 @@ class Checker:
         place = next(locate(heard.quotation, text), None)
         return None if place is None else text[place.start : place.end]
 
-    def _days(self, heard: HeardFact, faults: list[Fault]) -> tuple[date | None, date | None]:
+    def _read_days(self, heard: HeardFact, faults: list[Fault]) -> tuple[date | None, date | None]:
         days: list[date | None] = []
         for field, is_last in (("valid_from", False), ("until", True)):
             said = getattr(heard, field).strip()
@@ -162,8 +155,8 @@ class Checker:
             faults.append(Fault("until", "is before valid_from", "dates"))
         return begin, end
 
-    def _named(self, heard: HeardFact, number: int, faults: list[Fault]) -> list[Entry | str]:
-        """Return what the marks of *heard* mean: entries that were shown, or references of facts before it."""
+    def _read_items(self, heard: HeardFact, number: int, faults: list[Fault]) -> list[Entry | str]:
+        """Return the entries that the marks of *heard* name, or references of facts before it."""
         if len(heard.items) > MOST_ITEMS:
             faults.append(Fault("items", f"names more than {MOST_ITEMS}", "sweep"))
             return []
@@ -179,11 +172,11 @@ class Checker:
         return named
 
     def _fact_at(self, mark: str, number: int) -> str | None:
-        """Return the reference that the fact of *mark* will have, "" when it is not kept; None when there is none."""
+        """Return the reference that the fact of *mark* will have, "" when it is not kept; None without such a fact."""
         digits = mark.removeprefix("@").strip()
         if not digits.isdecimal() or len(digits) > 4 or not 1 <= int(digits) < number:
             return None
-        heard = self._told.get(int(digits))
+        heard = self._facts.get(int(digits))
         place = home_of(heard.category, heard.subject, self._kinds) if heard is not None else None
         return reference_of(place, heard.value) if heard is not None and place is not None and heard.value else ""
 
@@ -205,7 +198,7 @@ class Checker:
                 yield Fault(field, "its words were not said; use those of the turn, in its language", "support")
 
     def _faults_of_protected(self, heard: HeardFact, named: list[Entry | str]) -> Iterator[Fault]:
-        """Yield what of health is to go though nobody named it: the harm is too great for a slip."""
+        """Yield entries about health that are to go and that no turn names: the harm is too great for a slip."""
         if heard.relation not in _RETIRING:
             return
         said = _stems(self._scene.text)
@@ -216,7 +209,7 @@ class Checker:
 
 
 def _day(said: str, *, is_last: bool) -> date | None:
-    """Return the day that *said* is; of a month or a year the first, or the last."""
+    """Return the date of *said*; of a month or a year the first day, or the last."""
     match = _DAY.match(said)
     if match is None:
         return None
@@ -225,7 +218,7 @@ def _day(said: str, *, is_last: bool) -> date | None:
         if day:
             return date(year, month, day)
         first = date(year, month, 1)
-        return _last_of_month(first) if is_last else first
+        return first.replace(day=calendar.monthrange(year, month)[1]) if is_last else first
     except ValueError:
         return None
 
@@ -233,11 +226,6 @@ def _day(said: str, *, is_last: bool) -> date | None:
 def _parts(days: Iterable[date | None]) -> set[Decimal]:
     """Return years, months and days of *days* as numbers."""
     return {Decimal(part) for day in days if day is not None for part in (day.year, day.month, day.day)}
-
-
-def _last_of_month(first: date) -> date:
-    following = date(first.year + first.month // 12, first.month % 12 + 1, 1)
-    return date.fromordinal(following.toordinal() - 1)
 
 
 def _amounts(text: str) -> set[Decimal]:
@@ -249,17 +237,13 @@ def _amounts(text: str) -> set[Decimal]:
 def _stems(text: str) -> set[str]:
     """Return the beginnings of the longer words of *text*; where words are not spaced, pairs of its signs."""
     stems: set[str] = set()
-    for word in _WORDS.findall(_plain(text)):
+    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(sign))
+    for word in _WORDS.findall(plain):
         if _is_unspaced(word):
             stems |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
         elif len(word) >= _STEM and not word.isdecimal():
             stems.add(word[:_STEM])
     return stems
-
-
-def _plain(text: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(sign for sign in decomposed if not unicodedata.combining(sign))
 
 
 def _is_unspaced(word: str) -> bool:

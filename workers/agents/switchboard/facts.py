@@ -1,4 +1,4 @@
-"""Facts as they are published, with ids that a repeat of the turn makes again."""
+"""Facts for the wire, with ids that a repeat of the turn makes again."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from workers.statements import Statement
 _LONGEST_ID = 64
 #: Letters of a model's reasoning that are kept with each fact.
 _LONGEST_REASONING = 300
-#: How sure a fact is that was not said but follows from what was.
+#: Confidence of a fact that was not said but follows from the turn.
 _IMPLIED = 0.7
-#: What is listed where a model's own words are not to be.
-_UNTOLD = "something that could not be checked"
-#: What helps where a model could not make a fact of what was said.
+#: Listed in place of a model's own words.
+_UNNAMED = "something that could not be checked"
+#: The cure where a model could not make a fact of a turn.
 _CURE = "say it again in other words, or add it with `tasklore memory edit`"
 
 
@@ -29,8 +29,8 @@ def fact_id(turn_id: str, number: int) -> str:
     return f"{hashlib.blake2b(turn_id.encode(), digest_size=16).hexdigest()}-{number}"
 
 
-def stated_fact(identity: str, statement: Statement, kinds: Kinds) -> Fact:
-    """Return what was read without a model as a fact."""
+def from_statement(identity: str, statement: Statement, kinds: Kinds) -> Fact:
+    """Return a statement that was read without a model as a fact."""
     return Fact(
         fact_id=identity,
         text=statement.text,
@@ -46,8 +46,8 @@ def stated_fact(identity: str, statement: Statement, kinds: Kinds) -> Fact:
     )
 
 
-def heard_fact(identity: str, checked: Checked, kinds: Kinds, *, reasoning: str, model: str) -> Fact:
-    """Return what a model heard, and the checks let pass, as a fact."""
+def from_model(identity: str, checked: Checked, kinds: Kinds, *, reasoning: str, model: str) -> Fact:
+    """Return a checked fact of a model as a fact for the wire."""
     heard = checked.heard
     is_implied = heard.said == "implied"
     return Fact.model_validate(
@@ -77,7 +77,7 @@ def set_aside(identity: str, text: str, faults: Sequence[Fault], model: str) -> 
     why = "; ".join(map(str, faults))
     return Fact(
         fact_id=identity,
-        text=text.strip()[:LONGEST_STATEMENT] or _UNTOLD,
+        text=text.strip()[:LONGEST_STATEMENT] or _UNNAMED,
         reasoning=f"{why[:_LONGEST_REASONING]}; {_CURE}",
         confidence=0.0,
         inferred=True,

@@ -1,4 +1,4 @@
-"""What is kept of a person and may matter for what they say now: shown to the model, each under a short mark."""
+"""Kept items of a person that may matter for a batch: shown to the model, each under a short mark."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from memory.episodes.ranking import rank
 from memory.rendering.quoting import plain
 from memory.rendering.tokens import estimate
 
-#: Tokens of what is shown: some twenty items.
+#: Tokens of shown items: some twenty.
 BUDGET_TOKENS = 300
 #: Characters of one item that are shown.
 _SHOWN = 120
@@ -37,10 +37,10 @@ class Shown:
 
 
 def items_near(text: str, bodies: Mapping[str, Body], kinds: Kinds, today: date) -> Shown:
-    """Return the entries of *bodies* that *text* may be about, as many as fit the budget.
+    """Return entries of *bodies* that *text* may be about, as many as fit the budget.
 
-    Those that share words with it come first, then what is protected or pinned, what there is one of at a time, and
-    what was said last: "I switched to Neovim" names nothing of what it replaces.
+    Those that share words with it come first, then protected and pinned ones, single-valued ones, and the newest: "I
+    switched to Neovim" names no word of the item that it replaces.
     """
     entries = live_entries(bodies, kinds, today)
     scores = rank(text, [f"{entry.subject} {entry.text}" for entry in entries])

@@ -1,4 +1,4 @@
-"""What the model is shown of a batch: the turns as data, numbered, those before them, and what is kept that is near."""
+"""The prompt for a batch: its turns as data, numbered, the turns before them, and kept items that are near."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _BEFORE, _BEFORE_SHOWN = 6, 300
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What one question is about.
+    """The turns and items of one question.
 
     *turns* are those of the person that are learned from, with their own words alone as text; the number of the first
     is 1. *around* are all turns in order, these among them. *known* are facts, by turn id, that they taught already.
@@ -39,12 +39,12 @@ class Scene:
 
     @property
     def text(self) -> str:
-        """All that was said and is shown, for whoever looks whether a word of it was said."""
+        """The texts of all shown turns, in which words are grounded."""
         return "\n".join(turn.text for turn in self.around)
 
 
 def scene_of(batch: TurnBatch, bodies: Mapping[str, Body], kinds: Kinds) -> Scene:
-    """Return what the model is asked about *batch*, over the documents *bodies*; no turns where nobody said a word."""
+    """Return the scene of *batch* over the documents *bodies*; without turns where none of the person has a word."""
     own = {turn.turn_id for turn in batch.turns if turn.speaker == "person"}
     heard = [with_own_words(turn) for turn in batch.turns]
     turns = tuple(turn for turn in heard if turn.turn_id in own and any(map(str.isalnum, turn.text)))
@@ -66,13 +66,13 @@ def with_own_words(turn: ChatTurn, *, from_end: bool = False) -> ChatTurn:
 
 
 def own_words(text: str) -> str:
-    """Return *text* without rendered memory and without lines that quote somebody else (`> ...`)."""
+    """Return *text* without rendered memory and without quoted lines (`> ...`)."""
     kept = without_rendered(text)
     return "\n".join(line for line in kept.splitlines() if not line.lstrip().startswith(">"))
 
 
 def question_of(scene: Scene) -> str:
-    """Return what the model is asked: every text of somebody is one JSON string, which it cannot end itself."""
+    """Return the question: every text is one JSON string, which it cannot end itself."""
     lines = [f"today: {scene.today:%A} {scene.today}"]
     if scene.shown.entries:
         lines += ["items", *scene.shown.lines]
@@ -92,5 +92,5 @@ def _turn_lines(scene: Scene) -> Iterable[str]:
 
 
 def categories_of(kinds: Kinds) -> Sequence[str]:
-    """Return a line for each place that something may be kept at."""
+    """Return a line for each place of the documents."""
     return [f"{place.path}: {place.meaning}" for kind in kinds.by_id.values() for place in kind.places]

@@ -5,7 +5,7 @@ import pytest
 from contracts.errors import LlmUnavailable
 from tests.memory_bench import documents
 from workers.agents.memory_worker import agent
-from workers.agents.memory_worker.recalling import NOTHING_SAID, Worded
+from workers.agents.memory_worker.recall import NOTHING_SAID, Worded
 from workers.testing import AgentKit
 
 USER = "ana"

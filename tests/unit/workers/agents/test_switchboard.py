@@ -15,7 +15,7 @@ from memory.documents.kinds import Kinds
 from memory.rendering.documents import render
 from workers.agents.switchboard import MOST_RUNS, agent, extract
 from workers.agents.switchboard.answer import Heard, HeardFact
-from workers.agents.switchboard.hearing import MOST_FACTS
+from workers.agents.switchboard.extraction import MOST_FACTS
 from workers.listening.context import ListenContext
 from workers.listening.values import TurnBatch, TurnFacts
 from workers.testing import NOW, KitServices, ScriptedLlm

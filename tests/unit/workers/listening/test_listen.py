@@ -32,8 +32,7 @@ from memory.documents.plans import Origin, Plan
 from workers import Agent
 from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
-from workers.listening.fates import OUTAGE_CAP_S, fate_of
-from workers.listening.runs import contained
+from workers.listening.fates import OUTAGE_CAP_S, contain, fate_of
 from workers.listening.values import FactBatch, Ruling, TurnBatch
 from workers.testing import NOW, listen
 
@@ -307,7 +306,7 @@ async def test_a_listener_that_takes_too_long_is_tried_again() -> None:
     listener = agent.listeners["turns"]
     turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=datetime.now(UTC))
     with pytest.raises(TaskloreError, match="did not end within"):
-        await contained(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
+        await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
 
 
 @pytest.mark.parametrize("raised", [asyncio.CancelledError, SystemExit])
@@ -322,4 +321,4 @@ async def test_what_would_end_the_worker_is_the_listeners_failure_alone(raised: 
     listener = agent.listeners["turns"]
     turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
     with pytest.raises(TaskloreError, match=raised.__name__):
-        await contained(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
+        await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at

@@ -14,7 +14,7 @@ from quantities.amounts import Amount
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import all_problems, problems_of
 from supervisor.pipelines.declaration.problems import Problem
-from supervisor.pipelines.declaration.schemas import ANY, Schema
+from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
 from tests.acceptance.agents import exact
 from workers.agent import Agent
 from workers.card import card_of
@@ -90,40 +90,29 @@ def a_phase(name: str, task: str = "find", **fields: Any) -> Phase:
     return Phase(**{"name": name, "agent": "ReaderAgent", "task": task, **fields})
 
 
-def told(*phases: Phase, cards: dict[str, AgentCard] = CARDS, **fields: Any) -> list[Problem]:
-    """Return what of *phases* does not fit; by themselves they fit."""
+def misfits_of(*phases: Phase, cards: dict[str, AgentCard] = CARDS, **fields: Any) -> list[Problem]:
+    """Return the problems of *phases* with *cards*; by themselves they have none."""
     pipeline = Pipeline(**{"name": "x", "phases": phases, **fields})
     assert problems_of(pipeline) == []
     return problems_with(pipeline, cards)
 
 
-def test_an_agent_nobody_has_heard_of_is_named_with_the_nearest() -> None:
-    """And with the command that starts one."""
-    (near,) = told(a_phase("a", agent="ReadrAgent"))
+def test_an_unknown_agent_or_task_is_named_with_the_nearest() -> None:
+    """Else with all that are known, and with the command that starts an agent."""
+    (near,) = misfits_of(a_phase("a", agent="ReadrAgent"))
     assert near.place == ("phases", 0, "agent")
-    assert near.text == (
-        "agent 'ReadrAgent' is not known; did you mean 'ReaderAgent'? or start it with `tasklore worker`"
-    )
-    (far,) = told(a_phase("a", agent="Zzz"))
+    assert near.text.endswith("is not known; did you mean 'ReaderAgent'? or start it with `tasklore worker`")
+    (far,) = misfits_of(a_phase("a", agent="Zzz"))
     assert "known are 'ReaderAgent'" in far.text
-    (none,) = told(a_phase("a"), cards={})
+    (none,) = misfits_of(a_phase("a"), cards={})
     assert "no agent has reported yet" in none.text
-
-
-def test_a_task_that_the_agent_has_not_is_named_with_the_nearest() -> None:
-    """Or with all it has."""
-    (near,) = told(a_phase("a", task="fnd"))
-    assert (near.place, near.text) == (
-        ("phases", 0, "task"),
-        "task 'fnd' is none of 'ReaderAgent'; did you mean 'find'?",
-    )
-    (far,) = told(a_phase("a", task="zzz"))
-    assert "it has 'find', 'need'" in far.text
+    (task,) = misfits_of(a_phase("a", task="fnd"))
+    assert task == Problem(("phases", 0, "task"), "task 'fnd' is none of 'ReaderAgent'; did you mean 'find'?")
 
 
 def test_parameters_are_known_by_name_and_alias_and_once() -> None:
-    """What is required has to be given, by whichever name."""
-    problems = told(
+    """Required ones have to be given, by either name."""
+    problems = misfits_of(
         a_phase("a", parameters={"conut": 1, "n": 2, "words": "abc"}),
         a_phase("b", parameters={"n": 1, "count": 1}),
         a_phase("c", task="need", writes=()),
@@ -131,14 +120,8 @@ def test_parameters_are_known_by_name_and_alias_and_once() -> None:
     )
 
     assert [(problem.place, problem.text) for problem in problems] == [
-        (
-            ("phases", 0, "parameters", "conut"),
-            "parameters.conut is no parameter of 'find'; did you mean 'count'?",
-        ),
-        (
-            ("phases", 1, "parameters", "count"),
-            "parameters.count is the same parameter as 'n'; give it once",
-        ),
+        (("phases", 0, "parameters", "conut"), "parameters.conut is no parameter of 'find'; did you mean 'count'?"),
+        (("phases", 1, "parameters", "count"), "parameters.count is the same parameter as 'n'; give it once"),
         (("phases", 2, "parameters"), "parameters.path is missing; task 'need' needs it"),
     ]
 
@@ -164,8 +147,8 @@ def test_parameters_are_known_by_name_and_alias_and_once() -> None:
     ],
 )
 def test_a_value_of_another_type_is_refused(name: str, value: JsonValue, words: str) -> None:
-    """With its place, what it must be and what it is."""
-    (problem,) = told(a_phase("a", parameters={name: value}))
+    """With its place, the type that it must have, and the value."""
+    (problem,) = misfits_of(a_phase("a", parameters={name: value}))
 
     assert problem.place == ("phases", 0, "parameters", name)
     assert words in problem.text
@@ -179,36 +162,28 @@ def test_a_value_of_another_type_is_refused(name: str, value: JsonValue, words: 
         ("text", "$${x"),
         ("count", "many"),
         ("count", 9.0),
-        ("count", "nine"),
         ("count", {"value": 3}),
         ("share", "0.5"),
         ("limit", "$5,000.00"),
         ("limit", {"value": 5, "unit": "USD"}),
-        ("price", "12.50"),
         ("flag", "yes"),
         ("flag", 1),
-        ("flag", 0.0),
         ("day", "2024-05-01"),
         ("day", 1_700_000_000),
         ("kind", "full"),
         ("maybe", None),
-        ("maybe", "5k"),
-        ("names", []),
         ("numbers", [1, "2", "three"]),
-        ("places", {"a": "1"}),
         ("place", {"path": "x", "and": "more"}),
         ("place", {"paht": 5}),
-        ("mixed", ["a"]),
         ("either", True),
         ("couple", [True, "x"]),
         ("place", {"path": "x", "line": False}),
-        ("place", {"path": "x", "line": " 5 "}),
         ("free", {"a": [None, True]}),
     ],
 )
-def test_what_a_task_would_read_is_not_refused(name: str, value: JsonValue) -> None:
+def test_a_value_that_a_task_would_read_is_not_refused(name: str, value: JsonValue) -> None:
     """Wordings of numbers, amounts with units, flags as words, days as numbers; and what only a task can tell."""
-    assert told(a_phase("a", parameters={name: value})) == []
+    assert misfits_of(a_phase("a", parameters={name: value})) == []
 
 
 def test_a_measure_may_come_with_its_unit_beside_it() -> None:
@@ -227,7 +202,7 @@ def test_a_measure_may_come_with_its_unit_beside_it() -> None:
         ({"way": {"unit": "km"}}, ["way"]),
     ]
     for spoilt, named in cases:
-        problems = told(a_phase("a", "travel", agent="ExactAgent", parameters=fitting | spoilt), cards=cards)
+        problems = misfits_of(a_phase("a", "travel", agent="ExactAgent", parameters=fitting | spoilt), cards=cards)
         assert [problem.place[-1] for problem in problems] == named
 
 
@@ -237,24 +212,18 @@ def test_a_measure_may_come_with_its_unit_beside_it() -> None:
         ("names", "${a:results}", "must be a list, and '${a:results}' is an object"),
         ("names", "${a:text}", "must be a list, and '${a:text}' is a text"),
         ("count", "${a:results}", "must be a number, and '${a:results}' is an object"),
-        ("count", "${a:places}", "is a list"),
         ("text", "${a:results.pair.0}", "is a number"),
-        ("text", "${a:results.places.0.line}", "must be a text, and"),
         ("places", "${a:results.by_name.x.path}", "must be an object, and"),
-        ("flag", "${a:places}", "must be true or false"),
-        ("kind", "${a:places}", "must be a text"),
         ("names", "all of ${a:places}", "must be a list, and 'all of ${a:places}' is a text"),
         ("names", ["${a:results.score}"], "parameters.names.0 must be a text"),
-        ("count", "${standards}", "is a list"),
         ("names", "${standards.0.text}", "is a text"),
         ("text", "${input.n}", "must be a text, and '${input.n}' is a number"),
-        ("place", "${input.deep}", "is true or false"),
         ("count", "${b:results}", "is a list"),
     ],
 )
 def test_an_entry_that_can_never_be_what_is_asked_for_is_refused(name: str, reference: JsonValue, words: str) -> None:
     """By the schema of the task that writes it, at the path that is read."""
-    problems = told(
+    problems = misfits_of(
         a_phase("a", writes=("results", "text", "ok", "places")),
         a_phase("b", task="need", parameters={"path": "x"}),
         a_phase("c", parameters={name: reference}, standards=("x",)),
@@ -269,24 +238,18 @@ def test_an_entry_that_can_never_be_what_is_asked_for_is_refused(name: str, refe
     ("name", "reference"),
     [
         ("names", "${a:places}"),
-        ("names", "${a:results.anything}"),
         ("names", "${a:results.anything.deep.down?}"),
         ("count", "${a:total}"),
-        ("count", "${a:results.total}"),
         ("count", "${a:text}"),
         ("count", "${a:results.pair.0}"),
-        ("count", "${a:results.places.7.line}"),
         ("count", "${input.free}"),
         ("text", "${a:results.by_name.x.path}"),
         ("text", "n=${a:results}"),
         ("maybe", "${a:results.score?}"),
         ("day", "${a:results.pair.0}"),
-        ("flag", "${a:text}"),
-        ("mixed", "${a:text}"),
         ("free", "${a:results}"),
         ("names", "${a:text:src/a.py}"),
         ("count", "${a:results.by_name}"),
-        ("either", "${a:ok}"),
         ("place", {"path": "x", "line": "${a:ok}"}),
         ("names", "${standards.0.tags}"),
         ("count", "${b:results.0}"),
@@ -294,7 +257,7 @@ def test_an_entry_that_can_never_be_what_is_asked_for_is_refused(name: str, refe
 )
 def test_an_entry_that_may_be_what_is_asked_for_is_not_refused(name: str, reference: JsonValue) -> None:
     """A doubt is no refusal."""
-    problems = told(
+    problems = misfits_of(
         a_phase("a", writes=("results", "text", "ok", "places", "total")),
         a_phase("b", task="need", parameters={"path": "x"}),
         a_phase("c", parameters={name: reference}, standards=("x",)),
@@ -305,8 +268,8 @@ def test_an_entry_that_may_be_what_is_asked_for_is_not_refused(name: str, refere
 
 
 def test_a_place_that_an_entry_never_has_is_refused() -> None:
-    """In parameters and in conditions, with the nearest name or what is there; once for each."""
-    problems = told(
+    """In parameters and in conditions, with the nearest name or the type; once for each."""
+    problems = misfits_of(
         a_phase("a"),
         a_phase("b", parameters={"free": "${a:results.plces.0}", "text": "x ${a:results.text.x}"}),
         a_phase("c", when="${a:results.okay} and ${input.n.x} == 1"),
@@ -328,18 +291,15 @@ def test_a_place_that_an_entry_never_has_is_refused() -> None:
     assert "'a:results' has no 'okay'; did you mean 'ok'?" in problems[2].text
 
 
-def test_what_a_result_has_not_cannot_be_written() -> None:
+def test_a_property_that_a_result_lacks_cannot_be_written() -> None:
     """`results` can always."""
-    problems = told(
+    problems = misfits_of(
         a_phase("a", writes=("results", "plces", "by_name")),
         a_phase("b", task="need", parameters={"path": "x"}, writes=("results", "count")),
     )
 
     assert [(problem.place, problem.text) for problem in problems] == [
-        (
-            ("phases", 0, "writes", 1),
-            "writes 'plces', but the result of 'find' has no 'plces'; did you mean 'places'?",
-        ),
+        (("phases", 0, "writes", 1), "writes 'plces', but the result of 'find' has no 'plces'; did you mean 'places'?"),
         (
             ("phases", 1, "writes", 1),
             "writes 'count', but the result of 'need' is a list; write 'results', which is all of it",
@@ -351,7 +311,7 @@ def test_a_corrected_entry_is_of_either_kind() -> None:
     """Only what neither pass can be is refused; before the correction it is the first pass alone."""
     first = a_phase("one", writes=("results",))
     second = a_phase("two", task="need", corrects="one", parameters={"path": "x"}, after=("before",))
-    problems = told(
+    problems = misfits_of(
         first,
         a_phase("before", parameters={"names": "${one:results}"}),
         second,
@@ -364,19 +324,14 @@ def test_a_corrected_entry_is_of_either_kind() -> None:
 FOREIGN: list[JsonValue] = [
     {},
     {"properties": "x"},
-    {"properties": {"x": "y"}},
     {"properties": {"x": True}},
-    {"properties": {"x": {"$ref": "#/$defs/none"}}},
     {"properties": {"x": {"$ref": "http://elsewhere/x"}}},
     {"properties": {"x": {"$ref": 5}}},
     {"properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/x"}}},
     {"properties": {"x": {"anyOf": []}}},
-    {"properties": {"x": {"anyOf": "x"}}},
     {"properties": {"x": {"allOf": [{"type": "number"}, {"minimum": 3}]}}},
     {"properties": {"x": {"not": {"type": "string"}, "type": "string"}}},
     {"properties": {"x": {"type": "text"}}},
-    {"properties": {"x": {"type": ["object", 5]}}},
-    {"properties": {"x": {"type": None}}},
     {"properties": {"x": {"enum": "abc"}}},
     {"properties": {"x": {"enum": [{"a": 1}, "b"], "type": "object"}}},
     {"properties": {"x": {"anyOf": [{"properties": {"b": {}}}, {"type": "null"}]}}},
@@ -392,7 +347,7 @@ FOREIGN: list[JsonValue] = [
 
 @pytest.mark.parametrize("schema", FOREIGN, ids=range(len(FOREIGN)))
 def test_a_schema_that_says_less_than_ours_refuses_nothing(schema: dict[str, JsonValue]) -> None:
-    """Cards come from any program; what is not understood is anything."""
+    """Cards come from any program; a schema that is not understood allows anything."""
     task = TaskCard(name="t", parameters=schema, result=schema)
     card = AgentCard(agent_id="F", tasks=(task,), digest="0")
     phases = (
@@ -400,7 +355,7 @@ def test_a_schema_that_says_less_than_ours_refuses_nothing(schema: dict[str, Jso
         Phase(name="b", agent="F", task="t", parameters={"x": "${a:x}"}),
     )
 
-    assert told(*phases, cards={"F": card}) == []
+    assert misfits_of(*phases, cards={"F": card}) == []
 
 
 @pytest.mark.parametrize(
@@ -413,17 +368,17 @@ def test_a_schema_that_says_less_than_ours_refuses_nothing(schema: dict[str, Jso
         (False, 1, "must be nothing"),
     ],
 )
-def test_what_json_schema_says_otherwise_is_understood_too(schema: JsonValue, value: JsonValue, words: str) -> None:
+def test_other_keywords_of_json_schema_are_understood_too(schema: JsonValue, value: JsonValue, words: str) -> None:
     """As far as it can be."""
     task = TaskCard(name="t", parameters={"properties": {"x": schema}})
     card = AgentCard(agent_id="F", tasks=(task,), digest="0")
 
-    (problem,) = told(Phase(name="a", agent="F", task="t", parameters={"x": value}), cards={"F": card})
+    (problem,) = misfits_of(Phase(name="a", agent="F", task="t", parameters={"x": value}), cards={"F": card})
 
     assert words in problem.text
 
 
-def test_a_result_of_which_nothing_is_known_may_be_anything() -> None:
+def test_an_unknown_result_may_be_anything() -> None:
     """Its parts too."""
     card = AgentCard(agent_id="F", tasks=(TaskCard(name="t", parameters={}),), digest="0")
     phases = (
@@ -431,39 +386,42 @@ def test_a_result_of_which_nothing_is_known_may_be_anything() -> None:
         a_phase("b", parameters={"names": "${a:x.y.z}"}),
     )
 
-    assert told(*phases, cards={**CARDS, "F": card}) == []
+    assert misfits_of(*phases, cards={**CARDS, "F": card}) == []
 
 
 def test_a_recursive_schema_is_followed_as_far_as_it_is_asked() -> None:
-    """A tree inside a tree inside a tree."""
-    tree = Schema.of(
-        {
-            "$ref": "#/$defs/T",
-            "$defs": {
-                "T": {
-                    "type": "object",
-                    "properties": {
-                        "name": {"type": "string"},
-                        "next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]},
-                    },
-                }
-            },
-        }
-    )
-    inner = tree
+    """A tree inside a tree inside a tree; one that branches into itself takes no longer."""
+    tree: JsonValue = {"properties": {"next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]}}, "type": "object"}
+    inner = Schema.of({"$ref": "#/$defs/T", "$defs": {"T": tree}})
     for _ in range(50):
-        found = inner.inside("next")
-        assert found is not None
-        inner = found
+        inner = inner.inside("next") or ANY
 
     assert inner.kinds() == {"object", "null"}
-    assert inner.names() == ("name", "next")
+    assert inner.names() == ("next",)
     assert inner.inside("nxt") is None
-    assert len(ANY.kinds()) == 6
+    branches: JsonValue = [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}]
+    deep: JsonValue = 1
+    for _ in range(100):
+        deep = [deep]
+    assert list(mismatches(deep, Schema.of({"anyOf": branches}), lambda _: None)) == []
 
 
-def test_what_a_result_does_not_have_is_told_beside_what_else_is_wrong() -> None:
-    """Whoever reads the right name is not the one to mend it."""
+def test_many_references_to_one_result_read_its_schema_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipeline may have half a million of them."""
+    read, documents = Schema.of, list[JsonValue]()
+
+    def of(document: JsonValue) -> Schema:
+        documents.append(document)
+        return read(document)
+
+    monkeypatch.setattr(Schema, "of", of)
+
+    assert misfits_of(a_phase("a"), a_phase("b", parameters={"free": ["${a:results.places.0.path}"] * 900})) == []
+    assert len(documents) < 10
+
+
+def test_a_missing_property_is_reported_beside_other_problems() -> None:
+    """The phase that writes it has to be mended, not its reader."""
     phases = (a_phase("a", writes=("plces",)), a_phase("b", "need", parameters={"path": "${a:places}"}))
     pipeline = Pipeline(name="x", phases=phases)
     assert [one.place for one in all_problems(pipeline, CARDS)] == [

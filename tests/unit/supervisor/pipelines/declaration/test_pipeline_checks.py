@@ -19,258 +19,123 @@ def a_phase(name: str = "p", **fields: Any) -> Phase:
 
 
 def of(*phases: Phase, **fields: Any) -> list[Problem]:
-    """Return what is wrong with a pipeline of *phases*."""
+    """Return the problems of a pipeline of *phases*."""
     return problems_of(Pipeline(**{"name": "x", "phases": phases, **fields}))
 
 
 ANALYSIS = a_phase("analysis", writes=("results", "dependencyMap"))
+MAYBE = a_phase("maybe", when="true")
 
-BROKEN: list[tuple[str, tuple[Phase, ...], dict[str, Any], tuple[str | int, ...], list[str]]] = [
-    ("two of one name", (ANALYSIS, ANALYSIS), {}, ("phases", 1, "name"), ["'analysis'", "rename"]),
+#: Phases of which the last has one problem, its place, and words of it.
+BROKEN_PHASES: list[tuple[tuple[Phase, ...], tuple[str | int, ...], str]] = [
+    ((ANALYSIS, ANALYSIS), ("name",), "another phase is called 'analysis'; rename one"),
+    ((ANALYSIS, a_phase(after=("analysis", "analisys"))), ("after", 1), "'analisys'; did you mean 'analysis'?"),
+    ((a_phase(after=("p",)),), ("after", 0), "runs after itself"),
+    ((a_phase(corrects="zzz"),), ("corrects",), "there is no phase 'zzz'; there are 'p'"),
+    ((a_phase(corrects="p"),), ("corrects",), "corrects itself"),
+    ((ANALYSIS, a_phase("b", corrects="analysis"), a_phase(corrects="analysis")), ("corrects",), "correct 'b' instead"),
+    ((ANALYSIS, a_phase(reads=("analisys:results",))), ("reads", 0), "no phase 'analisys'; did you mean 'analysis'?"),
     (
-        "an unknown phase before",
-        (ANALYSIS, a_phase(after=("analysis", "analisys"))),
-        {},
-        ("phases", 1, "after", 1),
-        ["runs after 'analisys'", "did you mean 'analysis'?"],
-    ),
-    ("itself before", (a_phase(after=("p",)),), {}, ("phases", 0, "after", 0), ["runs after itself"]),
-    ("corrects nobody", (a_phase(corrects="zzz"),), {}, ("phases", 0, "corrects"), ["no phase 'zzz'", "'p'"]),
-    ("corrects itself", (a_phase(corrects="p"),), {}, ("phases", 0, "corrects"), ["corrects itself"]),
-    (
-        "corrected twice",
-        (ANALYSIS, a_phase("b", corrects="analysis"), a_phase("c", corrects="analysis")),
-        {},
-        ("phases", 2, "corrects"),
-        ["'b' corrects it already", "correct 'b' instead"],
-    ),
-    (
-        "reads of no phase",
-        (ANALYSIS, a_phase(reads=("analisys:results",))),
-        {},
-        ("phases", 1, "reads", 0),
-        ["reads 'analisys:results'", "there is no phase 'analisys'; did you mean 'analysis'?"],
-    ),
-    (
-        "reads what is not written",
         (ANALYSIS, a_phase(parameters={"x": {"y": ["${analysis:dependencymap.a}"]}})),
-        {},
-        ("phases", 1, "parameters", "x"),
-        ["parameters.x reads '${analysis:dependencymap.a}'", "did you mean 'dependencyMap'?"],
+        ("parameters", "x"),
+        "but 'analysis' writes 'results', 'dependencyMap'; did you mean 'dependencyMap'?",
     ),
+    ((ANALYSIS, a_phase(reads=("analysis:zzz?",))), ("reads", 0), "add 'zzz' to its writes"),
+    ((ANALYSIS, a_phase(reads=("analysis",))), ("reads", 0), "breaks the naming rule"),
+    ((a_phase(reads=("p:results",)),), ("reads", 0), "what it writes itself"),
+    ((a_phase(when="${input.deep}"),), ("when",), "there is no input 'deep'; declared are nothing"),
+    ((a_phase(parameters={"x": "${analysis:results"}),), ("parameters", "x"), "not closed"),
+    ((a_phase(when="1 +"),), ("when",), "'+' means nothing at character 3"),
+    ((a_phase(parameters={"rules": "${standards}"}),), ("parameters", "rules"), 'such as standards = ["docs"]'),
+    ((a_phase(design=("a", " ")),), ("design",), "empty tag"),
+    ((MAYBE, a_phase(parameters={"x": "${maybe:results.a}"})), ("parameters", "x"), "write '${maybe:results.a?}'"),
+    ((MAYBE, a_phase(reads=("maybe:results",))), ("reads", 0), "write 'maybe:results?'"),
     (
-        "reads what nobody thought of",
-        (ANALYSIS, a_phase(reads=("analysis:zzz?",))),
-        {},
-        ("phases", 1, "reads", 0),
-        ["'analysis' writes 'results', 'dependencyMap'; add 'zzz' to its writes"],
+        (MAYBE, a_phase("two", corrects="maybe", when="false"), a_phase(reads=("maybe:results",))),
+        ("reads", 0),
+        "'maybe' may be left out by its `when`",
     ),
-    (
-        "a key that is none",
-        (ANALYSIS, a_phase(reads=("analysis",))),
-        {},
-        ("phases", 1, "reads", 0),
-        ["breaks the naming rule", "'analysis:dependencyMap'"],
-    ),
-    ("reads itself", (a_phase(reads=("p:results",)),), {}, ("phases", 0, "reads", 0), ["what it writes itself"]),
-    (
-        "an unknown input",
-        (a_phase(parameters={"x": "in ${input.foldr}"}),),
-        {"inputs": {"folder": {}}},
-        ("phases", 0, "parameters", "x"),
-        ["there is no input 'foldr'; did you mean 'folder'?"],
-    ),
-    (
-        "an unknown input in the condition",
-        (a_phase(when="${input.deep}"),),
-        {},
-        ("phases", 0, "when"),
-        ["when reads '${input.deep}'", "declared are nothing"],
-    ),
-    (
-        "a reference that is not closed",
-        (a_phase(parameters={"x": "${analysis:results"}),),
-        {},
-        ("phases", 0, "parameters", "x"),
-        ["not closed"],
-    ),
-    ("a bad condition", (a_phase(when="1 +"),), {}, ("phases", 0, "when"), ["'+' means nothing at character 3"]),
-    (
-        "standards of no tag",
-        (a_phase(parameters={"rules": "${standards}"}),),
-        {},
-        ("phases", 0, "parameters", "rules"),
-        ["no tags of standards", 'standards = ["docs"]'],
-    ),
-    ("an empty tag", (a_phase(design=("a", " ")),), {}, ("phases", 0, "design"), ["empty tag"]),
-    (
-        "left out and needed",
-        (a_phase("maybe", when="true"), a_phase(parameters={"x": "${maybe:results.a}"})),
-        {},
-        ("phases", 1, "parameters", "x"),
-        ["'maybe' may be left out by its `when`", "write '${maybe:results.a?}'"],
-    ),
-    (
-        "left out and read",
-        (a_phase("maybe", when="true"), a_phase(reads=("maybe:results",))),
-        {},
-        ("phases", 1, "reads", 0),
-        ["write 'maybe:results?'"],
-    ),
-    (
-        "left out and not always corrected",
-        (
-            a_phase("one", when="true"),
-            a_phase("two", corrects="one", when="false"),
-            a_phase(reads=("one:results",)),
-        ),
-        {},
-        ("phases", 2, "reads", 0),
-        ["'one' may be left out"],
-    ),
-    (
-        "corrected by less",
-        (
-            a_phase("one", writes=("results", "files")),
-            a_phase("two", corrects="one"),
-            a_phase(reads=("one:files",)),
-        ),
-        {},
-        ("phases", 1, "writes"),
-        ["corrects 'one' but does not write 'files', which 'p' reads", "add it to `writes`"],
-    ),
-    ("writes twice", (a_phase(writes=("a", "b", "a")),), {}, ("phases", 0, "writes", 2), ["writes 'a' twice"]),
-    (
-        "read with another's mistake",
-        (
-            a_phase("draft"),
-            a_phase("better", corrects="draft"),
-            a_phase(reads=("draft:nothing",)),
-        ),
-        {},
-        ("phases", 2, "reads", 0),
-        ["'draft' writes 'results'"],
-    ),
-    (
-        "files below nothing",
-        (a_phase(reads_files=("*.txt",)),),
-        {},
-        ("phases", 0, "reads_files"),
-        ["reads_files needs a `root`", 'root = "${input.folder}"'],
-    ),
-    (
-        "an absolute pattern",
-        (a_phase(reads_files=("ok/**", "/etc/*")),),
-        {"root": "/x"},
-        ("phases", 0, "reads_files", 1),
-        ["'/etc/*' must be relative to the pipeline's root"],
-    ),
-    (
-        "a pattern that leads out",
-        (a_phase(reads_files=("../x/*",)),),
-        {"root": "/x"},
-        ("phases", 0, "reads_files", 0),
-        ["must not lead out"],
-    ),
-    (
-        "a folder",
-        (a_phase(reads_files=("src/",)),),
-        {"root": "/x"},
-        ("phases", 0, "reads_files", 0),
-        ["write 'src/**'"],
-    ),
-    (
-        "an empty step",
-        (a_phase(reads_files=("./a//b",)),),
-        {"root": "/x"},
-        ("phases", 0, "reads_files", 0),
-        ["write 'a/b'"],
-    ),
-    (
-        "backslashes",
-        (a_phase(reads_files=("a\\b",)),),
-        {"root": "/x"},
-        ("phases", 0, "reads_files", 0),
-        ["write 'a/b'"],
-    ),
-    (
-        "a pattern that is too long",
-        (a_phase(reads_files=("*" * 1001,)),),
-        {"root": "/x"},
-        ("phases", 0, "reads_files", 0),
-        ["has 1,001 characters, at most 1,000"],
-    ),
-    (
-        "a pattern of too many steps",
-        (a_phase(reads_files=("*/" * 50 + "a",)),),
-        {"root": "/x"},
-        ("phases", 0, "reads_files", 0),
-        ["has 51 steps, at most 50"],
-    ),
-    (
-        "too many patterns",
-        (
-            a_phase("a", reads_files=("a",) * 500),
-            a_phase("b", reads_files=("a",) * 500),
-            a_phase("c", reads_files=("a",)),
-        ),
-        {"root": "/x"},
-        ("phases",),
-        ["reads_files: all phases together have 1,001 patterns, at most 1,000"],
-    ),
-    ("no pattern", (a_phase(reads_files=("",)),), {"root": "/x"}, ("phases", 0, "reads_files", 0), ["is empty"]),
-    ("a home", (a_phase(reads_files=("~/x",)),), {"root": "/x"}, ("phases", 0, "reads_files", 0), ["relative"]),
-    ("a drive", (a_phase(reads_files=("C:/x",)),), {"root": "/x"}, ("phases", 0, "reads_files", 0), ["relative"]),
-    (
-        "an endless timeout",
-        (a_phase(timeout=timedelta(days=8)),),
-        {},
-        ("phases", 0, "timeout"),
-        ["timeout is 8 days", "more than 7 days"],
-    ),
-    (
-        "a number that is none",
-        (a_phase(parameters={"x": [{"y": float("nan")}]}),),
-        {},
-        ("phases", 0, "parameters", "x"),
-        ["nan or inf"],
-    ),
-    ("no such result", (a_phase(),), {"result": "p:total"}, ("result",), ["result is 'p:total'", "writes 'results'"]),
-    ("a result of nobody", (a_phase(),), {"result": "q:results"}, ("result",), ["there is no phase 'q'"]),
-    ("a result that is no key", (a_phase(),), {"result": "p"}, ("result",), ["naming rule"]),
-    ("a root of an entry", (a_phase(),), {"root": "${p:results}"}, ("root",), ["only inputs"]),
-    ("a root of no input", (a_phase(),), {"root": "${input.x}"}, ("root",), ["no input 'x'"]),
-    ("a root that is broken", (a_phase(),), {"root": "${input.x"}, ("root",), ["not closed"]),
-    (
-        "a default of another type",
-        (a_phase(),),
-        {"inputs": {"n": {"type": "number", "default": True}}},
-        ("inputs", "n", "default"),
-        ["input 'n': its default must be a number, not true or false"],
-    ),
-    (
-        "a default that is no number",
-        (a_phase(),),
-        {"inputs": {"n": {"default": [float("inf")]}}},
-        ("inputs", "n", "default"),
-        ["nan or inf"],
-    ),
+    ((a_phase(writes=("a", "b", "a")),), ("writes", 2), "writes 'a' twice"),
+    ((a_phase(reads_files=("*.txt",)),), ("reads_files",), 'write root = "${input.folder}"'),
+    ((a_phase(timeout=timedelta(days=8)),), ("timeout",), "timeout is 8 days, more than 7 days"),
+    ((a_phase(parameters={"x": [{"y": float("nan")}]}),), ("parameters", "x"), "nan or inf"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("phases", "fields", "place", "words"),
-    [broken[1:] for broken in BROKEN],
-    ids=[broken[0] for broken in BROKEN],
-)
-def test_what_cannot_run_is_told_with_its_place_and_its_cure(
-    phases: tuple[Phase, ...], fields: dict[str, Any], place: tuple[str | int, ...], words: list[str]
+@pytest.mark.parametrize(("phases", "place", "words"), BROKEN_PHASES)
+def test_a_broken_phase_is_one_problem_with_its_place_and_its_cure(
+    phases: tuple[Phase, ...], place: tuple[str | int, ...], words: str
 ) -> None:
-    """One problem, and no other that follows from it."""
-    problems = of(*phases, **fields)
+    """No other problem follows from it."""
+    (problem,) = of(*phases)
 
-    assert [problem.place for problem in problems] == [place]
-    assert [word for word in words if word not in problems[0].text] == []
+    assert problem.place == ("phases", len(phases) - 1, *place)
+    assert words in problem.text
+
+
+def test_a_correction_that_writes_less_than_is_read_is_a_problem_of_its_own() -> None:
+    """At the phase that corrects, not at the reader."""
+    first = a_phase("one", writes=("results", "files"))
+    (problem,) = of(first, a_phase("two", corrects="one"), a_phase(reads=("one:files",)))
+
+    assert problem.place == ("phases", 1, "writes")
+    assert "does not write 'files', which 'p' reads; add it to `writes`" in problem.text
+
+
+@pytest.mark.parametrize(
+    ("glob", "words"),
+    [
+        ("/etc/*", "must be relative to the pipeline's root"),
+        ("~/x", "relative"),
+        ("C:/x", "relative"),
+        ("../x/*", "must not lead out"),
+        ("src/", "write 'src/**'"),
+        ("./a//b", "write 'a/b'"),
+        ("a\\b", "write 'a/b'"),
+        ("", "is empty"),
+        ("a\0b", "NUL"),
+        ("*" * 1001, "has 1,001 characters, at most 1,000"),
+        ("*/" * 50 + "a", "has 51 steps, at most 50"),
+    ],
+)
+def test_a_pattern_that_can_name_no_file_is_refused(glob: str, words: str) -> None:
+    """With its place among the patterns."""
+    (problem,) = of(a_phase(reads_files=("ok/**", glob)), root="/x")
+
+    assert problem.place == ("phases", 0, "reads_files", 1)
+    assert words in problem.text
+
+
+def test_a_pipeline_has_at_most_a_thousand_patterns() -> None:
+    """Of all phases together."""
+    many = [a_phase(name, reads_files=("a",) * number) for name, number in (("a", 500), ("b", 500), ("c", 1))]
+    (problem,) = of(*many, root="/x")
+
+    assert problem.place == ("phases",)
+    assert "1,001 patterns, at most 1,000" in problem.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "words"),
+    [
+        ({"result": "p:total"}, ("result",), "result is 'p:total', but 'p' writes 'results'"),
+        ({"result": "q:results"}, ("result",), "there is no phase 'q'"),
+        ({"result": "p"}, ("result",), "naming rule"),
+        ({"root": "${p:results}"}, ("root",), "only inputs"),
+        ({"root": "${input.x}"}, ("root",), "no input 'x'"),
+        ({"root": "${input.x"}, ("root",), "not closed"),
+        ({"inputs": {"n": {"type": "number", "default": True}}}, ("inputs", "n", "default"), "must be a number"),
+        ({"inputs": {"n": {"default": [float("inf")]}}}, ("inputs", "n", "default"), "nan or inf"),
+    ],
+)
+def test_a_broken_field_of_the_pipeline_is_one_problem(
+    fields: dict[str, Any], place: tuple[str | int, ...], words: str
+) -> None:
+    """Result, root and defaults of inputs."""
+    (problem,) = of(a_phase(), **fields)
+
+    assert problem.place == place
+    assert words in problem.text
 
 
 def test_a_circle_is_one_problem_at_its_first_phase() -> None:
@@ -281,7 +146,7 @@ def test_a_circle_is_one_problem_at_its_first_phase() -> None:
     assert "a -> b -> a ('a' runs after 'b', 'b' reads 'a:results')" in problem.text
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     """Also when phases go in a circle."""
     problems = of(
         a_phase("a", after=("b", "x"), when="("),
@@ -300,7 +165,7 @@ def test_everything_wrong_is_told_at_once() -> None:
     ]
 
 
-def test_what_may_be_left_out_is_told_beside_other_problems() -> None:
+def test_entries_that_may_be_missing_are_reported_beside_other_problems() -> None:
     """None waits for the others to be mended."""
     problems = of(
         a_phase("maybe", when="true"),
@@ -312,7 +177,7 @@ def test_what_may_be_left_out_is_told_beside_other_problems() -> None:
     assert len(problems) == 7
 
 
-def test_what_can_run_has_no_problem() -> None:
+def test_a_pipeline_that_can_run_has_no_problem() -> None:
     """Optional readings, corrections, identifiers, standards, a root of an input, a result that may not be."""
     phases = (
         a_phase("query", reads_files=("**/*.py",), parameters={"in": "${input.folder}", "price": "$${input.none}"}),
@@ -331,7 +196,7 @@ def test_what_can_run_has_no_problem() -> None:
 
 
 def test_a_phase_that_is_always_corrected_may_be_left_out() -> None:
-    """Whoever reads it finds the correction; the correction itself and what it rests on do not."""
+    """Its readers find the correction; the correction itself and the phases that it rests on do not."""
     one = a_phase("one", when="${input.x}")
     review = a_phase("review", reads=("one:results?",))
     two = a_phase("two", corrects="one", reads=("review:results", "one:results"))
@@ -373,7 +238,7 @@ def test_inputs_are_those_declared_and_of_their_types() -> None:
 
 
 def test_inputs_that_are_not_given_have_their_defaults() -> None:
-    """What is given, null too, stays."""
+    """Given values, null too, stay."""
     assert fill_defaults(INPUTS, {"folder": "src", "names": None, "n": 0}) == {
         "folder": "src",
         "n": 0,
@@ -410,7 +275,7 @@ def test_a_command_line_says_inputs_as_text(name: str, text: str, value: JsonVal
     ("name", "text", "words"),
     [
         ("n", "many", "input 'n' must be a number written as JSON, not 'many'"),
-        ("n", "NaN", "NaN is no number"),
+        ("n", "NaN", "JSON has no such number"),
         ("n", '"1"', "must be a number, not a text"),
         ("deep", "perhaps", "true or false, not 'perhaps'"),
         ("names", "a,b", "must be a list written as JSON"),

@@ -1,4 +1,4 @@
-"""The graph of a pipeline: what waits for what, in which order, and which words go in a circle."""
+"""The graph of a pipeline: dependencies, order, corrections and circles."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ CORRECTIVE = (
 )
 
 
-def test_what_a_phase_reads_runs_after_and_corrects_comes_before_it() -> None:
+def test_a_phase_depends_on_those_it_reads_runs_after_and_corrects() -> None:
     """In parameters, `reads`, `when`, `after` and `corrects` alike, each once."""
     graph = graph_of(
         a_phase("last", after=("a", "b"), reads=("b:results",), when="${c:results} and ${d:results?}", corrects="e"),
@@ -122,7 +122,7 @@ def test_a_circle_is_named_whole() -> None:
 
 
 def test_a_phase_that_reads_itself_or_what_is_not_there_waits_for_nobody() -> None:
-    """Both are told by the checks; here they would be a circle, and a lookup that fails."""
+    """The checks report both; here they would be a circle, and a lookup that fails."""
     assert graph_of(a_phase("a", reads=("a:results", "b:results"), after=("c", "a"))).dependencies == {"a": ()}
 
 

@@ -1,4 +1,4 @@
-"""What a phase watches: marks of files below the root, and the sentences about their differences."""
+"""Sources of a phase: marks of files below the root, and the sentences about their differences."""
 
 import os
 import threading
@@ -35,7 +35,7 @@ def test_files_that_match_are_marked_once(tmp_path: Path) -> None:
     assert sorted(found) == ["f:a.py", "f:src/b.py", "f:src/deep/c.py"]
 
 
-def test_a_change_is_told_by_what_it_is(tmp_path: Path) -> None:
+def test_a_change_is_new_gone_or_changed(tmp_path: Path) -> None:
     """New, gone, changed; in the order of names."""
     write(tmp_path, a="1", b="2", c="3")
     before = file_marks(tmp_path, ["*.py"])
@@ -46,7 +46,7 @@ def test_a_change_is_told_by_what_it_is(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_same_size_and_another_content_changed(tmp_path: Path) -> None:
-    """Its time tells that it has to be read."""
+    """Its time shows that it has to be read."""
     write(tmp_path, a="1")
     before = file_marks(tmp_path, ["*.py"])
     write(tmp_path, a="2")
@@ -124,7 +124,7 @@ def test_a_name_that_is_no_text_stays_the_same(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the look at a path and its opening somebody may have put a link there."""
+    """A link may be put there between the look at a path and its opening."""
     home = tmp_path / "home"
     write(home, src__a="1")
     write(tmp_path, out__a="2")
@@ -140,21 +140,17 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path, mo
 
 
 def test_the_folders_of_version_control_are_passed_by_unless_they_are_named(tmp_path: Path) -> None:
-    """They change whenever somebody looks."""
+    """They change with every command."""
     write(tmp_path, a="1")
     (tmp_path / ".git").mkdir()
     write(tmp_path / ".git", hook="2")
     assert sorted(file_marks(tmp_path, ["**"])) == ["f:a.py"]
     assert sorted(file_marks(tmp_path, [".git/*.py"])) == ["f:.git/hook.py"]
-
-
-def test_no_folder_is_no_file(tmp_path: Path) -> None:
-    """A root that is not there yet can come."""
     assert file_marks(tmp_path / "none", ["**/*.py"]) == {}
 
 
 def test_tags_are_marks_beside_files() -> None:
-    """Told by what they are; that nothing was found is no change by itself."""
+    """By their kind; that nothing was found is no change by itself."""
     before = tag_marks(STANDARD, {"style": "s1"}) | tag_marks(DESIGN, {"style": ""}) | {"f:": ""}
     after = tag_marks(STANDARD, {"style": "s2"}) | tag_marks(DESIGN, {"style": "d1"})
     assert changes(before, after) == ["design 'style' changed", "standard 'style' changed"]
@@ -168,7 +164,7 @@ def test_many_changes_are_one_short_reason() -> None:
 
 
 def test_what_is_no_file_is_passed_by_without_waiting_for_it(tmp_path: Path) -> None:
-    """A pipe that nobody writes to would be waited for until somebody does."""
+    """A pipe without a writer would be waited for forever."""
     write(tmp_path, a="1")
     os.mkfifo(tmp_path / "b.py")
     found: list[dict[str, str]] = []

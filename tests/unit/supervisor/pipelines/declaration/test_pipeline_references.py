@@ -1,4 +1,4 @@
-"""References in the parameters of a phase: how they are written, what they become, and what a phase reads."""
+"""References of a phase: their grammar, their values, and the entries that a phase reads."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from contracts.errors import InvalidInput
 from contracts.pipelines import Phase
 from supervisor.pipelines.declaration.mentions import keys_read, mentions_of
-from supervisor.pipelines.declaration.references import Reference, read_entry, read_text, references_in, resolve
+from supervisor.pipelines.declaration.references import Reference, read_entry, references_in, resolve
 
 VALUES: dict[tuple[str, str], JsonValue] = {
     ("input", "folder"): "src",
@@ -31,38 +31,31 @@ def lookup(reference: Reference) -> JsonValue:
 @pytest.mark.parametrize(
     ("written", "value"),
     [
-        ("plain", "plain"),
         ("", ""),
-        (5, 5),
         ("${input.folder}", "src"),
         ("${input.deep}", False),
         ("${ input.folder }", "src"),
-        ("${count:results}", 0),
         ("${analysis:results.files}", ["a.py", {"name": "b.py"}]),
         ("${analysis:results.files.1.name}", "b.py"),
         ('${analysis:results."content-type"}', "x"),
         ('${analysis:results."a.b"}', 1),
-        ("${analysis:results.content-type}", "x"),
         ("${analysis:file:src/a.py}", {"lines": 10}),
         ('${analysis:file:"src/a.py".lines}', 10),
         ("${standards.0.text}", "Say why."),
         ("${review:results?}", None),
-        ("${review:results.score?}", None),
         ("${analysis:results.nothing?}", None),
         ("${count:results?}", 0),
         ("in ${input.folder}: ${analysis:results.files.0}", "in src: a.py"),
-        ("${input.folder}${input.folder}", "srcsrc"),
         ("deep=${input.deep}, n=${count:results}, none=${review:results?}", "deep=false, n=0, none=null"),
         ("of ${analysis:results.files}", 'of ["a.py",{"name":"b.py"}]'),
         ("$${input.folder}", "${input.folder}"),
-        ("costs $5 and $$", "costs $5 and $$"),
         ("$$${input.folder}", "$${input.folder}"),
         (["${input.folder}", {"x": "${count:results}"}, None], ["src", {"x": 0}, None]),
         ({"${input.folder}": 1}, {"${input.folder}": 1}),
     ],
 )
 def test_a_reference_becomes_what_it_names(written: JsonValue, value: JsonValue) -> None:
-    """Alone it keeps its type, inside a text it is text; what is no reference stays."""
+    """Alone it keeps its type, inside a text it is text; other text stays."""
     found = resolve(written, lookup)
 
     assert found == value
@@ -74,16 +67,12 @@ def test_a_reference_becomes_what_it_names(written: JsonValue, value: JsonValue)
     [
         ("${analysis:results.fils}", ["leads nowhere", "'analysis:results'", "'files'", "'fils'"]),
         ("${analysis:results.files.7}", ["'analysis:results.files'", "a list of 2", "'7'"]),
-        ("${analysis:results.files.-1}", ["a list of 2"]),
         ("${count:results.total}", ["a number", "'total'"]),
         ("${input.folder.x}", ["'folder' is a text"]),
         ("${other:results}", ["'other:results' is not there"]),
         ("${folder}", ["names nothing", "${input.name}", "$${"]),
-        ("${}", ["names nothing"]),
-        ("${input.}", ["names nothing"]),
         ("${input.a b}", ["names nothing"]),
         ("${analysis:results..x}", ["naming rule"]),
-        ("${analysis:}", ["naming rule"]),
         ("${an alysis:results}", ["naming rule", "'analysis:dependencyMap'"]),
         ("${analysis:results", ["not closed", "'}'"]),
         ('${analysis:file:"a}', ["not closed"]),
@@ -142,17 +131,10 @@ def test_every_mention_has_its_place_and_so_has_what_cannot_be_read() -> None:
         keys_read(phase)
 
 
-def test_what_is_read_is_named_by_the_key_alone() -> None:
+def test_an_item_of_reads_is_a_key_alone() -> None:
     """`reads` needs no `${}`, and says so."""
     with pytest.raises(InvalidInput, match="write 'a:results'"):
         read_entry("${a:results}")
-
-
-def test_a_text_comes_back_whole_from_its_pieces() -> None:
-    """What stands between references is not touched."""
-    text = "a ${input.x} b ${a:results} c"
-
-    assert "".join(piece if isinstance(piece, str) else piece.text for piece in read_text(text)) == text
 
 
 def a_phase(**fields: Any) -> Phase:

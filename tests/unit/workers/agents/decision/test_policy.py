@@ -11,7 +11,7 @@ from memory.rendering.narration import distance
 from tests.unit.workers.agents.decision.stage import at, coins, known, moment, said, texted
 from workers.agents.decision import SKILLS, by_rules
 from workers.agents.decision.policy import QUIET_FOR
-from workers.agents.decision.skills import permitted, towards, wish_of
+from workers.agents.decision.skills import permit, towards, wish_of
 
 NOTHING = known()
 
@@ -162,6 +162,6 @@ def test_rules_choose_only_what_the_world_allows(
 
     assert choice == by_rules(now, taken)
     if choice.action.action != "wait":
-        assert permitted(wish_of(choice.action), now, SKILLS) == choice.action
+        assert permit(wish_of(choice.action), now, SKILLS) == choice.action
     if isinstance(choice.action.target, Position) and step is not None and choice.action.action == "move":
         assert distance(now.sensory_data.position, choice.action.target) <= step + 1e-6

@@ -7,14 +7,14 @@ import pytest
 from contracts.observations import Action, AgentTarget, Position
 from tests.unit.workers.agents.decision.stage import at, coins, moment, wish
 from workers.agents.decision import SKILLS, Refusal
-from workers.agents.decision.skills import permitted, towards
+from workers.agents.decision.skills import permit, towards
 
 SIGHT = {"worldObjects": coins((2.123, 1.6), (2.5, 1), (9, 9))}
 
 
 def outcome(action: str, allowed: tuple[str, ...] = ("move", "text", "collect", "wait"), **parts: Any) -> Any:
     """Return what a wish comes to."""
-    return permitted(wish(action, **parts), moment(SIGHT, allowed=allowed), SKILLS)
+    return permit(wish(action, **parts), moment(SIGHT, allowed=allowed), SKILLS)
 
 
 def test_what_the_world_allows_is_done() -> None:
@@ -64,7 +64,7 @@ def test_what_is_not_allowed_now_is_refused() -> None:
 
 def test_there_is_nothing_to_collect_where_nothing_is_near() -> None:
     """The reach is the world's."""
-    assert permitted(wish("collect"), moment(SIGHT, reach=0.1), SKILLS) == Refusal("no object is within 0.1")
+    assert permit(wish("collect"), moment(SIGHT, reach=0.1), SKILLS) == Refusal("no object is within 0.1")
 
 
 def test_what_a_model_says_is_one_short_line() -> None:

@@ -3,7 +3,7 @@
 from contracts.errors import LlmRefused
 from tests.unit.workers.agents.decision.stage import decided, kit, said, wish
 from workers.summary import Summary
-from workers.summary.summarising import question
+from workers.summary.question import question
 from workers.testing import KitHistory
 
 #: Thirty messages more than are shown.

@@ -1,4 +1,4 @@
-"""A model asked about a batch of turns: one question, and a second one for the facts that failed their checks."""
+"""Ask a model about a batch of turns: one question, and a second one for the facts that failed their checks."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from contracts.messages import Fact
 from workers.agent_files import AgentFiles, load_agent_files
 from workers.agents.switchboard.answer import Heard, HeardFact
 from workers.agents.switchboard.checks import Checked, Checker, Fault
-from workers.agents.switchboard.facts import fact_id, heard_fact, set_aside
+from workers.agents.switchboard.facts import fact_id, from_model, set_aside
 from workers.agents.switchboard.prompt import Scene, categories_of, question_of
 from workers.context.llm import TaskLlm
 from workers.listening.context import ListenContext
@@ -18,20 +18,20 @@ from workers.listening.context import ListenContext
 MOST_FACTS = 40
 #: Faulty facts that go back to the model, and characters of each.
 _MOST_MENDED, _LONGEST_MENDED = 12, 800
-#: What the person does not say of themselves as it is.
+#: Manners of speaking in which a person states nothing about themselves.
 _UNSAID = frozenset(("hearsay", "hypothetical", "joke"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Faulty:
-    """A fact that failed its checks, and what is wrong with it."""
+    """A fact that failed its checks, and its faults."""
 
     number: int
     heard: HeardFact
     faults: tuple[Fault, ...]
 
 
-async def hear_facts(context: ListenContext, model: TaskLlm, scene: Scene) -> dict[str, list[Fact]]:
+async def extract_facts(context: ListenContext, model: TaskLlm, scene: Scene) -> dict[str, list[Fact]]:
     """Return the facts of *scene* by turn id, those that were set aside among them.
 
     Numbers of facts go on behind those that are known already.
@@ -45,18 +45,18 @@ async def hear_facts(context: ListenContext, model: TaskLlm, scene: Scene) -> di
     heard = await model.ask(files.role, Heard, system=system, user=question)
     for _ in heard.facts[MOST_FACTS:]:
         context.refused("too_many")
-    told = {number: _kept(context, fact) for number, fact in enumerate(heard.facts[:MOST_FACTS], start=1)}
-    checker = Checker(scene, context.kinds, told)
-    good, faulty = _check_all(checker, told.items())
+    facts = {number: _drop_unsaid(context, fact) for number, fact in enumerate(heard.facts[:MOST_FACTS], start=1)}
+    checker = Checker(scene, context.kinds, facts)
+    good, faulty = _check_all(checker, facts.items())
     if faulty:
         asked = f"{question}\n{_complaint(faulty)}"
         mended, faulty = await _mend(context, model, files, system, asked, checker, good, faulty)
         good = sorted([*good, *mended], key=lambda pair: pair[0])
-    return _published(context, checker, scene, good, faulty, heard.reasoning, model.role(files.role).model)
+    return _facts_by_turn(context, checker, scene, good, faulty, heard.reasoning, model.role(files.role).model)
 
 
-def _kept(context: ListenContext, heard: HeardFact) -> HeardFact | None:
-    """Return *heard*, None when the person does not say that it is so."""
+def _drop_unsaid(context: ListenContext, heard: HeardFact) -> HeardFact | None:
+    """Return *heard*, None when the person does not state it."""
     if heard.said not in _UNSAID:
         return heard
     context.refused("unsaid")
@@ -64,12 +64,12 @@ def _kept(context: ListenContext, heard: HeardFact) -> HeardFact | None:
 
 
 def _check_all(
-    checker: Checker, told: Iterable[tuple[int, HeardFact | None]]
+    checker: Checker, numbered: Iterable[tuple[int, HeardFact | None]]
 ) -> tuple[list[tuple[int, Checked]], list[_Faulty]]:
-    """Return the facts of *told* that may be kept, by their numbers, and those that failed."""
+    """Return the facts that may be kept, with their numbers, and those that failed."""
     good: list[tuple[int, Checked]] = []
     faulty: list[_Faulty] = []
-    for number, heard in told:
+    for number, heard in numbered:
         if heard is None:
             continue
         checked = checker.check(heard, number)
@@ -90,16 +90,16 @@ async def _mend(
     good: Sequence[tuple[int, Checked]],
     faulty: Sequence[_Faulty],
 ) -> tuple[list[tuple[int, Checked]], list[_Faulty]]:
-    """Return the facts that the model mended when it was told their faults, and those that it did not."""
+    """Ask the model to mend faulty facts; return the mended ones, and those that are still faulty."""
     try:
         answer = await model.ask(files.role, Heard, system=system, user=question)
     except LlmError:
-        # What is sure counts; the rest is listed.
+        # Good facts count; the others are listed.
         return [], list(faulty)
     # Some models say all once more.
-    told = {(checked.heard.statement, checked.heard.category) for _, checked in good}
-    anew = [heard for heard in answer.facts if (heard.statement, heard.category) not in told]
-    kept = [_kept(context, heard) for heard in anew[: min(len(faulty), _MOST_MENDED)]]
+    known = {(checked.heard.statement, checked.heard.category) for _, checked in good}
+    anew = [heard for heard in answer.facts if (heard.statement, heard.category) not in known]
+    kept = [_drop_unsaid(context, heard) for heard in anew[: min(len(faulty), _MOST_MENDED)]]
     again = [(one.number, heard) for one, heard in zip(faulty, kept, strict=False)]
     good, still = _check_all(checker, again)
     return good, [*still, *faulty[len(kept) :]]
@@ -113,7 +113,7 @@ def _complaint(faulty: Sequence[_Faulty]) -> str:
     return "\n".join(lines)
 
 
-def _published(
+def _facts_by_turn(
     context: ListenContext,
     checker: Checker,
     scene: Scene,
@@ -122,7 +122,7 @@ def _published(
     reasoning: str,
     model: str,
 ) -> dict[str, list[Fact]]:
-    """Return all of them as facts by turn id, with the ids that follow those that are known."""
+    """Return all facts by turn id, with ids that follow those that are known."""
     found: dict[str, list[Fact]] = {turn.turn_id: [] for turn in scene.turns}
 
     def new_id(turn_id: str) -> str:
@@ -130,7 +130,7 @@ def _published(
 
     for _, checked in good:
         turn_id = scene.turns[checked.heard.turn - 1].turn_id
-        fact = heard_fact(new_id(turn_id), checked, context.kinds, reasoning=reasoning, model=model)
+        fact = from_model(new_id(turn_id), checked, context.kinds, reasoning=reasoning, model=model)
         found[turn_id].append(fact)
     for one in faulty:
         context.refused(one.faults[0].word)

@@ -1,4 +1,4 @@
-"""A model asked what to do: the question keeps its budget, and what is not usable in time is left to the rules."""
+"""Ask a model for an action: within a budget of tokens, and in time for the rules to decide without it."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 FRAME_TOKENS = 40
 #: Tokens of the situation in any case, also beside a long prompt of the operator's own.
 _LEAST_TOKENS = 400
-#: Tokens of the names of others that a model is told.
+#: Tokens of the names of others in a prompt.
 _NAMES_TOKENS = 120
 #: The part of a task's time that a model may take, so that the rules still come in time when it does not answer.
 _SHARE = 0.8
@@ -35,7 +35,7 @@ _SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a model is asked: instructions, and the situation as data."""
+    """A question to a model: instructions, and the situation as data."""
 
     system: str
     user: str
@@ -48,7 +48,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a model wishes to do, and which it was."""
+    """The proposal of a model, and the model's name."""
 
     wish: Wish
     model: str
@@ -57,7 +57,7 @@ class Answered:
 async def question_of(
     context: Context, moment: Moment, taken: Taken, skills: Sequence[Skill], narrator: Narrator
 ) -> Question | None:
-    """Return what the agent is shown; None when there is no model to see it and nobody else wishes to.
+    """Return the prompt; None when no model is configured and the request does not ask for it.
 
     Raises:
         ConfigurationError: the role's files are wrong; the message names file and cure.
@@ -67,8 +67,8 @@ async def question_of(
     return await asyncio.to_thread(question_on, _files(context), moment, taken, skills, narrator)
 
 
-async def asked(context: Context, question: Question) -> Answered | None:
-    """Return what a model wishes to do; None when there is none, or no usable answer in time."""
+async def ask_model(context: Context, question: Question) -> Answered | None:
+    """Return the proposal of a model; None without a model, or without a usable answer in time."""
     if not context.llm.configured:
         return None
     role = _files(context).role
@@ -107,7 +107,7 @@ def _files(context: Context) -> AgentFiles:
 
 
 def _limits(moment: Moment, taken: Taken) -> list[str]:
-    """Return what the world allows, a line each."""
+    """Return the limits of the world, a line each."""
     lines = []
     if moment.bounds is not None:
         lines.append(f"The world goes {moment.bounds}.")
@@ -121,20 +121,20 @@ def _limits(moment: Moment, taken: Taken) -> list[str]:
 
 
 def _names(moment: Moment, taken: Taken) -> str:
-    """Return whom it can text: who spoke last and who is near first, as many as their budget allows."""
+    """Return names that it can text: last speakers and near agents first, as many as their budget allows."""
     others = moment.others
     spoke = [one.speaker for one in reversed(taken.history.current)]
     near = [one.name for one in moment.sensory_data.nearby_agents]
     known = set(others)
     ranked = [name for name in dict.fromkeys((*spoke, *near, *others)) if name in known]
-    count, left, told = counter(), _NAMES_TOKENS, list[str]()
+    count, left, named = counter(), _NAMES_TOKENS, list[str]()
     for name in ranked:
         left -= count(f"{name}, ")
         if left < 0:
             break
-        told.append(name)
-    more = [f"{len(ranked) - len(told)} more"] if len(told) < len(ranked) else []
-    return list_words([*told, *more]) or "nobody"
+        named.append(name)
+    more = [f"{len(ranked) - len(named)} more"] if len(named) < len(ranked) else []
+    return list_words([*named, *more]) or "nobody"
 
 
 @cache
@@ -143,7 +143,7 @@ def _schema_tokens() -> int:
 
 
 def _patience_s(context: Context) -> float | None:
-    """Return how many seconds a model may take, None for a task without a deadline."""
+    """Return the seconds that a model may take, None for a task without a deadline."""
     begins, ends = context.assignment.created_at, context.assignment.deadline
     if ends is None:
         return None

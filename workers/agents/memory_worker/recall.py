@@ -1,4 +1,4 @@
-"""Questions of a person about themselves and what was said, answered from memory with quotations."""
+"""Answer questions of a person about themselves and earlier turns from memory, with quotations."""
 
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -44,7 +44,7 @@ class Nothing(Parameters):
 
 
 class Quoted(BaseModel):
-    """Words that an answer rests on: of an item, or of a turn that *speaker* said; *at* is the day, None if unknown."""
+    """The source of an answer: words of an item, or of a turn of *speaker*; *at* is the day, None if unknown."""
 
     text: str
     speaker: str = "person"
@@ -86,7 +86,7 @@ async def recall(asked: Question, context: Context) -> FromMemory:
     nearest = () if found.is_nothing_said else _nearest(asked.question, found.memories)
     if not nearest or not _is_asked(asked.question):
         return FromMemory(answer=NOTHING_SAID)
-    return FromMemory(answer=_worded("What comes nearest to that:", nearest), quotations=nearest)
+    return FromMemory(answer=_with_sources("What comes nearest to that:", nearest), quotations=nearest)
 
 
 def _is_asked(text: str) -> bool:
@@ -100,7 +100,7 @@ def _nearest(question: str, memories: Sequence[Memory]) -> tuple[Quoted, ...]:
     least = max(scores, default=0.0) / 2
     order = sorted(range(len(said)), key=lambda number: -scores[number])
     return tuple(
-        _quoted(said[at], said[at].text) for at in order[:_MOST_QUOTED] if scores[at] > 0 and scores[at] >= least
+        _quote(said[at], said[at].text) for at in order[:_MOST_QUOTED] if scores[at] > 0 and scores[at] >= least
     )
 
 
@@ -125,7 +125,7 @@ async def about_me(_asked: Nothing, context: Context) -> dict[str, list[str]]:
 
 
 async def _ask_model(question: str, found: Recalled, context: Context) -> FromMemory | None:
-    """Return what a model answers, None when it gives no answer that is grounded."""
+    """Return the answer of a model, None when it gives no grounded one."""
     notes = await context.memory.block(question, budget_tokens=_BUDGET_TOKENS)
     if not notes:
         return FromMemory(answer=NOTHING_SAID)
@@ -144,14 +144,14 @@ async def _ask_model(question: str, found: Recalled, context: Context) -> FromMe
         faults = list(_faults(reply, notes, question, str(today)))
         if not faults:
             sources = tuple(_source_of(words, found.memories) for words in reply.quotations[:_MOST_QUOTED])
-            answer = _worded(reply.answer.strip(), sources)
+            answer = _with_sources(reply.answer.strip(), sources)
             return FromMemory(answer=answer, quotations=sources, by=context.llm.role(files.role).model)
         fault = "\nrefused before:\n" + "\n".join(f"- {one}" for one in faults)
     return None
 
 
 def _faults(reply: Worded, notes: str, question: str, today: str) -> Iterator[str]:
-    """Yield what of *reply* nothing that was shown says."""
+    """Yield the faults of *reply*: quotations and numbers that were not shown."""
     if not reply.answer.strip():
         yield "answer: is needed where is_answered is true"
     if not reply.quotations:
@@ -159,35 +159,30 @@ def _faults(reply: Worded, notes: str, question: str, today: str) -> Iterator[st
     for words in reply.quotations:
         if next(locate(words, notes), None) is None:
             yield f"quotations: {words[:80]!r} does not stand in the notes; copy its words"
-    shown = _amounts(f"{notes}\n{question}\n{today}")
+    shown = {reading for number in numbers_in(f"{notes}\n{question}\n{today}") for reading in number.readings}
     for number in numbers_in(reply.answer):
         if not shown & set(number.readings):
             yield f"answer: {reply.answer[number.start : number.end]} stands in no note"
 
 
-def _amounts(text: str) -> set[object]:
-    return {reading for number in numbers_in(text) for reading in number.readings}
-
-
 def _source_of(words: str, memories: Sequence[Memory]) -> Quoted:
     """Return the memory that holds *words*; where the search did not find it, the words alone."""
     holder = next((one for one in memories if next(locate(words, one.text), None) is not None), None)
-    return Quoted(text=words) if holder is None else _quoted(holder, words)
+    return Quoted(text=words) if holder is None else _quote(holder, words)
 
 
-def _quoted(memory: Memory, words: str) -> Quoted:
-    """Return *words* of *memory*; those of an item with its category, which says what it is."""
+def _quote(memory: Memory, words: str) -> Quoted:
+    """Return *words* of *memory* as a quotation; those of an item begin with its category."""
     place = memory.reference.partition(":")[2].rpartition(".")[0].replace(".", " ")
     text = f"{place}: {words}" if memory.source == "item" and place else words
     return Quoted(text=text[:_LONGEST], speaker=memory.speaker, at=memory.at, reference=memory.reference)
 
 
-def _worded(answer: str, sources: Sequence[Quoted]) -> str:
+def _with_sources(answer: str, sources: Sequence[Quoted]) -> str:
     """Return *answer* with its quotations, a line each."""
-    return "\n".join([answer, *dict.fromkeys(map(_line, sources))])
-
-
-def _line(source: Quoted) -> str:
-    who = {"person": "you", "assistant": "I"}.get(source.speaker, source.speaker)
-    day = f", {source.at}" if source.at is not None else ""
-    return f'- "{source.text}" ({who}{day})'
+    lines = []
+    for source in sources:
+        who = {"person": "you", "assistant": "I"}.get(source.speaker, source.speaker)
+        day = f", {source.at}" if source.at is not None else ""
+        lines.append(f'- "{source.text}" ({who}{day})')
+    return "\n".join([answer, *dict.fromkeys(lines)])

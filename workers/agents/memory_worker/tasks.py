@@ -1,4 +1,4 @@
-"""Items that somebody adds, changes or deletes by hand, as plans that can be undone; and forgetting all."""
+"""Tasks by hand: add, change or delete an item, take an edit back, keep turns or not, and forget the user."""
 
 from datetime import date
 from typing import Literal
@@ -23,7 +23,7 @@ from workers.listening.values import PendingFact
 
 
 class ItemChange(Parameters):
-    """What is to be done to one item, named by its reference unless it is new."""
+    """A change to one item, named by its reference unless it is new."""
 
     operation: Literal["add", "change", "delete"]
     reference: str = Field(default="", max_length=1_000, description="RESOURCE_ID:LASTING_NAME, as a search gives it.")
@@ -35,14 +35,14 @@ class ItemChange(Parameters):
 
 
 class ItemChanged(BaseModel):
-    """What was done: the plan, which can be undone, and the revision to which it led each document."""
+    """The plan, which can be undone, and the new revision of each document."""
 
     plan_id: str
     revisions: dict[str, int]
 
 
 class Keeping(Parameters):
-    """Whether what is said from now on is kept word for word, and for how long."""
+    """Whether turns are kept word for word from now on, and for how long."""
 
     is_on: bool = Field(
         default=True, description="False keeps nothing more; what is there stays until it is forgotten."
@@ -53,18 +53,18 @@ class Keeping(Parameters):
 
 
 class Nobody(Parameters):
-    """Nothing but the user who asks is needed."""
+    """No parameters: the user who asks is all that is needed."""
 
 
 class ForgottenWords(BaseModel):
-    """What was removed and what is left, by kind, and where more may lie."""
+    """Counts by kind of removed data and of data that is left, and other places that may hold some."""
 
     removed: dict[str, int]
     left: dict[str, int]
     elsewhere: str
 
 
-#: Where a memory worker may not reach.
+#: Stores that a memory worker may not reach.
 ELSEWHERE = "tasks with their answers, pipelines and the servers' files: `tasklore memory forget USER` removes them too"
 
 
@@ -72,28 +72,41 @@ async def change_item(asked: ItemChange, context: Context) -> ItemChanged:
     """Add, change or delete one item of the user's documents; the id of the task is that of the plan.
 
     Raises:
-        InvalidInput: no item, or several, have that reference, or what is needed is missing.
+        InvalidInput: no item, or several, have that reference, or a field is missing.
         EditRefused: the documents' guard refuses it.
         MemoryUnavailable: the documents did not answer in time; the task is run again.
     """
+    _demand_fields(asked, context.documents.kinds)
     kinds, plan_id = context.documents.kinds, context.assignment.task_id
     now = context.documents.now
 
+    fact = Fact(
+        fact_id=plan_id,
+        text=asked.value or asked.reference,
+        category=asked.category,
+        value=asked.value,
+        subject=asked.subject or None,
+        valid_from=asked.since,
+        expiry=asked.until,
+    )
+
     def plan_of(draft: Draft) -> Plan:
-        fact = _fact_of(asked, plan_id)
         case = Case(PendingFact(fact, plan_id, said=now), draft, kinds, now.date())
         if asked.operation == "add":
-            judged = Judged(tuple(case.displaced()))
+            judged = Judged(tuple(case.find_displaced()))
             edits: tuple[Edit, ...] = change_for(case, judged, case.twin()).edits
         else:
-            entry = _entry_of(case, asked.reference)
+            found = [entry for entry in case.entries() if entry.reference == asked.reference]
+            if len(found) != 1:
+                why = "no item has" if not found else f"{len(found)} items have"
+                raise InvalidInput(f"{why} reference {asked.reference!r}; list the items for those there are")
+            entry = found[0]
             judged = Judged((entry,))
             edits = (_edit_of(asked, entry),)
         reasoning = f"{PROTECTED if judged.is_protected else ''}{asked.operation} by hand"
         origin = Origin(by="person", at=now, fact_text=fact.text, reasoning=reasoning)
         return Plan(plan_id=plan_id, edits=with_missing_places(edits, draft.body), origin=origin)
 
-    _demand_fields(asked, kinds)
     return ItemChanged(plan_id=plan_id, revisions=await context.edits.change(plan_id, plan_of))
 
 
@@ -101,7 +114,7 @@ async def forget_me(_asked: Nobody, context: Context) -> ForgottenWords:
     """Forget everything that the user said and that is remembered of them.
 
     Raises:
-        InvalidInput: nobody known asked.
+        InvalidInput: the task has no user.
         MemoryUnavailable: the store did not answer in time; the task is run again.
     """
     done = await context.edits.forget()
@@ -112,24 +125,36 @@ async def keep_turns(asked: Keeping, context: Context) -> Keeping:
     """Say for the user whether turns are kept, and for how many days.
 
     Raises:
-        InvalidInput: nobody known asked.
+        InvalidInput: the task has no user.
         MemoryUnavailable: the store did not answer in time; the task is run again.
     """
     await context.edits.keep_turns(is_on=asked.is_on, days=asked.days)
     return asked
 
 
-def _fact_of(asked: ItemChange, plan_id: str) -> Fact:
-    told = asked.value or asked.reference
-    return Fact(
-        fact_id=plan_id,
-        text=told,
-        category=asked.category,
-        value=asked.value,
-        subject=asked.subject or None,
-        valid_from=asked.since,
-        expiry=asked.until,
-    )
+class Undoing(Parameters):
+    """The edit that is to be taken back."""
+
+    plan_id: str = Field(min_length=1, max_length=128, description="The plan to take back, as the history names it.")
+
+
+class Undone(BaseModel):
+    """The plan *plan_id* that took *undoes* back, and the new revision of each document."""
+
+    plan_id: str
+    undoes: str
+    revisions: dict[str, int]
+
+
+async def undo(asked: Undoing, context: Context) -> Undone:
+    """Take an edit of the user's documents back, in all documents that it touched.
+
+    Raises:
+        UndoRefused: a later edit touched the same place, or this one does not stand.
+        MemoryUnavailable: the documents did not answer in time; the task is run again.
+    """
+    record = await context.edits.undo(asked.plan_id)
+    return Undone(plan_id=record.plan_id, undoes=record.undoes or asked.plan_id, revisions=dict(record.revisions))
 
 
 def _demand_fields(asked: ItemChange, kinds: Kinds) -> None:
@@ -144,16 +169,8 @@ def _demand_fields(asked: ItemChange, kinds: Kinds) -> None:
         raise InvalidInput("until is before since; exchange them")
 
 
-def _entry_of(case: Case, reference: str) -> Entry:
-    found = [entry for entry in case.entries() if entry.reference == reference]
-    if len(found) != 1:
-        why = "no item has" if not found else f"{len(found)} items have"
-        raise InvalidInput(f"{why} reference {reference!r}; list the items for those there are")
-    return found[0]
-
-
 def _edit_of(asked: ItemChange, entry: Entry) -> Edit:
-    """Return what deletes *entry*, or gives it what *asked* says and leaves the rest."""
+    """Return the edit that deletes *entry*, or gives it the fields of *asked* and leaves the rest."""
     if asked.operation == "delete":
         return Delete(path=str(entry.path), file=entry.resource_id)
     if not isinstance(entry.value, dict):

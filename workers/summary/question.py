@@ -1,4 +1,4 @@
-"""What fell out of what an agent is shown, told by a model while the agent does its work.
+"""Have a model summarise messages that no longer fit into a prompt, while the agent does its work.
 
 A summary is made of the one before it and the messages after that, so it always speaks of the first messages up to a
 number, and of each of them once: a run that dies keeps nothing, and a second one that was quicker is not taken back.
@@ -52,11 +52,11 @@ def role_files(override: Path | None = None) -> AgentFiles:
 
 @asynccontextmanager
 async def summarising(context: Context, taken: Taken, *, wait_s: float = 0.0) -> AsyncIterator[None]:
-    """Have a model summarise what fell out of the history in *taken*, while the block does the task's own work.
+    """Have a model summarise messages beyond the window of *taken*, while the block does the task's own work.
 
     The task declares `uses=("llm",)` and took its messages from `context.history`. Nothing is asked as long as fewer
     than `SUMMARISE_EVERY` messages are in no summary, without a model, and while half of the worker's questions at once
-    are under way. The block is not held up: what is not there at its end is given up and tried by the next task, unless
+    are under way. The block is not held up: a summary that is not there at its end is left to the next task, unless
     this one can spare it *wait_s* seconds. When no summary comes of it, the plain digest stays.
 
     Raises:
@@ -79,13 +79,13 @@ async def summarising(context: Context, taken: Taken, *, wait_s: float = 0.0) ->
 
 
 async def _summarise(context: Context, earlier: Digest) -> None:
-    """Keep a summary of what is in none, of `AT_ONCE` messages more than before."""
+    """Keep a summary of `AT_ONCE` messages more than before."""
     history = context.history
     upto = min(earlier.count, earlier.summarised + AT_ONCE)
     try:
         page = await history.page(before=upto + 1, count=upto - earlier.summarised)
         if page.messages:
-            text = await _told(context, earlier.summary, page.messages)
+            text = await _ask(context, earlier.summary, page.messages)
         else:
             # All of them are gone: forgotten, or too old to be kept.
             upto, text = min(earlier.count, max(upto, page.gone)), earlier.summary or NOTHING_LEFT
@@ -95,8 +95,8 @@ async def _summarise(context: Context, earlier: Digest) -> None:
         log.info("not_summarised", error=type(error).__name__)
 
 
-async def _told(context: Context, before: str | None, messages: Sequence[Utterance]) -> str:
-    """Return what a model makes of *messages* and the summary *before* them, as one plain line; empty for nothing."""
+async def _ask(context: Context, before: str | None, messages: Sequence[Utterance]) -> str:
+    """Return a model's summary of *messages* and the summary *before* them as one plain line; "" for none."""
     files = role_files(context.agent_files)
     system = files.render(longest=LONGEST)
     user = question(before, messages)
@@ -107,7 +107,7 @@ async def _told(context: Context, before: str | None, messages: Sequence[Utteran
 
 
 def question(before: str | None, messages: Sequence[Utterance]) -> str:
-    """Return what a model is shown: each text on one line, in quotes that it cannot close; an agent's own as that."""
+    """Return the prompt: each text on one line, in quotes that it cannot close; an agent's own as that."""
     lines = ["# Notes so far", speech(before) if before else "None.", "# What was said after them"]
     return "\n".join([*lines, *(_line(one) for one in messages)])
 

@@ -1,0 +1,71 @@
+"""Install pinned packages into `.venv`, with a line every few seconds: `install.py FILE...`; needs only Python.
+
+pip itself is silent while it downloads and unpacks. Its exit code is ours.
+"""
+
+import subprocess
+import sys
+import threading
+import time
+import venv
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[1]
+_FOLDER = _ROOT / ".venv"
+#: Seconds between two lines.
+_EVERY_S = 3.0
+#: Last lines of pip that are shown when it fails.
+_SHOWN = 20
+
+
+def main(files: list[str]) -> int:
+    """Install *files*, then the project itself without its dependencies; return pip's exit code."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - it runs with whatever Python is there
+        sys.exit(f"Tasklore needs Python 3.11 or newer, this is {sys.version.split()[0]}; try make PYTHON=python3.12")
+    if not (_FOLDER / "bin" / "python").exists():
+        _say("creating .venv")
+        venv.create(_FOLDER, with_pip=True, symlinks=True)
+    _say(f"installing the packages of {', '.join(files)}")
+    pinned = [part for file in files for part in ("-r", file)]
+    return _pip("--require-hashes", *pinned) or _pip("--no-deps", "--no-build-isolation", "--editable", ".")
+
+
+def _pip(*arguments: str) -> int:
+    command = [str(_FOLDER / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
+    process = subprocess.Popen(  # noqa: S603 - pip of our own environment
+        [*command, "--progress-bar", "off", *arguments],
+        cwd=_ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    seen = {"count": 0, "last": ""}
+    threading.Thread(target=_report, args=(process, seen), daemon=True).start()
+    lines = []
+    for line in process.stdout or ():
+        lines.append(line)
+        word, _, rest = line.strip().partition(" ")
+        if word == "Collecting":
+            seen.update(count=seen["count"] + 1, last=rest.partition(" ")[0])
+        elif word == "Installing":
+            seen.update(last="unpacking")
+    if process.wait() != 0:
+        _say("".join(lines[-_SHOWN:]))
+    return process.returncode
+
+
+def _report(process: "subprocess.Popen[str]", seen: dict[str, object]) -> None:
+    began = time.monotonic()
+    while process.poll() is None:
+        time.sleep(_EVERY_S)
+        if process.poll() is None:
+            _say(f"installing, {time.monotonic() - began:.0f} s: {seen['count']} packages, {seen['last']}")
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"{what}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
