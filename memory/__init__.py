@@ -1,4 +1,5 @@
-"""The memory: one mechanical store per kind, each given a Redis client and its limits as arguments.
+"""The memory: one mechanical store per kind, each given a Redis client and its limits.
 
-No LLM client, no broker and no settings: the decision to store is made in `workers` or `supervisor`.
+A client must not decode responses. No LLM client, no broker and no settings: the decision to store is made in
+`workers` or `supervisor`.
 """

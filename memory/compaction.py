@@ -55,29 +55,24 @@ async def _do(
     """Start a job that is not yet under way, and return when it ended well."""
     while True:
         await _until_idle(client, lambda info: _is_rewriting(info) or _is_saving(info))
-        if await _has_started(start):
+        try:
+            await start()
             break
+        except ResponseError as error:
+            words = str(error)
+            # Another client may have been quicker.
+            if any(busy in words for busy in _BUSY):
+                continue
+            if isinstance(error, NoPermissionError) or "unknown command" in words:
+                raise ConfigurationError(
+                    f"Redis does not let us write its files anew ({words}); have it done by whoever runs the server"
+                ) from error
+            raise
     info = await _until_idle(client, is_under_way)
     if info.get(status) != "ok":
         raise MemoryUnavailable(
             f"Redis failed to write its files anew ({status}: {info.get(status)}); see its log, and look for room"
         )
-
-
-async def _has_started(start: Callable[[], Awaitable[Any]]) -> bool:
-    """Return whether *start* was taken; False when another client was quicker."""
-    try:
-        await start()
-    except ResponseError as error:
-        words = str(error)
-        if any(busy in words for busy in _BUSY):
-            return False
-        if isinstance(error, NoPermissionError) or "unknown command" in words:
-            raise ConfigurationError(
-                f"Redis does not let us write its files anew ({words}); have it done by whoever runs the server"
-            ) from error
-        raise
-    return True
 
 
 async def _until_idle(client: Redis, is_under_way: Callable[[_Info], bool]) -> _Info:

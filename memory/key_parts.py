@@ -139,7 +139,7 @@ def check_token(token: str) -> str:
 
 
 def token_of(owner: str, cure: str) -> str:
-    """Return the token of *owner*; *cure* says whom to name when it is empty.
+    """Return the token of *owner*; *cure* is the message of the error when it is empty.
 
     Raises:
         InvalidInput: it is empty, or no text.

@@ -13,7 +13,7 @@ from memory.documents.items import Body, Item, lasting_name, leaf_text, leaf_val
 from memory.documents.kinds import Kinds
 from memory.episodes.ranking import rank
 from memory.episodes.recall import ANY, SearchesEpisodes, Within, recall
-from memory.episodes.store import Hit, SearchResult
+from memory.episodes.store import SearchResult
 
 __all__ = ["MAX_LIMIT", "Memory", "Recalled", "Within", "search_memory", "turns_for"]
 
@@ -92,7 +92,12 @@ async def search_memory(
         for one in (_items_for(query, bodies, kinds, at or now.date()) if has_items else ())
         if within.is_open or (one.at is not None and (within.since or one.at) <= one.at <= (within.until or one.at))
     ]
-    mixed = chain.from_iterable(zip_longest(items, map(_turn, found.hits)))
+    turns = (
+        Memory("turn", one.text, one.turn_id, one.at.date(), hit.score, one.agent_id or one.speaker)
+        for hit in found.hits
+        for one in [hit.episode]
+    )
+    mixed = chain.from_iterable(zip_longest(items, turns))
     memories = tuple(one for one in mixed if one is not None)[:limit]
     return Recalled(memories, not items and found.is_nothing_said, is_complete)
 
@@ -137,9 +142,3 @@ def _items_for(query: str, bodies: Mapping[str, Body], kinds: Kinds, day: date) 
     scores = rank(query, [text for text, _, _ in found])
     order = sorted(range(len(found)), key=lambda number: (found[number][2], -scores[number]))
     return [found[number][1] for number in order if scores[number] > 0]
-
-
-def _turn(hit: Hit) -> Memory:
-    episode = hit.episode
-    speaker = episode.agent_id or episode.speaker
-    return Memory("turn", episode.text, episode.turn_id, episode.at.date(), hit.score, speaker)

@@ -17,7 +17,7 @@ from memory.documents.kinds import Kinds
 from memory.documents.plans import Document, Snapshot
 from runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Spent
 from runtime.models.wire import T
-from workers.context.context import Services
+from workers.context.services import Services
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, PendingFact
 

@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from contracts.errors import ConfigurationError, InvalidInput
 from contracts.identifiers import checked_name
 from workers.agent_settings import changed_settings, fingerprint, initial_settings
+from workers.context.access import REMEMBER_FOR
 from workers.listening.declaration import Listener, ListenOptions, Queue, read_listener
 from workers.middleware import Middleware
-from workers.task import REMEMBER_FOR, Task, TaskOptions, Use, demand_version, read_task, words_of
+from workers.task import Task, TaskOptions, Use, demand_version, read_task, words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -2,98 +2,24 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
 
 import structlog
-from pydantic import ValidationError
-from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
-from contracts.messages import Cancellation, ChatTurn, Progress
-from memory.conversations.conversation import Conversations
-from memory.conversations.inbox import Inbox, is_utterance
-from memory.documents.kinds import Kinds
-from memory.documents.storage.store import DocumentStore
-from memory.episodes.store import Episodes
+from contracts.messages import Cancellation
 from memory.ledger.ledger import Ledger
-from memory.long_term.single_flight import SingleFlight
 from memory.long_term.store import LongTermMemory
-from memory.projects.project import ProjectMemory
-from memory.sessions.once import Computed
-from memory.sessions.session import SessionCache
-from memory.stories.shared_answers import SharedAnswers
-from memory.stories.store import StoryStore
 from runtime.messaging.pull import PullEngine
-from runtime.models.llm import Llm
 from workers.agent import Agent
 from workers.execution.consumer import Consumer
 from workers.execution.stores import EndedRuns, Name
-from workers.forgetting.erasure import UserStore
-from workers.forgetting.stores import stores_in_redis
 from workers.listening.bench import ListenBench
 
 log = structlog.get_logger(__name__)
 
 #: Seconds between two writes of how often entries were served: what a crash loses of a mere statistic.
 FLUSH_S = 1.0
-
-Sender = Callable[[str, Progress], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class Lent:
-    """What contexts of this process may use; fits `workers.context.context.Services`."""
-
-    llm: Llm
-    conversations: Conversations
-    send_progress: Sender
-    documents: DocumentStore
-    episodes: Episodes
-    kinds: Kinds
-    sessions: SessionCache
-    session_flights: SingleFlight[Computed]
-    projects: ProjectMemory
-    stories: StoryStore
-    story_answers: SharedAnswers
-    inbox: Inbox
-    agent_files: Path | None
-    count_session_hits: Callable[[int], None]
-    redis: Redis
-
-    @property
-    def edits(self) -> DocumentStore:
-        """The edits of the documents."""
-        return self.documents
-
-    @property
-    def words(self) -> Sequence[UserStore]:
-        """The stores with words of users that a memory worker may remove."""
-        return stores_in_redis(self.redis, self.documents, self.episodes, self.conversations)
-
-    def now(self) -> datetime:
-        """Return the time in UTC."""
-        return datetime.now(UTC)
-
-    async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
-        """Send *progress*; nobody may be listening, and a lost one harms nothing."""
-        try:
-            await self.send_progress(supervisor_id, progress)
-        except Exception as error:  # noqa: BLE001 - progress must never fail a task, whatever the broker raises
-            log.info("progress_lost", task_id=progress.task_id, error=str(error) or type(error).__name__)
-
-    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
-        """Return the last *count* readable turns, oldest first, without what agents say to each other."""
-        turns = []
-        for body in await self.conversations.recent(conversation_id, count):
-            try:
-                turns.append(ChatTurn.model_validate_json(body))
-            except ValidationError:
-                if not is_utterance(body):
-                    log.warning("unreadable_turn", conversation=bool(conversation_id))
-        return turns
 
 
 @dataclass(slots=True)

@@ -13,14 +13,12 @@ from contracts.identifiers import checked_name
 from contracts.messages import TaskAssignment
 from contracts.parameters.model import Parameters
 from workers.code import code_digest
+from workers.context.access import REMEMBER_FOR, Access
 from workers.context.context import Context
 from workers.handler import Handler, read_handler
 
 Use = Literal["llm", "clock", "edits"]
 
-#: Long enough for a question that comes back every month to be known again. Compared by identity: 30 days that an
-#: author wrote are another object.
-REMEMBER_FOR = timedelta(days=30)
 #: Uses that make a result go stale, so that its author has to say when.
 _STALE = ("clock", "llm")
 
@@ -31,7 +29,7 @@ MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Task:
+class Task(Access):
     """One task as `@agent.task` declared it.
 
     `remember_for` None means for ever. `deadline` is what a supervisor gives when the request says none; None: no
@@ -42,17 +40,13 @@ class Task:
     to a person who asks for it in words, and starts with their yes.
     """
 
-    name: str
     version: int
     description: str
-    remember: Literal["shared", "user", "never"]
-    remember_for: timedelta | None
     max_attempts: int | None
     deadline: timedelta | None
     retry_base: timedelta | None
     retry_cap: timedelta | None
     idempotent: bool
-    uses: frozenset[str]
     keywords: tuple[str, ...]
     examples: tuple[str, ...]
     in_words: bool
@@ -65,11 +59,6 @@ class Task:
     def parameters(self) -> type[Parameters]:
         """The class of its parameters: contract, schema and memory key in one."""
         return self.handler.parameters
-
-    @property
-    def says_how_long(self) -> bool:
-        """Whether the author wrote a time to live for its results."""
-        return self.remember_for is not None and self.remember_for is not REMEMBER_FOR
 
     @property
     def runs_allowed(self) -> int:

@@ -48,11 +48,12 @@ from workers.agent_files import files_of, llm_settings_of
 from workers.card import card_of
 from workers.context.context import Context
 from workers.context.effects import Effects
+from workers.context.services import Services
 from workers.execution.acknowledger import Acknowledger, Erasing
 from workers.execution.consumer import Consumer
 from workers.execution.due_copies import DueCopies, open_due_copies
 from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.execution.executor import Executor, Terms
+from workers.execution.executor import Executor
 from workers.execution.job import Job
 from workers.execution.recall import NearMatches
 from workers.execution.report_publisher import Metering, ReportPublisher
@@ -60,7 +61,7 @@ from workers.execution.retries import Retries
 from workers.execution.retry_decision import RetryPolicy, longest_wait_s
 from workers.execution.stores import Stores
 from workers.execution.tracing import Tracing
-from workers.host import Host, Lent, ServedAgent
+from workers.host import Host, ServedAgent
 from workers.listening.embedder import lend_episodes
 from workers.listening.wiring import Ground, demand_one_listener, open_listeners
 from workers.middleware import Hooks, Middleware
@@ -82,7 +83,7 @@ class _Parts:
     memory: LongTermMemory
     ledger: Ledger
     flights: SingleFlight[bytes]
-    lent: Lent
+    services: Services
     #: For listeners, whose many commands must not hold up a recall.
     listening: Redis
 
@@ -194,7 +195,7 @@ class Worker:
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
             self._make_ledger(redis),
             flights,
-            await self._lend(stack, llm, redis),
+            await self._open_services(stack, llm, redis),
             await self._connect_redis(stack, f"{self._worker_id}-listening"),
         )
 
@@ -215,7 +216,7 @@ class Worker:
             await llm.warm_up()
         return llm
 
-    async def _lend(self, stack: AsyncExitStack, llm: Llm, redis: Redis) -> Lent:
+    async def _open_services(self, stack: AsyncExitStack, llm: Llm, redis: Redis) -> Services:
         settings = self._settings
         kinds = Kinds.load(*([settings.kinds_dir] if settings.kinds_dir is not None else []))
         # Values of many megabytes must not hold up a recall. No phase, no connection.
@@ -223,7 +224,7 @@ class Worker:
         # No session, no task: asking for one may take longer than asking a mere memory.
         budget_s = settings.ledger_deadline_ms / 1000
         flights = SingleFlight[Computed](large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s)
-        return Lent(
+        return Services(
             llm,
             Conversations(redis),
             self._send_progress,
@@ -314,15 +315,15 @@ class Worker:
             parts.outbox,
             parts.leases,
             parts.listening,
-            parts.lent,
-            parts.lent.episodes,
+            parts.services,
+            parts.services.episodes,
             *(self._metrics, self._settings, self._worker_id, self._heal, self._exclusive),
         )
 
     def _make_consumer(self, agent: Agent, parts: _Parts) -> Consumer:
         settings, metrics, worker_id, host = self._settings, self._metrics, self._worker_id, self._host
         stores = Stores(
-            parts.memory, parts.ledger, parts.flights, parts.lent.sessions, host.hits, host.own_hits, host.ended
+            parts.memory, parts.ledger, parts.flights, parts.services.sessions, host.hits, host.own_hits, host.ended
         )
         middleware: list[Middleware] = [NearMatches(parts.memory), Metering(agent.agent_id, agent.tasks, metrics)]
         if tracing.is_on():
@@ -346,7 +347,7 @@ class Worker:
             metrics,
             exclusive=self._exclusive,
             hooks=hooks,
-            terms=Terms(lease_s=settings.ack_wait_s),
+            lease_s=settings.ack_wait_s,
         )
         return Consumer(
             agent,
@@ -403,6 +404,6 @@ def _contexts(agent: Agent, parts: _Parts, worker_id: str) -> Callable[[Job], Co
         if assignment.deadline != job.deadline:
             assignment = assignment.model_copy(update={"deadline": job.deadline})
         claim = functools.partial(effects.claim, job)
-        return Context(job.task, assignment, parts.lent, settings=agent.settings, attempt=job.attempt, claim=claim)
+        return Context(job.task, assignment, parts.services, settings=agent.settings, attempt=job.attempt, claim=claim)
 
     return make_context

@@ -23,7 +23,6 @@ class Conversations:
     """Appends turns to conversations and returns the recent ones; turns are JSON bytes, taken as they are.
 
     Args:
-        client: A client that does not decode responses.
         keep_turns: Turns a conversation holds; older ones fall off, and so do their ids.
         keep: How long a conversation is kept after its last turn.
         deadline_s: Seconds for one call; then MemoryUnavailable.

@@ -41,7 +41,6 @@ class Inbox:
     the messages that they took; an older one that comes again is shown those that no task has settled.
 
     Args:
-        client: A client that does not decode responses.
         deadline_s: Seconds for one call; then MemoryUnavailable.
         window: Messages that are shown, and more when more are new; of older ones a digest.
         keep: Messages that a conversation holds for `page`, and as many wait at most: then the oldest of them enters.
@@ -174,12 +173,12 @@ def own_message(task_id: str, said: Utterance) -> Utterance:
 
 
 def as_heard(message: Utterance) -> Utterance:
-    """Return *message* as it stands in the conversation of who hears it: as nobody's own, whatever it says itself."""
+    """Return *message* as it stands in the conversation of its hearer: not as own, whatever it says itself."""
     return message.model_copy(update={"own": False}) if message.own else message
 
 
 def body_of(message: Utterance, user_id: str | None) -> bytes:
-    """Return *message*, which somebody else said, as it is stored: as one of *user_id* unless it says whose it is."""
+    """Return *message* of another speaker as it is stored: as one of *user_id* unless it names its user."""
     return _body(as_heard(message), user_id)
 
 
@@ -235,19 +234,14 @@ def utterance_of(turn: ChatTurn) -> Utterance:
     )
 
 
-def check_summary(text: str) -> str:
-    """Return *text* when it can be a summary.
-
-    Raises:
-        InvalidInput: it cannot.
-    """
+def check_summary(text: str) -> None:
+    """Raise InvalidInput when *text* cannot be a summary."""
     if not 1 <= len(text) <= LONGEST_SUMMARY:
         raise InvalidInput(f"a summary must have 1 to {LONGEST_SUMMARY:,} characters, this has {len(text):,}")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise InvalidInput("a summary holds half of a surrogate pair, which is no text; send valid Unicode") from error
-    return text
 
 
 def check_page(before: int | None, count: int) -> tuple[int, int]:

@@ -20,7 +20,6 @@ class Notices:
     """Puts lines behind those that wait, and takes all that wait; notes who waits for them with a reply.
 
     Args:
-        client: A client that does not decode responses.
         keep: How long lines wait after the last that was put.
         deadline_s: Seconds for one call; then MemoryUnavailable, which every method may raise.
     """

@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import structlog
-from pydantic import ValidationError
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
@@ -23,7 +22,6 @@ class Observations:
     """Keeps the last observations of each agent, by the task in which they were made: a retry adds nothing.
 
     Args:
-        client: A client that does not decode responses.
         deadline_s: Seconds for one call; then MemoryUnavailable.
         keep: Observations of one agent; older ones fall off.
         keep_for: How long they are kept after the last one.
@@ -68,21 +66,14 @@ def read_observations(
     Without *senses* those hold only actions, and cost a fraction of the time.
     """
     own, bodies = reply
-    read = _read if senses else _read_deed
-    found = tuple(one for body in bodies if (one := read(body)) is not None)
+    found = tuple(one for body in bodies if (one := _read(body, senses=senses)) is not None)
     return (_read(own) if own is not None else None), found
 
 
-def _read(body: bytes) -> Observation | None:
+def _read(body: bytes, *, senses: bool = True) -> Observation | None:
     try:
-        return Observation.model_validate_json(body)
-    except ValidationError:
-        log.warning("unreadable_observation")
-        return None
-
-
-def _read_deed(body: bytes) -> Observation | None:
-    try:
+        if senses:
+            return Observation.model_validate_json(body)
         raw = from_json(body)
         return Observation(time=raw["time"], did=raw.get("did"))
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -274,12 +274,8 @@ def _joint(between: re.Match[str]) -> str:
     signs = between[0]
     if signs.isascii():
         return "_"
-    marks = "".join(takewhile(_is_mark, signs))
+    marks = "".join(takewhile(lambda sign: unicodedata.category(sign)[0] == "M", signs))
     return marks if len(marks) == len(signs) else f"{marks}_"
-
-
-def _is_mark(sign: str) -> bool:
-    return unicodedata.category(sign)[0] == "M"
 
 
 def _digest(text: str) -> str:

@@ -202,17 +202,20 @@ def _read_kind(raw: Mapping[str, object], file: File) -> Kind:
     except ValidationError as error:
         problems = "; ".join(_problem(found) for found in error.errors())
         raise ConfigurationError(f"{file}: {problems}") from error
-    places = tuple(_complete_place(place, kind.resource_id) for place in kind.places)
+    places = tuple(
+        place.model_copy(
+            update={
+                "resource_id": kind.resource_id,
+                "relation": place.relation or str(place.path.last),
+                "pinned": place.pinned or place.protected,
+            }
+        )
+        for place in kind.places
+    )
     kind = kind.model_copy(update={"places": places, "template": _template(kind, file)})
     for index, place in enumerate(places):
         _check(kind, place, f"{file}: places.{index}")
     return kind
-
-
-def _complete_place(place: Place, resource_id: str) -> Place:
-    relation = place.relation or str(place.path.last)
-    is_pinned = place.pinned or place.protected
-    return place.model_copy(update={"resource_id": resource_id, "relation": relation, "pinned": is_pinned})
 
 
 def _problem(found: Mapping[str, object]) -> str:
@@ -231,20 +234,16 @@ def _template(kind: Kind, file: File) -> Body:
     content = dict(kind.template)
     if not content:
         for place in kind.places:
-            _make_list(content, place.path, file)
+            where = content
+            for step in place.path.steps[:-1]:
+                inner = where.setdefault(cast("str", step), {})
+                if not isinstance(inner, dict):
+                    raise ConfigurationError(
+                        f"{file}: the place {str(place.path)!r} lies inside of another one; give it a path of its own"
+                    )
+                where = inner
+            where[cast("str", place.path.last)] = []
     return {METADATA: metadata, **content}
-
-
-def _make_list(content: Body, path: Path, file: File) -> None:
-    where = content
-    for step in path.steps[:-1]:
-        inner = where.setdefault(cast("str", step), {})
-        if not isinstance(inner, dict):
-            raise ConfigurationError(
-                f"{file}: the place {str(path)!r} lies inside of another one; give it a path of its own"
-            )
-        where = inner
-    where[cast("str", path.last)] = []
 
 
 def _check(kind: Kind, place: Place, where: str) -> None:

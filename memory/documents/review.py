@@ -176,36 +176,26 @@ def _conflicts(found: Iterable[_Leaf], kinds: Kinds, form: TextForm, today: date
         if leaves[0].place is not None and leaves[0].place.single and len(leaves) > 1:
             yield Conflict("single", _spots(leaves))
     yield from _opposites(by_place, kinds, form)
-    yield from _find_marks(alive)
-
-
-def _opposites(by_place: Mapping[tuple[str, Path], list[_Leaf]], kinds: Kinds, form: TextForm) -> Iterator[Conflict]:
-    by_form = {where: _by_form(leaves, form) for where, leaves in by_place.items()}
-    seen: set[frozenset[tuple[str, Path]]] = set()
-    for where, leaves in by_place.items():
-        contrary = _contrary_of(leaves[0], kinds)
-        if contrary in by_form and contrary != where and frozenset((where, contrary)) not in seen:
-            seen.add(frozenset((where, contrary)))
-            for said, here in by_form[where].items():
-                if said in by_form[contrary]:
-                    yield Conflict("opposite", _spots([*here, *by_form[contrary][said]]))
-
-
-def _contrary_of(leaf: _Leaf, kinds: Kinds) -> tuple[str, Path] | None:
-    """Return the place that says the contrary of *leaf*'s, by resource id and path; None when nothing does."""
-    if leaf.place is None or leaf.place.opposite is None:
-        return None
-    place = kinds.place_for(leaf.place.opposite, leaf.spot.resource_id)
-    return None if place is None else (leaf.spot.resource_id, place.path)
-
-
-def _find_marks(alive: Iterable[_Leaf]) -> Iterator[Conflict]:
     by_mark: dict[str, list[_Leaf]] = {}
     for leaf in alive:
         mark = leaf.item.others.get(CONFLICT) if leaf.item is not None else None
         if isinstance(mark, str):
             by_mark.setdefault(mark, []).append(leaf)
     yield from (Conflict("marked", _spots(leaves)) for leaves in by_mark.values())
+
+
+def _opposites(by_place: Mapping[tuple[str, Path], list[_Leaf]], kinds: Kinds, form: TextForm) -> Iterator[Conflict]:
+    by_form = {where: _by_form(leaves, form) for where, leaves in by_place.items()}
+    seen: set[frozenset[tuple[str, Path]]] = set()
+    for where, leaves in by_place.items():
+        opposite = leaves[0].place.opposite if leaves[0].place is not None else None
+        place = kinds.place_for(opposite, where[0]) if opposite is not None else None
+        contrary = (where[0], place.path) if place is not None else None
+        if contrary in by_form and contrary != where and frozenset((where, contrary)) not in seen:
+            seen.add(frozenset((where, contrary)))
+            for said, here in by_form[where].items():
+                if said in by_form[contrary]:
+                    yield Conflict("opposite", _spots([*here, *by_form[contrary][said]]))
 
 
 def _duplicates(found: Iterable[_Leaf], form: TextForm) -> Iterator[tuple[Spot, ...]]:

@@ -21,18 +21,13 @@ def rank(query: str, texts: Sequence[str]) -> list[float]:
     lengths = [document.total() for document in documents]
     usual = max(1.0, sum(lengths) / len(lengths))
     holders = Counter(word for document in documents for word in wanted & document.keys())
-    weights = {word: _weight(len(texts), count) for word, count in holders.items()}
+    weights = {word: math.log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for word, count in holders.items()}
+    lengthened = [SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / usual) for length in lengths]
     return [
         # in any order of the set, so that every process ranks alike
-        math.fsum(weights[word] * _saturate(document[word], length / usual) for word in wanted & document.keys())
-        for document, length in zip(documents, lengths, strict=True)
+        math.fsum(
+            weights[word] * (document[word] * (SATURATION + 1) / (document[word] + length))
+            for word in wanted & document.keys()
+        )
+        for document, length in zip(documents, lengthened, strict=True)
     ]
-
-
-def _weight(texts: int, holders: int) -> float:
-    """Return what a word is worth that *holders* of so many texts have."""
-    return math.log(1 + (texts - holders + 0.5) / (holders + 0.5))
-
-
-def _saturate(count: int, length: float) -> float:
-    return count * (SATURATION + 1) / (count + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length))

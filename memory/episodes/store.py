@@ -129,7 +129,6 @@ class Episodes:
     An owner is a user id, or `agent/`, `run/` or `org/` and a name.
 
     Args:
-        client: A client that does not decode responses.
         vectors: Finds turns by their meaning too; None: by their words alone.
         keep: How long turns are kept, None without end; zero keeps none.
         deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise.
@@ -166,10 +165,17 @@ class Episodes:
             body = episode.model_copy(update={"text": episode.text[:LONGEST]})
             words = Counter(words_of(body.text))
             kept = body.model_dump_json(exclude_none=True).encode()
-            arguments += [episode.turn_id, kept, _day(episode.at), _speaker(episode.speaker), len(words)]
+            arguments += [episode.turn_id, kept, _day(episode.at), _SPEAKERS.get(episode.speaker, _OTHER), len(words)]
             for word, often in words.items():
                 arguments += [word, often]
-        commands = [_call(APPEND, token, *arguments), *self._expiries(token, settings)]
+        mine = keys.episodes(token)[:5]
+        commands: list[Command] = [("FCALL", APPEND, 4, *mine[:4], *arguments)]
+        # When nothing more is said all goes but the settings of the owner.
+        keep = self._keep if settings.days is None else timedelta(days=settings.days)
+        if keep is None:
+            commands += [("PERSIST", key) for key in mine]
+        else:
+            commands += [("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in mine]
         new, last = (await self._batch.run(commands))[0]
         if last // _TRIM_EVERY != (last - new) // _TRIM_EVERY:
             await self.trim(owner, datetime.now(UTC))
@@ -203,7 +209,7 @@ class Episodes:
         wanted = _MOST_HITS if is_narrowed else limit
         kept_since = 0 if self._keep is None else _day(datetime.now(UTC) - self._keep)
         days = max(kept_since, _day(since)), _LAST_DAY if until is None else _day(until)
-        by = _speaker(speaker) if speaker else 0
+        by = _SPEAKERS.get(speaker, _OTHER) if speaker else 0
         spelled = json.dumps(conversation_id, ensure_ascii=False)
         named = "" if conversation_id is None else f'"conversation_id":{spelled}'
         terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), named, *words)
@@ -311,16 +317,11 @@ class Episodes:
         """Return how many turns of *owner* there are."""
         return int((await self._batch.run([("HLEN", keys.episodes(_token_of(owner)).turns)]))[0])
 
-    def _expiries(self, token: str, settings: _Keep) -> list[Command]:
-        """Return what lets everything go when nothing more is said: the settings of the owner stay."""
-        keep = self._keep if settings.days is None else timedelta(days=settings.days)
-        mine = keys.episodes(token)[:5]
-        if keep is None:
-            return [("PERSIST", key) for key in mine]
-        return [("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in mine]
-
     async def _settings(self, token: str) -> _Keep:
-        kept_at = [keys.episodes(one).settings for one in (token, *_scope_of(token))]
+        # Behind the owner's own settings stand those of the whole scope; a user has none.
+        scope, slash, name = user_of(token).partition("/")
+        scopes = (user_token(f"{scope}/"),) if slash and name and scope in SCOPES else ()
+        kept_at = [keys.episodes(one).settings for one in (token, *scopes)]
         found = await self._batch.run([("HMGET", key, "on", "days") for key in kept_at])
         is_on, days = next((one for one in found if one[0] is not None), (None, None))
         return _Keep(is_on != b"0", int(days) if days else None)
@@ -367,20 +368,6 @@ def _day(at: date | datetime | None) -> int:
         return 0
     day = at.astimezone(UTC).date() if isinstance(at, datetime) else at
     return min(_LAST_DAY, max(0, (day - _FIRST_DAY).days))
-
-
-def _speaker(speaker: str) -> int:
-    return _SPEAKERS.get(speaker, _OTHER)
-
-
-def _call(script: str, token: str, *arguments: str | bytes | int) -> Command:
-    return ("FCALL", script, 4, *keys.episodes(token)[:4], *arguments)
-
-
-def _scope_of(token: str) -> tuple[str, ...]:
-    """Return the token under which the settings of its whole scope lie; none for a user."""
-    scope, slash, name = user_of(token).partition("/")
-    return (user_token(f"{scope}/"),) if slash and name and scope in SCOPES else ()
 
 
 def _token_of(owner: str) -> str:

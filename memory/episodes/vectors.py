@@ -66,7 +66,6 @@ class VectorIndex:
     """The vectors of all owners.
 
     Args:
-        client: A client that does not decode responses.
         embedder: Makes the vectors.
         deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise. A question has
             as many to be embedded.
@@ -95,7 +94,11 @@ class VectorIndex:
             # Of another model: nothing of it can be compared.
             await self._batch.run([("UNLINK", of.vectors)])
             end = 0
-        seen = await self._number_at(of.vectors, int(end) - width) if end else 0
+        seen = 0
+        if end:
+            start = int(end) - width
+            last_number = (await self._batch.run([("GETRANGE", of.vectors, start, start + _NUMBER - 1)]))[0]
+            seen = int.from_bytes(last_number, "big")
         begin = max(seen + 1, int(first or 1))
         numbers = list(range(begin, min(int(last or 0), begin + BATCH - 1) + 1))
         if not numbers:
@@ -165,6 +168,3 @@ class VectorIndex:
             leads = (cosines - cosines.mean()) / max(float(cosines.std()), 1e-6)
         nearness = cosines + _LEAD * leads
         return [Near(int(places[row]), float(cosines[row]), float(nearness[row])) for row in best]
-
-    async def _number_at(self, key: str, start: int) -> int:
-        return int.from_bytes((await self._batch.run([("GETRANGE", key, start, start + _NUMBER - 1)]))[0], "big")

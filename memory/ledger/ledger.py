@@ -66,7 +66,6 @@ class Ledger:
     """Keeps the terminal report of each (task, generation): whichever attempt finishes first wins.
 
     Args:
-        client: A client that does not decode responses.
         keep: How long a task is known after its last event.
         deadline_s: Seconds for one call; then MemoryUnavailable.
         breaker: When given, a frozen server costs one deadline a rest instead of one a task.

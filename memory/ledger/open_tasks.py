@@ -62,7 +62,6 @@ class OpenTasks:
     """Reads the open tasks of the ledger.
 
     Args:
-        client: A client that does not decode responses.
         keep: How long the ledger knows a task after its last event.
         step_s: Seconds for each step; then MemoryUnavailable.
     """

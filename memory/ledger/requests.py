@@ -71,7 +71,6 @@ class RequestRecords:
     """Keeps requests; every method raises MemoryUnavailable without an answer within *deadline_s*.
 
     Args:
-        client: A client that does not decode responses.
         keep: How long a request is known.
         deadline_s: Seconds for one round trip.
     """

@@ -9,9 +9,7 @@ from memory.command_batch import CommandBatch
 class StreamEpochs:
     """Remembers, for all supervisors, the epoch of the stream that has every task which the ledger knows as open.
 
-    Args:
-        client: A client that does not decode responses.
-        deadline_s: Seconds for one call; then MemoryUnavailable.
+    Every method may raise MemoryUnavailable, after `deadline_s` seconds for one call.
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:

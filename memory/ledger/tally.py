@@ -21,9 +21,7 @@ _BATCH = 512
 class Tally:
     """Reads the counters: all of them in 0.1 s, of which 30 ms are CPU time of ours and 7 ms the server's.
 
-    Args:
-        client: A client that does not decode responses.
-        deadline_s: Seconds for each batch; then MemoryUnavailable.
+    Every method may raise MemoryUnavailable, after `deadline_s` seconds for each batch.
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 2.0) -> None:

@@ -26,12 +26,7 @@ class UserTask(NamedTuple):
 
 
 class UserTasks:
-    """Finds and removes what the ledger has of a user.
-
-    Args:
-        client: A client that does not decode responses.
-        step_s: Seconds for each step; then MemoryUnavailable, which every method may raise.
-    """
+    """Finds and removes what the ledger has of a user. MemoryUnavailable after `step_s` for each step."""
 
     def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
         self._batch = CommandBatch(client, step_s)

@@ -43,9 +43,7 @@ def note_hits(own: Mapping[tuple[str, str], int]) -> list[Command]:
 class EntryOwners:
     """Removes from the long-term memory what only one user asked for.
 
-    Args:
-        client: A client that does not decode responses.
-        deadline_s: Seconds for one step; then MemoryUnavailable, which every method may raise.
+    Every method may raise MemoryUnavailable, after `deadline_s` seconds for one step.
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 5.0) -> None:

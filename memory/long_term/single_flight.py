@@ -96,7 +96,6 @@ class SingleFlight(Generic[T]):
     """Lets one of many identical callers compute; an async context manager that owns its two background tasks.
 
     Args:
-        client: A client that does not decode responses.
         owner: Names this process; two with one name would share their leases.
         lease_s: Seconds after which a leader that is gone is replaced; renewed at a third while it computes.
         budget_s: Seconds that asking Redis may cost.

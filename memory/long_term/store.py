@@ -48,7 +48,6 @@ class LongTermMemory:
     """Remembers results under the keys of `memory.keys.ltm` and recalls them while they live.
 
     Args:
-        client: A client that does not decode responses.
         budget_s: Seconds that recalling or remembering may cost a task; then MemoryUnavailable, as after any late step.
         breaker: Shared with others of this server when given; a frozen server costs one budget a rest.
     """

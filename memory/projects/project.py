@@ -21,14 +21,14 @@ from memory.projects.records import (
     RefusedRecord,
     author_of,
     body_of,
+    check,
     check_loaded,
-    check_new,
+    check_tags,
     check_token,
     difference,
     redact,
     refuse_superseded,
     refuse_unknown,
-    refuse_younger,
 )
 from memory.projects.search import indexes_of, line_of
 
@@ -50,7 +50,6 @@ class ProjectMemory(ProjectReader):
     A project is there as soon as it has a record.
 
     Args:
-        client: A client that does not decode responses.
         deadline_s: Seconds for one look at the server; then MemoryUnavailable.
         clock_ms: The time in ms since 1970, by which projects are listed; records have the server's.
     """
@@ -76,7 +75,8 @@ class ProjectMemory(ProjectReader):
             InvalidInput: a field is invalid, or *supersedes* is not there or superseded already.
             MemoryUnavailable: no answer in time; appending again with the same token is safe.
         """
-        record = check_new(kind, text, tags, by=by, supersedes=supersedes, session_id=session_id, data=data)
+        own = {} if data is None else data
+        record = check(Record("", kind, text, check_tags(tags), 0, by, supersedes, None, session_id, own))
         # A lost reply has the script sent again: without a token of its own it would append twice.
         named = check_token(token) if token is not None else secrets.token_hex(8)
         # Listed first: what is not listed is not found when somebody is to be forgotten.
@@ -211,6 +211,8 @@ def _refusal_of(project_id: str, record: Record, word: bytes, found: Sequence[An
         case b"superseded":
             return refuse_superseded(old, found[0].decode())
         case b"younger":
-            return refuse_younger(old)
+            return InvalidInput(
+                f"supersedes {old!r} is younger; a record comes after what it supersedes, correct the time"
+            )
         case _:
             return refuse_unknown(project_id, old, "supersedes")

@@ -126,27 +126,6 @@ def check(record: Record) -> Record:
     return replace(record, tags=tags, data=json.loads(data))
 
 
-def check_new(
-    kind: Kind,
-    text: str,
-    tags: Sequence[str],
-    *,
-    by: str | None,
-    supersedes: str | None,
-    session_id: str | None,
-    data: Mapping[str, JsonValue] | None,
-) -> Record:
-    """Return a record as it is kept, without an id and a time so far.
-
-    Raises:
-        InvalidInput: a field is invalid; the message names the field and the cure.
-    """
-    given = {} if data is None else data
-    return check(
-        Record("", kind, text, check_tags(tags), by=by, supersedes=supersedes, session_id=session_id, data=given)
-    )
-
-
 def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return *tags* stripped, each once however it is capitalised, in their order.
 
@@ -305,13 +284,6 @@ def refuse_unknown(project_id: str, record_id: str, what: str) -> InvalidInput:
     """Return the error for a field *what* that names a missing record."""
     return InvalidInput(
         f"{what} {record_id!r} is no record of project {project_id!r}; `tasklore project search` shows what is"
-    )
-
-
-def refuse_younger(record_id: str) -> InvalidInput:
-    """Return the error for a record that is older than *record_id*, which it supersedes."""
-    return InvalidInput(
-        f"supersedes {record_id!r} is younger; a record comes after what it supersedes, correct the time"
     )
 
 

@@ -8,7 +8,7 @@ that no append is forgotten, whatever dies between two steps; rows that a lost s
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -48,7 +48,6 @@ class PersonalQueue:
     stored follow the server's.
 
     Args:
-        client: A client that does not decode responses.
         name: Which table.
         keep: How long a closed row is known: an id that comes again within it changes nothing.
         deadline_s: Seconds for one round trip; then MemoryUnavailable, which every method may raise.
@@ -120,7 +119,12 @@ class PersonalQueue:
             await self._settle(token, seen, look)
         if not claimed:
             return None
-        rows = tuple(_read_claimed(claimed[1:]))
+        rows = tuple(
+            Row(row_id.decode(), body, attempts, note, crashes, trace.decode())
+            for row_id, body, attempts, crashes, note, trace in zip(
+                *(claimed[1 + part :: 6] for part in range(6)), strict=True
+            )
+        )
         return Claim(self._name, owner, token, holder, int(claimed[0]), rows, self._keep_ms)
 
     async def renew(self, claim: Claim, lease_ms: int) -> bool:
@@ -280,12 +284,6 @@ def _check_id(row_id: str) -> bytes:
     if not spelled:
         raise InvalidInput("a row needs an id, by which it is known when it comes again")
     return spelled
-
-
-def _read_claimed(parts: list[Any]) -> Iterator[Row]:
-    for at in range(0, len(parts), 6):
-        row_id, body, attempts, crashes, note, trace = parts[at : at + 6]
-        yield Row(row_id.decode(), body, attempts, note, crashes, trace.decode())
 
 
 def _read_known(row_id: bytes, number: bytes, body: bytes, spelled: bytes, note: bytes) -> KnownRow:

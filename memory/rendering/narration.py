@@ -211,10 +211,6 @@ def _say_collect(action: Action) -> str:
     return f"I collected what {where}"
 
 
-def _say_wait(_action: Action) -> str:
-    return "I waited"
-
-
 def _say_other(action: Action) -> str:
     """Return an unregistered action: "I did 'dance' with Bob"."""
     match action.target:
@@ -228,7 +224,12 @@ def _say_other(action: Action) -> str:
     return f"I did {speech(action.action)}{target}{words}"
 
 
-_ACTIONS: Mapping[str, TellAction] = {"move": _say_move, "text": _say_text, "collect": _say_collect, "wait": _say_wait}
+_ACTIONS: Mapping[str, TellAction] = {
+    "move": _say_move,
+    "text": _say_text,
+    "collect": _say_collect,
+    "wait": lambda _: "I waited",
+}
 #: Kinds of things that lie about in worlds, and have no regular plural.
 _PLURALS: Mapping[str, str] = {
     "sheep": "sheep", "fish": "fish", "deer": "deer", "gold": "gold", "food": "food", "wood": "wood", "wolf": "wolves",

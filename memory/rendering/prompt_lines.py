@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
-from contracts.analysis.background import Background, Conflict, Interaction, NewMemory, Thread
+from contracts.analysis.background import Background, Conflict, Thread
 from contracts.analysis.document import SKIPPED, AnalysisDocument
 from contracts.analysis.immediate import Immediate, LoadedThread
 from contracts.analysis.pieces import Section
@@ -138,27 +138,21 @@ def _memories(background: Background) -> Iterator[Part]:
         return
     made = f"Memories Created: {len(found.memories)}"
     top = max(found.memories, key=lambda memory: memory.significance, default=None)
-    yield Part(made if top is None else f"{made} (Top: {_top(top)})", ASIDE)
-
-
-def _top(memory: NewMemory) -> str:
-    summary = _whole(memory.summary)
-    short = summary if len(summary) <= _SUMMARY else f"{summary[:_SUMMARY].rstrip()}..."
-    said = " - ".join(text for text in (_name(memory.character or ""), short) if text)
-    return " ".join(text for text in (said or _name(memory.id), f"sig:{memory.significance}") if text)
+    if top is not None:
+        summary = _whole(top.summary)
+        short = summary if len(summary) <= _SUMMARY else f"{summary[:_SUMMARY].rstrip()}..."
+        said = " - ".join(text for text in (_name(top.character or ""), short) if text) or _name(top.id)
+        made += f" (Top: {said}{' ' if said else ''}sig:{top.significance})"
+    yield Part(made, ASIDE)
 
 
 def _relationships(background: Background) -> Iterator[Part]:
     found = background.relationships
     for interaction in found.interactions if found is not None else ():
         who = " \u2194 ".join(_name(name) for name in interaction.characters)
-        yield Part(f"{who}: {interaction.change:+}{_standing(interaction)}", SCENE)
-
-
-def _standing(interaction: Interaction) -> str:
-    score = [] if interaction.score is None else [str(interaction.score)]
-    parts = [*score, *filter(None, [_name(interaction.tier or "")])]
-    return f" (now {', '.join(parts)})" if parts else ""
+        score = "" if interaction.score is None else str(interaction.score)
+        now = ", ".join(filter(None, [score, _name(interaction.tier or "")]))
+        yield Part(f"{who}: {interaction.change:+}{f' (now {now})' if now else ''}", SCENE)
 
 
 def _threads(background: Background, immediate: Immediate) -> Iterator[Group]:

@@ -77,13 +77,9 @@ def plain(text: str, limit: int = MAX_SHOWN) -> str:
     seen = text[: 4 * limit].translate(_SIGNS)
     if not seen.isascii():
         seen = _MANY_SIGNS.sub(_with_few_marks, unicodedata.normalize("NFC", seen)).translate(_SIGNS)
-    seen = _HEADINGS.sub("", _RUNS.sub(_once, seen))
+    seen = _HEADINGS.sub("", _RUNS.sub(lambda run: run[0][0], seen))
     seen = " ".join(_ENTITIES.sub("& ", seen).split())
     return seen if len(seen) <= limit and len(text) <= 4 * limit else f"{seen[: limit - 1].rstrip()}\u2026"
-
-
-def _once(run: re.Match[str]) -> str:
-    return run[0][0]
 
 
 def _with_few_marks(run: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ start with `x` is the JSON itself; `x` is the first byte of a zlib stream of it.
 """
 
 import json
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ COMPRESS_FROM = 4 * 1024
 _PAYS = 0.75
 #: Milliseconds that a time to live may have: a number that Lua and JSON still keep exactly.
 _MAX_MS = 2**52
+
+SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 #: The fields of a root's hash that a `SessionRoot` is made of.
 ROOT_FIELDS = (
@@ -213,7 +216,8 @@ def encode(key: str, value: JsonValue, limit: int) -> bytes:
         )
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        body = _as_bytes(text, value)
+        # Half of a surrogate pair is no UTF-8, but JSON can escape it.
+        body = (json.dumps(value, separators=(",", ":")) if SURROGATE.search(text) else text).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
             f"the value of session key {key!r} is no JSON: {error}; use null, true, numbers, text, lists and objects"
@@ -236,14 +240,6 @@ def _is_deep(value: JsonValue) -> bool:
         ahead = [one for part in inside.values() for one in (part.values() if isinstance(part, dict) else part)]
         level += bool(inside)
     return level > MAX_LEVELS
-
-
-def _as_bytes(text: str, value: JsonValue) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        # Half of a surrogate pair is no UTF-8, but JSON can escape it.
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
 
 
 def pack(body: bytes) -> bytes:
@@ -324,7 +320,7 @@ def read_root(told: Mapping[str, bytes | None], left_ms: int, stored: int, liste
             updated_ms=int(text["updated_at"]),
             ttl_ms=int(text["ttl_ms"]),
             state=cast("State", text["state"]),
-            dependencies=_read_dependencies(text.get("dependencies", "{}")),
+            dependencies={phase: tuple(of) for phase, of in json.loads(text.get("dependencies", "{}")).items()},
             project=text.get("project"),
             user_id=text.get("user_id"),
             supervisor_id=text.get("supervisor_id"),
@@ -338,10 +334,6 @@ def read_root(told: Mapping[str, bytes | None], left_ms: int, stored: int, liste
         )
     except (KeyError, ValueError, AttributeError):
         return None
-
-
-def _read_dependencies(text: str) -> dict[str, tuple[str, ...]]:
-    return {phase: tuple(of) for phase, of in json.loads(text).items()}
 
 
 def downstream(phase: str, dependencies: Mapping[str, Sequence[str]], entries: Sequence[EntryInfo]) -> set[str]:

@@ -11,7 +11,7 @@ of uses where it is 0. What else a file holds is not read.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -139,16 +139,13 @@ def read(document: Mapping[str, Any], session_id: str | None, now_ms: int, limit
         _time(document, "created_at"),
         _time(document, "updated_at"),
         _span(document, "ttl_ms"),
-        tuple(_number(kept)),
+        tuple(
+            replace(one, number=number)
+            for number, one in enumerate(sorted(kept, key=lambda one: one.created_ms), start=1)
+        ),
         tuple(expired),
         refused,
     )
-
-
-def _number(entries: list[FileEntry]) -> Iterator[FileEntry]:
-    """Number *entries* in the order in which they were made; those of one time as they stand in the file."""
-    for number, one in enumerate(sorted(entries, key=lambda one: one.created_ms), start=1):
-        yield FileEntry(one.entry, one.body, one.created_ms, one.expires_ms, one.hits, number)
 
 
 def _read_entry(key: Any, entry: Any, limit: int) -> FileEntry:

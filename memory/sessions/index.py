@@ -4,7 +4,6 @@ A session is listed before it is made, and taken out once it is gone, with a gra
 there may be a name in the list without a session, but no session without its name.
 """
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from memory import keys
@@ -40,7 +39,8 @@ class SessionList:
         offset, highest = 0, "+inf" if place is None else place.listed_ms
         while True:
             command = ("FCALL", session_scripts.LISTED, 1, self._key, highest, offset, count)
-            found = list(_places((await self._batch.run([command]))[0]))
+            reply = (await self._batch.run([command]))[0]
+            found = [ListPlace(int(float(reply[at + 1])), reply[at].decode()) for at in range(0, len(reply), 2)]
             behind = found if place is None else [one for one in found if one < place]
             if behind or len(found) < count:
                 return behind
@@ -73,8 +73,3 @@ def forgetting(session_id: str, user_id: str, supervisor_id: str) -> list[Comman
     if supervisor_id:
         commands.append(("ZREM", keys.running(supervisor_id), session_id))
     return commands
-
-
-def _places(reply: list[bytes]) -> Iterator[ListPlace]:
-    for at in range(0, len(reply), 2):
-        yield ListPlace(int(float(reply[at + 1])), reply[at].decode())

@@ -10,12 +10,7 @@ from memory.command_batch import Command, CommandBatch
 
 
 class RunOutcomes:
-    """Removes records of runs beside their sessions.
-
-    Args:
-        client: A client that does not decode responses.
-        deadline_s: Seconds for one call; then MemoryUnavailable.
-    """
+    """Removes records of runs beside their sessions. MemoryUnavailable after `deadline_s` for one call."""
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
         self._batch = CommandBatch(client, deadline_s)

@@ -65,7 +65,6 @@ class SessionCache:
     """Sessions and their entries; every method may raise MemoryUnavailable, and InvalidInput for an id or a key.
 
     Args:
-        client: A client that does not decode responses.
         max_value_bytes: Bytes of JSON that one entry takes.
         deadline_s: Seconds for one round trip.
         new_token: Names a call of `create`, so that one repeated after a lost reply is not refused by itself.

@@ -203,7 +203,7 @@ async def test_no_body_stops_the_worker(program: Outside, standing: Standing) ->
     assert min(dead, reported) > 50
     assert standing.worker.is_running
     assert "desk_failed" not in standing.worker.log()
-    assert "attending_failed" not in standing.worker.log()
+    assert "execution_failed" not in standing.worker.log()
 
 
 @pytest.mark.parametrize(("given", "kept"), [("00-" + "a" * 32 + "-" + "b" * 16 + "-01", True), ("not a trace", False)])

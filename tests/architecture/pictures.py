@@ -35,7 +35,7 @@ def rooms() -> str:
     """Return the rooms with the imports between them; what is reached through another room is left out."""
     joined = {room: _imports(room) for room in ROOMS}
     lines = ["flowchart TD"]
-    lines += [f'  {room}["{room}/<br/>{_first_clause(ROOT / room / "__init__.py")}"]' for room in ROOMS]
+    lines += [f'  {room}["{room}/<br/>{_charter(room)}"]' for room in ROOMS]
     for room, targets in joined.items():
         through = set().union(*(joined[one] for one in targets))
         lines += [f"  {room} --> {target}" for target in ROOMS if target in targets - through]
@@ -65,6 +65,12 @@ def _imports(room: str) -> set[str]:
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             found |= {name.partition(".")[0] for name in names}
     return (found & set(ROOMS)) - {room}
+
+
+def _charter(room: str) -> str:
+    """Return what the docstring of *room* lists, as far as a picture has room."""
+    words = (ast.get_docstring(tree_of(ROOT / room / "__init__.py")) or "").splitlines()[0]
+    return words.partition(": ")[2].rstrip(".").replace('"', "'").replace("`", "")[:100] or words.rstrip(".")
 
 
 def _first_clause(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""What a running task may use: the context, and what it lends of documents, sessions, stories and models.
+"""The context of a running task, with the documents, sessions, stories and models that it lends.
 
 Here belongs what an agent sees; how a run is executed is `workers.execution`.
 """

@@ -1,34 +1,31 @@
-"""What a running task may touch: its assignment, progress, cancellation, and what it declared to use."""
+"""The context of a running task: its assignment, progress, cancellation, and the stores that it declared to use."""
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
 from contracts.errors import InvalidInput, UndeclaredAccess
 from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
 from runtime.models.llm import Spent
-from workers.context.documents import ReadsDocuments, UserDocuments
+from workers.context.access import Access
+from workers.context.documents import UserDocuments
 from workers.context.edits import UserEdits
-from workers.context.history import HistoryStore, TaskHistory
-from workers.context.llm import LanguageModel, TaskLlm
-from workers.context.project import ProjectStore, TaskProject
-from workers.context.session import SessionServices, TaskSession
-from workers.context.story import KeepsAnswers, StoryStore, TaskStory
+from workers.context.history import TaskHistory
+from workers.context.llm import TaskLlm
+from workers.context.project import TaskProject
+from workers.context.session import TaskSession
+from workers.context.story import TaskStory
 from workers.context.user_memory import UserMemory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memory.documents.kinds import Kinds
-    from memory.documents.storage.store import DocumentStore
-    from memory.episodes.recall import KeepsTurns
-    from workers.forgetting.erasure import UserStore
-    from workers.task import Task
+    from workers.context.services import Services
 
 #: Turns; a model is seldom helped by more, and the store keeps 200.
 RECENT_TURNS = 20
@@ -51,67 +48,10 @@ _WHO_ASKED = (
 )
 
 
-class Services(SessionServices, Protocol):
-    """What a host lends to all of its contexts."""
-
-    @property
-    def llm(self) -> LanguageModel:
-        """The language models of this process."""
-
-    def now(self) -> datetime:
-        """Return the current time with its time zone."""
-
-    @property
-    def documents(self) -> ReadsDocuments:
-        """The JSON memory of everybody, to be bound to one user before it is lent."""
-
-    @property
-    def episodes(self) -> "KeepsTurns":
-        """What was said to and by everybody, to be bound to one user before it is lent."""
-
-    @property
-    def edits(self) -> "DocumentStore":
-        """The edits of everybody's JSON memory, to be bound to one user before they are lent."""
-
-    @property
-    def words(self) -> "Sequence[UserStore]":
-        """Where the words of users lie, in the order in which they are forgotten."""
-
-    @property
-    def kinds(self) -> "Kinds":
-        """Which documents there are."""
-
-    @property
-    def projects(self) -> ProjectStore:
-        """What projects remember, to be bound to that of one session before it is lent."""
-
-    @property
-    def stories(self) -> StoryStore:
-        """What is known of stories, to be bound to one response of one before it is lent."""
-
-    @property
-    def story_answers(self) -> KeepsAnswers:
-        """What questions that agents of a story share were answered, to be bound to one response before it is lent."""
-
-    @property
-    def inbox(self) -> HistoryStore:
-        """What was said to agents, to be bound to one conversation before it is lent."""
-
-    @property
-    def agent_files(self) -> "Path | None":
-        """The folder that the operator laid over the agents' own files; None without one."""
-
-    async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
-        """Send *progress* to whoever listens; a failure is counted there and never reaches the task."""
-
-    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
-        """Return the last *count* turns, oldest first; none for an unknown conversation."""
-
-
 class Conversation:
     """The conversation in which a task was asked for; an assignment without one has no turns."""
 
-    def __init__(self, conversation_id: str | None, services: Services) -> None:
+    def __init__(self, conversation_id: str | None, services: "Services") -> None:
         self._conversation_id = conversation_id
         self._services = services
 
@@ -136,9 +76,9 @@ class Context:
 
     def __init__(
         self,
-        task: "Task",
+        task: Access,
         assignment: TaskAssignment,
-        services: Services,
+        services: "Services",
         *,
         settings: BaseModel | None = None,
         attempt: int = 1,
@@ -173,12 +113,12 @@ class Context:
 
     @property
     def user_id(self) -> str | None:
-        """Who asked; None for a task that is remembered for nobody and was asked by nobody known.
+        """The user who asked; None for an unknown one, where the task is not remembered per user.
 
         Raises:
             UndeclaredAccess: the task's answers are shared.
         """
-        self._demand_owner("user_id")
+        self._task.demand_owner("user_id")
         return self._assignment.user_id
 
     @property
@@ -188,7 +128,7 @@ class Context:
         Raises:
             UndeclaredAccess: the task's answers are shared.
         """
-        self._demand_owner("conversation")
+        self._task.demand_owner("conversation")
         return Conversation(self._assignment.conversation_id, self._services)
 
     @property
@@ -197,33 +137,33 @@ class Context:
 
         Raises:
             UndeclaredAccess: the task's answers are shared.
-            InvalidInput: nobody known asked.
+            InvalidInput: the user is unknown.
         """
-        self._demand_owner("documents")
+        self._task.demand_owner("documents")
         services = self._services
         return UserDocuments(self._assignment.user_id, services.documents, services.kinds, services.now())
 
     @property
     def memory(self) -> UserMemory:
-        """What is remembered of the user who asked: items and what was said, to be searched and shown in a prompt.
+        """The memory of the user who asked: items and turns, to be searched and shown in a prompt.
 
         Raises:
             UndeclaredAccess: the task's answers are shared.
-            InvalidInput: nobody known asked.
+            InvalidInput: the user is unknown.
         """
-        self._demand_owner("memory")
+        self._task.demand_owner("memory")
         return UserMemory(self.documents, self._services.episodes)
 
     @property
     def edits(self) -> UserEdits:
-        """What may be changed of what is remembered of the user who asked: edits, taking them back, forgetting all.
+        """Changes of the memory of the user who asked: edits, undoing them, forgetting all.
 
         Raises:
             UndeclaredAccess: the task does not declare `uses=("edits",)`, or its answers are remembered.
-            InvalidInput: nobody known asked.
+            InvalidInput: the user is unknown.
         """
-        self._demand_use("edits", "edits")
-        self._demand_forgotten("edits", "what is done to documents")
+        self._task.demand_use("edits", "edits")
+        self._task.demand_unremembered("edits", "what is done to documents")
         lent, user_id = self._services, self._assignment.user_id
         return UserEdits(user_id, lent.edits, self._attempt, lent.now(), lent.words, lent.episodes)
 
@@ -256,7 +196,7 @@ class Context:
             UndeclaredAccess: the task's answers are remembered.
             InvalidInput: it was asked for outside of any analysis.
         """
-        self._demand_forgotten("story", "the story")
+        self._task.demand_unremembered("story", "the story")
         story_id, number = self._assignment.story_id, self._assignment.response_number
         if story_id is None or number is None:
             msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analysis run`"
@@ -266,13 +206,13 @@ class Context:
 
     @cached_property
     def history(self) -> TaskHistory:
-        """What was said in the task's conversation and which of it is new, and what the agent sensed and did.
+        """The task's conversation, with its new messages, and the agent's observations.
 
         Raises:
             UndeclaredAccess: the task's answers are remembered.
             InvalidInput: it was asked for outside of any conversation.
         """
-        self._demand_forgotten("history", "the conversation")
+        self._task.demand_unremembered("history", "the conversation")
         conversation_id = self._assignment.conversation_id
         if not conversation_id:
             msg = f"conversation_id is missing; {self._task.name} hears what was said, so send it with a conversation"
@@ -291,7 +231,7 @@ class Context:
         Raises:
             UndeclaredAccess: the task does not declare `uses=("llm",)`.
         """
-        self._demand_use("llm", "llm")
+        self._task.demand_use("llm", "llm")
         return TaskLlm(self._services.llm, self._spent, _aware(self._assignment.deadline), self._services.now)
 
     @property
@@ -301,7 +241,7 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody wishes the task to stop; a long one looks here now and then and returns."""
+        """Whether the task was asked to stop; a long one looks here now and then and returns."""
         return self._cancelled
 
     async def once(self, name: str) -> bool:
@@ -336,13 +276,13 @@ class Context:
         Raises:
             UndeclaredAccess: the task does not declare `uses=("clock",)`.
         """
-        self._demand_use("clock", "now()")
+        self._task.demand_use("clock", "now()")
         return self._services.now().astimezone(UTC)
 
     async def progress(self, fraction: float | None, text: str = "") -> None:
-        """Tell how far the task is: *fraction* from 0 to 1 (cut to that), None when the end is not known.
+        """Publish how far the task is: *fraction* from 0 to 1 (cut to that), None when the end is not known.
 
-        *text* is cut to 4,000 characters. Nobody may be listening, and nothing is kept: it never fails a task.
+        *text* is cut to 4,000 characters. It is kept nowhere, and never fails a task.
         """
         if fraction is not None:
             fraction = None if math.isnan(fraction) else min(1.0, max(0.0, fraction))
@@ -360,34 +300,12 @@ class Context:
         """Make `cancelled` true; for the host."""
         self._cancelled = True
 
-    def _demand_use(self, use: str, what: str) -> None:
-        if use not in self._task.uses:
-            msg = f"{self._task.name} touches context.{what}; declare @agent.task(uses=({use!r},))"
-            raise UndeclaredAccess(msg)
-
     def _demand_session(self, what: str) -> str:
-        self._demand_forgotten(what, "the session")
+        self._task.demand_unremembered(what, "the session")
         if not self._assignment.session_id:
             msg = f"session_id is missing; {self._task.name} works on a session, so send it as a phase of a pipeline"
             raise InvalidInput(msg)
         return self._assignment.session_id
-
-    def _demand_forgotten(self, what: str, holder: str) -> None:
-        if self._task.remember != "never":
-            msg = (
-                f"{self._task.name} touches context.{what}, but its answers are remembered under its parameters, which "
-                f"do not tell what {holder} holds, and a remembered one writes nothing there; declare "
-                "@agent.task(remember=False), or take what it reads as parameters and let the phase write the result"
-            )
-            raise UndeclaredAccess(msg)
-
-    def _demand_owner(self, what: str) -> None:
-        if self._task.remember == "shared":
-            msg = (
-                f"{self._task.name} reads context.{what}, but its answers are shared by everybody; "
-                f'declare @agent.task(remember="user") or remember=False'
-            )
-            raise UndeclaredAccess(msg)
 
 
 def _aware(moment: datetime | None) -> datetime | None:

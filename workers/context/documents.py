@@ -1,8 +1,8 @@
-"""What an agent may read of one user's JSON memory: whose documents these are was settled before it got them."""
+"""Reading the JSON memory of one user, who is fixed before an agent gets it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from memory.documents.paths import Path
     from memory.documents.plans import Snapshot
     from memory.documents.storage.history import PlanRecord
+    from memory.documents.storage.reader import DocumentReader
     from memory.rendering.documents import Quotation
 
 log = structlog.get_logger(__name__)
@@ -22,37 +23,14 @@ log = structlog.get_logger(__name__)
 BUDGET_TOKENS = 800
 
 
-class OwnReads(Protocol):
-    """What is needed of `memory.documents.storage.reader.OwnDocuments`."""
-
-    async def snapshot(self, resources: Sequence[str] | None = None) -> "Snapshot":
-        """Return *resources*, None for all, as they all are at one moment."""
-
-    async def history(self, resource: str | None = None, limit: int = 100) -> "tuple[PlanRecord, ...]":
-        """Return the last applied plans, newest first."""
-
-    async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":
-        """Return the plans that touched what is now at *path*, newest first."""
-
-    async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:
-        """Note that *places* were shown to somebody."""
-
-
-class ReadsDocuments(Protocol):
-    """What is needed of `memory.documents.storage.reader.DocumentReader`."""
-
-    def of(self, user_id: str) -> OwnReads:
-        """Return a reader that can read the documents of *user_id* alone."""
-
-
 class UserDocuments:
-    """The documents of one user, to be read; nobody else's can be named here.
+    """The documents of one user, to be read; no other user can be named here.
 
     Raises:
         InvalidInput: there is no user: a task that nobody known asked for reads nobody's documents.
     """
 
-    def __init__(self, user_id: str | None, reader: ReadsDocuments, kinds: "Kinds", now: datetime) -> None:
+    def __init__(self, user_id: str | None, reader: "DocumentReader", kinds: "Kinds", now: datetime) -> None:
         if not user_id:
             raise InvalidInput("user_id is missing; documents are somebody's, so say who asks")
         self.user_id = user_id
@@ -76,11 +54,11 @@ class UserDocuments:
         budget_tokens: int = BUDGET_TOKENS,
         said: "Sequence[Quotation]" = (),
     ) -> str:
-        """Return *resource*, None for all documents, as a block of Markdown for a prompt; "" when nothing is there.
+        """Return *resource*, None for all documents, as a block of Markdown for a prompt; "" for an empty one.
 
-        What is pinned comes first, beside the budget; then what answers *query*, as far as *budget_tokens* reach, and
+        Pinned items come first, beside the budget; then answers to *query*, as far as *budget_tokens* reach, and
         turns that were *said*. All stands in it as quoted data, so that no sentence of it can act as an instruction.
-        What is shown is noted as read, for whoever asks later which memories were never of use.
+        Shown items are noted as read, so that unused memories can be found later.
 
         Raises:
             MemoryUnavailable: the store did not answer in time.
@@ -115,7 +93,7 @@ class UserDocuments:
         return await self._own.history(resource, limit)
 
     async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":
-        """Return the plans that touched what is now at *path*, newest first.
+        """Return the plans that touched the value now at *path*, newest first.
 
         Raises:
             MemoryUnavailable: the store did not answer in time.

@@ -1,4 +1,4 @@
-"""What a task changes of what is remembered of one user: whose it is was settled before the task got it."""
+"""Changes of the memory of one user, who is fixed before a task gets them."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -21,7 +21,7 @@ _ATTEMPTS = 10
 
 
 class UserEdits:
-    """The edits of one user's documents; nobody else's can be named here.
+    """The edits of one user's documents; no other user can be named here.
 
     Args:
         user_id: Whose they are.
@@ -89,7 +89,7 @@ class UserEdits:
         raise MemoryUnavailable(f"the documents were changed by others {_ATTEMPTS} times in a row; ask again")
 
     async def forget(self) -> Forgotten:
-        """Remove what is remembered of the user where this worker may, and tell what that was and what is left.
+        """Remove the memory of the user where this worker may, and return the counts of removed and remaining parts.
 
         Raises:
             MemoryUnavailable: the store did not answer in time; what was removed by then stays removed.
@@ -106,13 +106,8 @@ class UserEdits:
         try:
             return await self._store.undo(self._user_id, plan_id, at=self._now)
         except UndoRefused:
-            done = await self._done_before(plan_id) if self._attempt > 1 else None
-            if done is None:
-                raise
-            return done
-
-    async def _done_before(self, plan_id: str) -> "PlanRecord | None":
-        """Return the plan that took *plan_id* back and stands, None when there is none."""
-        recent = await self._store.history(self._user_id, limit=_LOOKED_THROUGH)
-        taking = (record for record in recent if record.undoes == plan_id and record.kind == "undo")
-        return next((record for record in taking if record.undone_by is None), None)
+            if self._attempt > 1:
+                for record in await self._store.history(self._user_id, limit=_LOOKED_THROUGH):
+                    if record.undoes == plan_id and record.kind == "undo" and record.undone_by is None:
+                        return record
+            raise

@@ -1,7 +1,7 @@
-"""What a running task may know of its conversation: what was said, what of it is new, and what the agent has sensed."""
+"""The conversation of a running task: its messages, which of them are new, and the agent's observations."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from contracts.conversations import said_id
 
@@ -9,45 +9,7 @@ if TYPE_CHECKING:
     from contracts.conversations import Page, Taken, Utterance
     from contracts.messages import TaskAssignment
     from contracts.observations import Observation
-
-
-class HistoryStore(Protocol):
-    """What is needed of `inbox.Inbox`; every method raises MemoryUnavailable when it did not answer in time."""
-
-    async def post(self, owner: str, message: "Utterance", *, user_id: str | None = None) -> bool:
-        """Deliver *message* to *owner* once; False when it is known by its id."""
-
-    async def take(
-        self,
-        owner: str,
-        task_id: str,
-        arriving: "Sequence[Utterance]" = (),
-        *,
-        observations: int = 0,
-        senses: bool = True,
-        user_id: str | None = None,
-    ) -> "Taken":
-        """Move what arrives and what waits into the history, and return it with which of it is new."""
-
-    async def settle(
-        self,
-        owner: str,
-        task_id: str,
-        said: "Utterance | None" = None,
-        *,
-        observation: "Observation | None" = None,
-        user_id: str | None = None,
-    ) -> None:
-        """Note that what the task took is no longer new, what it said, and what it sensed and did."""
-
-    async def summarise(self, owner: str, upto: int, text: str, *, removals: int | None = None) -> bool:
-        """Keep *text* as the summary of the first *upto* messages, unless words were removed since it was made."""
-
-    async def page(self, owner: str, before: int | None = None, count: int = 100) -> "Page":
-        """Return up to *count* messages before the place *before*, the last ones by default."""
-
-    async def recent_observations(self, owner: str, count: int) -> "tuple[Observation, ...]":
-        """Return the last *count* observations, oldest first."""
+    from memory.conversations.inbox import Inbox
 
 
 class TaskHistory:
@@ -59,7 +21,7 @@ class TaskHistory:
     Every method raises MemoryUnavailable when the store did not answer in time: then the task is run again.
     """
 
-    def __init__(self, assignment: "TaskAssignment", conversation_id: str, store: HistoryStore) -> None:
+    def __init__(self, assignment: "TaskAssignment", conversation_id: str, store: "Inbox") -> None:
         self.conversation_id = conversation_id
         self._task_id = assignment.task_id
         self._user_id = assignment.user_id
@@ -74,7 +36,7 @@ class TaskHistory:
     async def take(
         self, new_messages: "Sequence[Utterance]" = (), *, observations: int = 0, senses: bool = True
     ) -> "Taken":
-        """Store *new_messages* and what waits, and return the conversation, of which the last `num_new` are new.
+        """Store *new_messages* and waiting ones, and return the conversation, of which the last `num_new` are new.
 
         With it come the last *observations* of what the agent sensed and did; without *senses* only what it did, which
         is quicker. A message known by its id is stored once.
@@ -99,7 +61,7 @@ class TaskHistory:
         return await self._store.post(to, message, user_id=self._user_id)
 
     async def settle(self, said: "Utterance | None" = None, observation: "Observation | None" = None) -> None:
-        """Make what was taken no longer new; *said* and *observation* enter once, those of the first run that settles.
+        """Mark the taken messages as old; *said* and *observation* enter once, those of the first run that settles.
 
         Whatever id *said* has, in the history it is `said_id`.
         """
@@ -112,7 +74,7 @@ class TaskHistory:
         return await self._store.page(self.conversation_id, before, count)
 
     async def summarise(self, upto: int, text: str) -> bool:
-        """Keep *text* as what the first *upto* messages came to; False when more is summarised already.
+        """Keep *text* as the summary of the first *upto* messages; False when more are summarised already.
 
         They are those that have fallen out of what is shown: `earlier.count` at most. False also when somebody's words
         were removed since the messages were taken: they may be in it. `workers.summary` asks a model for the text.

@@ -2,45 +2,18 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from runtime.models.llm import LlmRole, Reply, Spent
 from runtime.models.wire import T
 
-
-class LanguageModel(Protocol):
-    """What a context needs of `runtime.models.llm.Llm`."""
-
-    @property
-    def configured(self) -> bool:
-        """Say whether asking can succeed."""
-
-    @property
-    def has_room(self) -> bool:
-        """Say whether a question more keeps nobody else waiting."""
-
-    def role(self, name: str) -> LlmRole:
-        """Return which model answers for the role *name*."""
-
-    async def ask(
-        self,
-        role: str,
-        answer: type[T],
-        *,
-        system: str,
-        user: str,
-        deadline_s: float | None = None,
-        spent: Spent | None = None,
-    ) -> Reply[T]:
-        """Return the model's answer within *deadline_s*, adding every attempt to *spent*."""
+if TYPE_CHECKING:
+    from runtime.models.llm import Llm, LlmRole, Spent
 
 
 class TaskLlm:
     """The language models of one task."""
 
-    def __init__(
-        self, model: LanguageModel, spent: Spent, deadline: datetime | None, now: Callable[[], datetime]
-    ) -> None:
+    def __init__(self, model: "Llm", spent: "Spent", deadline: datetime | None, now: Callable[[], datetime]) -> None:
         self._model = model
         self._spent = spent
         self._deadline = deadline
@@ -56,8 +29,8 @@ class TaskLlm:
         """Say whether half of the worker's questions at once stay free for others when one more is asked now."""
         return self._model.has_room
 
-    def role(self, name: str) -> LlmRole:
-        """Return which model answers for the role *name*, for whoever writes down who said something."""
+    def role(self, name: str) -> "LlmRole":
+        """Return the model of the role *name*, to be named as the author of its answers."""
         return self._model.role(name)
 
     async def ask(self, role: str, answer: type[T], *, system: str, user: str) -> T:

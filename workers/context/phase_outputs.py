@@ -23,7 +23,7 @@ _KINDS = {list: "list", str: "text", bool: "flag", int: "number", float: "number
 
 
 def entries_of(assignment: "TaskAssignment", result_json: bytes, computed_ms: int) -> list[NewEntry]:
-    """Return what *assignment* writes of *result_json*.
+    """Return the session entries that *assignment* writes of *result_json*.
 
     Each entry takes *computed_ms*, the milliseconds in which the result was computed: none of them comes without it.
 

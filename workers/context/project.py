@@ -1,51 +1,20 @@
-"""What a running task may know of its project, and add to it: standards, decisions and what was done before."""
+"""The project of a running task: standards, decisions and history, to be read and added to."""
 
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from contracts.errors import InvalidInput, UnknownSession
 
 if TYPE_CHECKING:
     from contracts.messages import TaskAssignment
+    from memory.projects.project import ProjectMemory
     from memory.projects.records import Kind, Record
-    from workers.context.session import SessionStore
+    from memory.sessions.session import SessionCache
 
 #: Records that a search returns unless it says another number.
 FOUND = 20
-
-
-class ProjectStore(Protocol):
-    """What is needed of `memory.projects.project.ProjectMemory`."""
-
-    async def append(
-        self,
-        project_id: str,
-        kind: "Kind",
-        text: str,
-        *,
-        tags: Sequence[str] = (),
-        by: str | None = None,
-        supersedes: str | None = None,
-        session_id: str | None = None,
-        token: str | None = None,
-    ) -> "Record":
-        """Add a record and return it; with a *token* that was used before, return the record of that time."""
-
-    async def search(
-        self,
-        project_id: str,
-        *,
-        kind: "Kind | None" = None,
-        tags: Sequence[str] = (),
-        text: str = "",
-        limit: int = FOUND,
-    ) -> "list[Record]":
-        """Return what fits all conditions, newest first."""
-
-    async def standards(self, project_id: str, tags: Sequence[str] = ()) -> "list[Record]":
-        """Return the standards in force with any of *tags* (none: all of them), newest first."""
 
 
 class TaskProject:
@@ -56,7 +25,7 @@ class TaskProject:
     """
 
     def __init__(
-        self, assignment: "TaskAssignment", session_id: str, projects: ProjectStore, sessions: "SessionStore"
+        self, assignment: "TaskAssignment", session_id: str, projects: "ProjectMemory", sessions: "SessionCache"
     ) -> None:
         self._assignment = assignment
         self._session_id = session_id
@@ -73,7 +42,7 @@ class TaskProject:
     ) -> "list[Record]":
         """Return records that hold every word of *text* and every one of *tags*, newest first.
 
-        *kind* is `decision`, `standard` or `history`, None for all. What was superseded is found too.
+        *kind* is `decision`, `standard` or `history`, None for all. Superseded records are found too.
         """
         return await self._projects.search(await self.project_id(), kind=kind, tags=tags, text=text, limit=limit)
 

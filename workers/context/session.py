@@ -1,8 +1,8 @@
 """What a running task may read from, and write into, the session of the pipeline run that it is a phase of."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from contracts.errors import InvalidInput
 from contracts.session_keys import read_key
@@ -12,45 +12,11 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from contracts.messages import TaskAssignment
-    from memory.long_term.single_flight import SingleFlight
-    from memory.sessions.entries import EntryInfo, FoundEntry, SessionRoot
-    from memory.sessions.once import Computed
+    from memory.sessions.entries import FoundEntry
+    from workers.context.services import Services
 
 #: Seconds to wait for another task that computes the same entry; then this one computes it too.
 WAIT_S = 300.0
-
-
-class SessionStore(Protocol):
-    """What is needed of `memory.sessions.session.SessionCache`."""
-
-    async def root(self, session_id: str) -> "SessionRoot | None":
-        """Return a session without its entries, None when there is none."""
-
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "FoundEntry | None":
-        """Return an entry and count that it was of use, once for each *reader*; None when there is none."""
-
-    async def set_many(
-        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
-    ) -> None:
-        """Store *entries*, all or none; none when *phase*, or else theirs, is another task's than *task_id* by now."""
-
-    async def entries(self, session_id: str) -> "list[EntryInfo]":
-        """Return what is known of each entry."""
-
-
-class SessionServices(Protocol):
-    """What a host lends for sessions."""
-
-    @property
-    def sessions(self) -> SessionStore:
-        """The sessions of everybody, to be bound to one before it is lent."""
-
-    @property
-    def session_flights(self) -> "SingleFlight[Computed]":
-        """Lets one of many that ask for the same entry compute it."""
-
-    def count_session_hits(self, number: int) -> None:
-        """Note that entries were read which somebody else computed."""
 
 
 class TaskSession:
@@ -60,7 +26,7 @@ class TaskSession:
     cannot do without the store raises MemoryUnavailable when it does not answer in time, which has the task run again.
     """
 
-    def __init__(self, assignment: "TaskAssignment", session_id: str, services: SessionServices) -> None:
+    def __init__(self, assignment: "TaskAssignment", session_id: str, services: "Services") -> None:
         self.session_id = session_id
         #: The step of the pipeline that this task is; None for one that only shares its session.
         self.phase = assignment.phase
@@ -127,7 +93,7 @@ class TaskSession:
         )
 
     async def keys(self, phase: str | None = None) -> tuple[str, ...]:
-        """Return the keys of what can be read, of one *phase* when given, sorted; it counts as no use of them."""
+        """Return the keys of readable entries, sorted, of one *phase* when given; it counts as no use of them."""
         found = await self._services.sessions.entries(self.session_id)
         return tuple(sorted(entry.key for entry in found if entry.hidden_by is None and phase in (None, entry.phase)))
 
@@ -147,7 +113,7 @@ class TaskSession:
 class _CountedReads:
     """A session whose reads are counted as uses."""
 
-    def __init__(self, services: SessionServices) -> None:
+    def __init__(self, services: "Services") -> None:
         self._services = services
         self.set_many = services.sessions.set_many
 

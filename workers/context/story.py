@@ -1,7 +1,7 @@
 """What a running task may know of the story whose response it analyses: as it stood then, and never another story."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
 
 from contracts.errors import InvalidInput
 
@@ -10,43 +10,9 @@ if TYPE_CHECKING:
 
     from contracts.analysis.background import KnownFact
     from contracts.analysis.stories import Entity, Relations, StoryMemory, StoryResponse, StorySettings
+    from memory.stories.shared_answers import SharedAnswers
+    from memory.stories.store import StoryStore
     from memory.stories.view import PastScene, StandingStory, ThreadState
-
-
-class StoryStore(Protocol):
-    """What is needed of `memory.stories.store.StoryStore`.
-
-    Every method raises UnknownStory when there is no such story, MemoryUnavailable when the store did not answer.
-    """
-
-    async def settings(self, story_id: str) -> "StorySettings":
-        """Return how it is analysed."""
-
-    async def entities(self, story_id: str) -> "tuple[Entity, ...]":
-        """Return everybody and everything with a file, in the order of their names."""
-
-    async def relations(self, story_id: str) -> "Relations":
-        """Return tiers, tastes and the scores that it begins with."""
-
-    async def standing(self, story_id: str, number: int, sections: Collection[str], *, after: bool) -> "StandingStory":
-        """Return the story before response *number*, or *after* it, as far as the agents of *sections* tell."""
-
-    async def response(self, story_id: str, number: int) -> "StoryResponse | None":
-        """Return one response, None when it is not there (any more)."""
-
-    async def section(self, story_id: str, number: int, section: str) -> "JsonValue":
-        """Return what stands in one section of the analysis of a response, None when nothing does yet."""
-
-
-class KeepsAnswers(Protocol):
-    """What is needed of `memory.stories.shared_answers.SharedAnswers`."""
-
-    calls: str
-
-    async def get_or_compute(
-        self, story_id: str, number: int, name: str, compute: "Callable[[], Awaitable[JsonValue]]", *, wait_s: float
-    ) -> "JsonValue":
-        """Return the answer *name*, or what *compute* returns in one of all who ask at once."""
 
 
 class TaskStory:
@@ -56,7 +22,7 @@ class TaskStory:
     time: then the task is run again.
     """
 
-    def __init__(self, story_id: str, number: int, store: StoryStore, answers: KeepsAnswers, *, run: str) -> None:
+    def __init__(self, story_id: str, number: int, store: "StoryStore", answers: "SharedAnswers", *, run: str) -> None:
         self.story_id = story_id
         self.number = number
         #: How agents share questions to models: `ten`, `grouped` or `one`.
@@ -94,7 +60,7 @@ class TaskStory:
         return (await self._standing("memory_create", before)).memories
 
     async def knowledge(self, *, before: bool = False) -> "tuple[KnownFact, ...]":
-        """Return what is known of the story's world, the oldest first."""
+        """Return the known facts of the story's world, the oldest first."""
         return (await self._standing("knowledge", before)).knowledge
 
     async def threads(self, *, before: bool = False) -> "tuple[ThreadState, ...]":

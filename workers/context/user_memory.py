@@ -1,4 +1,4 @@
-"""What is remembered of the user of a task: items of documents and what was said, searched and shown in a prompt."""
+"""The memory of the user of a task: items of documents and turns, searched and shown in a prompt."""
 
 from datetime import date
 from typing import TYPE_CHECKING
@@ -16,14 +16,14 @@ log = structlog.get_logger(__name__)
 
 
 class UserMemory:
-    """What is remembered of one user; nothing of anyone else can be named here."""
+    """The memory of one user; no other user can be named here."""
 
     def __init__(self, documents: UserDocuments, episodes: "SearchesEpisodes") -> None:
         self._documents = documents
         self._episodes = episodes
 
     async def block(self, query: str = "", *, budget_tokens: int = BUDGET_TOKENS) -> str:
-        """Return what must not be missing and what answers *query*, as a block for a prompt; "" for nothing.
+        """Return pinned items and answers to *query*, as a block for a prompt; "" for an empty one.
 
         What was said stands in it word for word, as quoted data. Where turns cannot be looked up, items alone do.
 

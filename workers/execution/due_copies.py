@@ -1,4 +1,4 @@
-"""Deleting copies of due messages: the server leaves them in LATER when TASKS takes them.
+"""Deletion of the copies of due messages, which the server leaves in LATER when TASKS takes them.
 
 A delivery names its place in LATER by a number, and a stream that was made anew counts from one again: by then another
 task's schedule may lie there, or a run that TASKS has not taken yet. So the place is read first, and only what is the

@@ -7,7 +7,6 @@ may run, runs, and ends as a report or as another run.
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
@@ -40,20 +39,10 @@ JOIN_S = 300.0
 CRASHES_BESIDE_ALL, CRASHES_IN_GROUP = 1, 2
 #: Crashes of runs beside which nothing ran, after which a task is given up: by then no other task can be to blame.
 CRASHES_ALONE = 3
+#: Seconds until a task is offered again that waits for the ledger, or runs elsewhere.
+_PARKED_S = 2.0
 #: Seconds until a job is offered again that failed here, which only a mistake of ours can cause.
 _MISTAKE_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How long things are left alone, in seconds.
-
-    `parked_s` is for a task that waits for the ledger, or runs elsewhere. `lease_s` is how long the ledger keeps a run
-    from being started elsewhere; as long as the lease of its delivery.
-    """
-
-    parked_s: float = 2.0
-    lease_s: float = 30.0
 
 
 class Executor:
@@ -69,7 +58,7 @@ class Executor:
         metrics: Counts crashes and replacements.
         exclusive: Which runs may overlap in this process.
         hooks: Middleware of the agent.
-        terms: Leases and pauses.
+        lease_s: Seconds for which the ledger keeps a run from being started elsewhere; as the lease of its delivery.
         now: The clock, in UTC.
     """
 
@@ -85,7 +74,7 @@ class Executor:
         *,
         exclusive: ExclusiveRuns,
         hooks: Hooks,
-        terms: Terms,
+        lease_s: float = 30.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._worker_id = worker_id
@@ -97,8 +86,7 @@ class Executor:
         self._metrics = metrics
         self._exclusive = exclusive
         self._hooks = hooks
-        self._terms = terms
-        self._lease_ms = max(1, int(terms.lease_s * 1000))
+        self._lease_ms = max(1, int(lease_s * 1000))
         self._now = now
         self.jobs = RunningJobs()
 
@@ -112,12 +100,12 @@ class Executor:
                     await self._execute(RunningJob(job), engine)
         except asyncio.CancelledError:
             # The worker leaves before the task has ended, which is no fault of the task.
-            await self._stores.release(job.ended(excused=True))
+            await self._stores.release(job.to_ended(excused=True))
             engine.hand_back(job.delivery)
             raise
         except Exception:
             log.exception("execution_failed", task_id=job.assignment.task_id)
-            await self._stores.release(job.ended())
+            await self._stores.release(job.to_ended())
             engine.hand_back(job.delivery, _MISTAKE_S)
 
     async def _execute(self, running: RunningJob, engine: PullEngine) -> None:
@@ -148,16 +136,13 @@ class Executor:
         job = running.job
         key = job.memory_key or ""
 
-        async def recall() -> Remembered | None:
-            return (await self._stores.long_term.recall_many([key]))[0]
-
-        async def recall_result() -> bytes | None:
-            found = await recall()
+        async def recall() -> bytes | None:
+            found = (await self._stores.long_term.recall_many([key]))[0]
             return found.result_json if found is not None else None
 
-        left_s = job.left_s(self._now())
+        left_s = job.seconds_left(self._now())
         async with running.waiting():
-            turn = await self._stores.flights.join(key, recall_result, wait_s=JOIN_S if left_s is None else left_s)
+            turn = await self._stores.flights.join(key, recall, wait_s=JOIN_S if left_s is None else left_s)
         if not isinstance(turn, Joined):
             async with turn:
                 result = await self._compute(running, engine)
@@ -172,7 +157,7 @@ class Executor:
             await self._publisher.publish([outcome], engine)
             return
         try:
-            found = await recall()
+            found = (await self._stores.long_term.recall_many([key]))[0]
         except MemoryUnavailable:
             found = None
         if found is None or found.result_json != turn.value:
@@ -224,7 +209,7 @@ class Executor:
                         await self._exclusive.enter(alone=alone, grouped=grouped)
                 except StillBusy as error:
                     log.info("task_left_to_others", task_id=job.assignment.task_id, reason=str(error))
-                    engine.hand_back(job.delivery, self._terms.parked_s * random.uniform(1, 2))  # noqa: S311 - jitter
+                    engine.hand_back(job.delivery, _PARKED_S * random.uniform(1, 2))  # noqa: S311 - jitter
                     return None
             try:
                 found = await self._begin(job, engine, alone=alone, most_crashes=most_crashes or 0)
@@ -239,7 +224,7 @@ class Executor:
                 return None
             crashes = found.crashes
             log.warning("task_suspected", task_id=job.assignment.task_id, crashes=crashes)
-        engine.hand_back(job.delivery, self._terms.parked_s)
+        engine.hand_back(job.delivery, _PARKED_S)
         return None
 
     async def _begin(
@@ -254,7 +239,7 @@ class Executor:
             TaskExpired: its time is over before it could begin.
         """
         assignment = job.assignment
-        if job.left_s(self._now()) == 0:
+        if job.seconds_left(self._now()) == 0:
             raise TaskExpired("the deadline passed before the task could begin; allow more time or start more workers")
         try:
             found = await self._ask_ledger(job, alone=alone, most_crashes=most_crashes)
@@ -265,8 +250,8 @@ class Executor:
                 return Run(job.attempt)
             log.warning("parked_without_ledger", task_id=assignment.task_id, error=str(error))
             # The ledger may have noted that the run begins, which it does not.
-            self._stores.ended.keep(job.ended(excused=True))
-            engine.hand_back(job.delivery, self._terms.parked_s)
+            self._stores.ended.keep(job.to_ended(excused=True))
+            engine.hand_back(job.delivery, _PARKED_S)
             return None
         if isinstance(found, Run):
             job.attempt, job.crashes, job.excused = found.number, found.crashes, found.excused
@@ -278,7 +263,7 @@ class Executor:
         elif isinstance(found, CancelRequest):
             raise TaskCancelled(found.reason)
         elif isinstance(found, Held):
-            engine.hand_back(job.delivery, min(self._terms.parked_s, found.wait_ms / 1000))
+            engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
         elif isinstance(found, NotDue):
             engine.hand_back(job.delivery, found.wait_ms / 1000)
         else:
@@ -317,7 +302,7 @@ class Executor:
         try:
             with tracing.span(f"run {job.task.name}"):
                 run = asyncio.create_task(self._call(job, context))
-                result = await running.run(run, context, job.left_s(self._now()))
+                result = await running.run(run, context, job.seconds_left(self._now()))
         except RunReplaced:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
@@ -375,7 +360,7 @@ class Executor:
             max_attempts=job.runs_allowed,
             retry=self._retry.of(job.task),
             now=now,
-            left_s=job.left_s(now),
+            left_s=job.seconds_left(now),
             excused=job.excused,
         )
         if decision.pause_s is not None:
@@ -395,7 +380,7 @@ class Executor:
         outcome.error, outcome.dead_reason = error, decision.dead_reason
         outcome.usage = context.usage if context is not None else None
         if not await self._publisher.publish([outcome], engine):
-            await self._stores.release(job.ended())
+            await self._stores.release(job.to_ended())
 
     async def _give_up(self, job: Job, suspect: Suspect, engine: PullEngine) -> None:
         """Set a task aside whose runs end without a report."""
@@ -411,4 +396,4 @@ class Executor:
             outcome.error = WorkerLost(f"{suspect.runs} runs of this task ended without a report; redrive it")
             outcome.dead_reason = "attempts"
         if not await self._publisher.publish([outcome], engine):
-            await self._stores.release(job.ended())
+            await self._stores.release(job.to_ended())

@@ -77,7 +77,7 @@ class Job:
     recalled: Remembered | None = None
     near: Neighbour | None = None
 
-    def ended(self, *, excused: bool = False, uncounted: bool = False) -> Ended:
+    def to_ended(self, *, excused: bool = False, uncounted: bool = False) -> Ended:
         """Return the run that began with this delivery, as one that ended without a report."""
         return Ended(self.assignment.task_id, self.generation, self.delivery.reply, excused, uncounted)
 
@@ -112,7 +112,7 @@ class Job:
         """
         return self.attempt - self.excused - (self.crashes if self.task.idempotent else 0)
 
-    def left_s(self, now: datetime) -> float | None:
+    def seconds_left(self, now: datetime) -> float | None:
         """Return seconds from *now* until the deadline, or None without one."""
         return None if self.deadline is None else max(0.0, (self.deadline - now).total_seconds())
 

@@ -1,4 +1,4 @@
-"""The outcome of one delivery: its terminal status, and the report that tells it."""
+"""The outcome of one delivery: its terminal status and its report."""
 
 import time
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Outcome:
         self.result_json = self.dead_reason = None
 
     def body(self, fence: Fence) -> bytes:
-        """Return the report as it crosses the wire; *fence* tells whether the ledger took it."""
+        """Return the report as it crosses the wire; *fence* says whether the ledger took it."""
         if self.result_json is None or self.error is not None:
             return self._report(fence).model_dump_json().encode()
         assignment = self.assignment

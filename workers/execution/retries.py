@@ -69,7 +69,7 @@ class Retries:
         """
         if waits_for is not None:
             self._metrics.count_waiting(waits_for, job.assignment.task_id, pause_s)
-        ended = job.ended(excused=excused, uncounted=waits_for is not None)
+        ended = job.to_ended(excused=excused, uncounted=waits_for is not None)
         if pause_s <= self._scheduled_over_s:
             await self._park(job, ended, 0.0)
             self._metrics.count_retry("nak")

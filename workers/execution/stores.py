@@ -55,9 +55,9 @@ class LongTerm(Protocol):
 
 
 class EndedRuns:
-    """Ends of runs that the ledger could not be told: it is told later, or the runs would pass for crashes.
+    """Ended runs that the ledger was away for: they are released later, or would pass for crashes.
 
-    Kept in the event loop, and told from the thread of leases too.
+    Kept in the event loop, and flushed from the thread of leases too.
     """
 
     def __init__(self) -> None:

@@ -10,9 +10,9 @@ from pydantic import BaseModel
 from contracts.errors import UndeclaredAccess
 from contracts.messages import Fact, Usage
 from runtime.models.llm import Spent
-from workers.context.context import Services
 from workers.context.documents import UserDocuments
 from workers.context.llm import TaskLlm
+from workers.context.services import Services
 from workers.context.user_memory import UserMemory
 
 if TYPE_CHECKING:

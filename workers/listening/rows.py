@@ -12,7 +12,7 @@ from memory.queues.claims import Claim, Closing, Row
 from memory.queues.queue import PersonalQueue
 from runtime.lease_loop import LeaseLost
 from runtime.metrics import Metrics
-from workers.context.context import Services
+from workers.context.services import Services
 from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener

@@ -26,7 +26,7 @@ from runtime.messaging.streams import Source
 from runtime.metrics import Metrics
 from runtime.settings import Settings
 from workers.agent import Agent
-from workers.context.context import Services
+from workers.context.services import Services
 from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.execution.retry_decision import RetryPolicy
 from workers.listening.backlog import Backlog

@@ -40,9 +40,9 @@ def shipped_kinds() -> Kinds:
 
 
 class FakeDocuments:
-    """Stands for `documents.storage.reader.DocumentReader`: everybody has *bodies*, by resource id, and no history.
+    """Stands for `documents.storage.reader.DocumentReader`: each user has *bodies*, by resource id, and no history.
 
-    `read` keeps what was noted as shown to somebody, by user id.
+    `read` keeps the places that were noted as shown, by user id.
     """
 
     def __init__(self, bodies: "Mapping[str, Body] | None" = None, kinds: Kinds | None = None) -> None:
@@ -65,7 +65,7 @@ class FakeOwnDocuments:
         self._user_id = user_id
 
     async def snapshot(self, resources: Sequence[str] | None = None) -> Snapshot:
-        """Return what was given as revision 1, and templates of the other kinds as 0."""
+        """Return the given bodies as revision 1, and templates of the other kinds as 0."""
         kinds, bodies = self._documents.kinds, self._documents.bodies
         wanted = [*kinds.ids, *bodies] if resources is None else resources
         found: dict[str, Document] = {}
@@ -90,7 +90,7 @@ class FakeOwnDocuments:
         return ()
 
     async def note_reads(self, places: Iterable[tuple[str, str]], at: datetime) -> None:  # noqa: ARG002 - as above
-        """Keep what was shown for the test to look at."""
+        """Keep the shown places for the test."""
         self._documents.read.setdefault(self._user_id, []).extend(places)
 
 
@@ -105,7 +105,7 @@ class Asked:
 
 
 class ScriptedLlm:
-    """A model that gives prepared answers in order and notes what it was asked; an LlmError in the script is raised."""
+    """A model that gives prepared answers in order and notes questions; an LlmError in the script is raised."""
 
     def __init__(self, script: Iterable[BaseModel | LlmError] = ()) -> None:
         self._script = deque(script)
@@ -149,7 +149,7 @@ class ScriptedLlm:
 
 
 class KitEpisodes:
-    """Stands for `memory.episodes.store.Episodes`: ranks the turns of the conversation, whoever asks."""
+    """Stands for `memory.episodes.store.Episodes`: ranks the turns of the conversation for any user."""
 
     def __init__(self, turns: Sequence[ChatTurn]) -> None:
         self._turns = turns
@@ -193,7 +193,7 @@ class KitEpisodes:
 
 @dataclass
 class KitServices:
-    """What the kit lends to contexts; fits `workers.context.context.Services`."""
+    """What the kit lends to contexts; it stands for `workers.context.services.Services`."""
 
     llm: ScriptedLlm
     at: datetime
@@ -213,7 +213,7 @@ class KitServices:
 
     @property
     def episodes(self) -> KitEpisodes:
-        """Return what was said, the turns of the conversation, to be searched."""
+        """Return the turns of the conversation, to be searched."""
         return KitEpisodes(self.turns)
 
     @property
@@ -223,7 +223,7 @@ class KitServices:
 
     @cached_property
     def edits(self) -> "FakeDocumentStore":
-        """Return a store without any edit to take back; a test puts there what it wants taken back."""
+        """Return a store without any edit to undo; a test adds its own."""
         from workers.testing.documents import FakeDocumentStore
 
         return FakeDocumentStore(self.kinds)
@@ -251,7 +251,7 @@ class KitServices:
 
     @cached_property
     def stories(self) -> "FakeStories":
-        """Return what is known of stories."""
+        """Return the stories."""
         from workers.testing.stories import FakeStories
 
         return FakeStories()
@@ -265,7 +265,7 @@ class KitServices:
 
     @cached_property
     def inbox(self) -> "FakeInbox":
-        """Return what was said in conversations, in the prepared turns to begin with, and what agents observed."""
+        """Return conversations, which begin with the prepared turns, and the observations of agents."""
         from workers.testing.inbox import FakeInbox
 
         inbox = FakeInbox()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KitHistory:
-    """What the agent has heard and said already, what waits for it, and what it observed, all oldest first."""
+    """Past messages of the agent, waiting ones, and its observations, all oldest first."""
 
     past: "tuple[Utterance, ...]" = ()
     waiting: "tuple[Utterance, ...]" = ()

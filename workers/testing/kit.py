@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
 
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from memory.documents.items import Body
     from memory.projects.records import Record
+    from workers.context.services import Services
 
 __all__ = [
     "NOW",
@@ -69,7 +70,7 @@ _CONVERSATION = "conversation-1"
 
 
 class AgentKit:
-    """One agent on fakes: what it remembers lives as long as the kit.
+    """One agent on fakes; its memory lives as long as the kit.
 
     Args:
         agent: whose tasks to run.
@@ -122,20 +123,20 @@ class AgentKit:
 
     @property
     def progress(self) -> list[Progress]:
-        """What the tasks told while they ran, in job."""
+        """The progress that tasks published, in order."""
         return self.services.progress
 
     @property
     def asked(self) -> list[Asked]:
-        """What the model was asked, in job."""
+        """What the model was asked, in order."""
         return self.services.llm.asked
 
     async def entries(self) -> "dict[str, JsonValue]":
-        """Return what is in the session, values by key; looking counts as no use of them."""
+        """Return the values in the session by key; it counts as no use of them."""
         return await self._session.entries()
 
     async def decisions(self) -> "list[Record]":
-        """Return what was decided in the session's project, newest first."""
+        """Return the decisions in the session's project, newest first."""
         return await self._session.decisions()
 
     async def run(
@@ -210,7 +211,7 @@ class AgentKit:
         return Context(
             job.task,
             job.assignment,
-            self.services,
+            cast("Services", self.services),
             settings=self.agent.settings,
             attempt=job.attempt,
             claim=claim,
@@ -330,7 +331,7 @@ async def run_task(
 
 @dataclass(frozen=True)
 class Heard:
-    """What a listener made of what it was told: `facts` of a turn, or `rulings` on facts and `documents` after them."""
+    """The results of a listener: `facts` of a turn, or `rulings` on facts and `documents` after them."""
 
     facts: tuple[Fact, ...] = ()
     rulings: tuple[Ruling, ...] = ()
@@ -367,11 +368,11 @@ async def listen(
     services = KitServices(ScriptedLlm(llm), now, documents=FakeDocuments(documents))
     if isinstance(said, str | ChatTurn):
         turn = _turn(1, said, now, user_id)
-        context = ListenContext(user_id, services, settings=agent.settings)
+        context = ListenContext(user_id, cast("Services", services), settings=agent.settings)
         (*learned,) = await _listener(agent, "turns").learn(TurnBatch(user_id, (turn,)), context)
         return Heard(tuple(fact for one in learned for fact in one.facts), asked=services.llm.asked)
     draft = Draft(await services.documents.of(user_id).snapshot(), LIMITS, now)
-    context = ListenContext(user_id, services, draft=draft, settings=agent.settings)
+    context = ListenContext(user_id, cast("Services", services), draft=draft, settings=agent.settings)
     facts = [
         fact if isinstance(fact, Fact) else Fact(fact_id=f"fact-{number}", text=fact, evidence=fact)
         for number, fact in enumerate(said, start=1)

@@ -12,7 +12,7 @@ from memory.projects.records import (
     LETTERS,
     Kind,
     Record,
-    check_new,
+    check,
     check_tags,
     check_token,
     kind_of,
@@ -86,7 +86,8 @@ class FakeProject:
         token: str | None = None,
     ) -> Record:
         """Add a record and return it; with a *token* that was used before, return the record of that time."""
-        record = check_new(kind, text, tags, by=by, supersedes=supersedes, session_id=session_id, data=data)
+        own = {} if data is None else data
+        record = check(Record("", kind, text, check_tags(tags), 0, by, supersedes, None, session_id, own))
         known, project = check_token(token) if token is not None else None, self._of(project_id)
         if known is not None and known in project.tokens:
             return project.records[project.tokens[known]]

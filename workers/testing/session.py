@@ -61,7 +61,7 @@ class KitSession:
         return {key: one.value for key, one in zip(keys, found, strict=True) if one is not None}
 
     async def decisions(self) -> "list[Record]":
-        """Return what was decided in the project, newest first; all of it up to a thousand."""
+        """Return the decisions in the project, newest first, up to a thousand."""
         return await self.services.projects.search(PROJECT, kind="decision", limit=1000)
 
     @property

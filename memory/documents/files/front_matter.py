@@ -56,7 +56,11 @@ def front_matter(lines: Sequence[str]) -> FrontMatter:
     if last is None:
         return FrontMatter()
     inner = lines[1:last]
-    content = _load("\n".join(inner))
+    try:
+        content = _as_json(yaml.load("\n".join(inner), _Loader))  # noqa: S506 - it makes texts, lists and mappings alone
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError):
+        content = {}
+    content = content if isinstance(content, dict) else {}
     others = dict(content)
     resource_id = _take(others, "resource_id") or _take(others, "id")
     updated = next((day for name in _DAY_NAMES if (day := _day(others, name)) is not None), None)
@@ -68,16 +72,6 @@ def front_matter(lines: Sequence[str]) -> FrontMatter:
         if not words.issuperset(_WORDS.findall(line))
     ]
     return FrontMatter(last + 1, resource_id, tags, updated, others, unread, lines[: last + 1])
-
-
-def _load(text: str) -> dict[str, JsonValue]:
-    """Return the names in *text* with their values, nothing when it is no YAML mapping."""
-    try:
-        content = yaml.load(text, _Loader)  # noqa: S506 - it makes nothing but texts, lists and mappings
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError):
-        return {}
-    plain = _as_json(content)
-    return plain if isinstance(plain, dict) else {}
 
 
 def _as_json(value: object) -> JsonValue:

@@ -116,7 +116,7 @@ class _Reader:
             line = self.lines[self.at]
             bullet = _BULLET.match(line)
             if bullet:
-                entry = ListEntry(self.at + 1, bullet[2], _columns(bullet[1]))
+                entry = ListEntry(self.at + 1, bullet[2], len(bullet[1].expandtabs(TAB)))
                 while open_entries and open_entries[-1].indent >= entry.indent:
                     open_entries.pop()
                 (open_entries[-1].entries if open_entries else first).append(entry)
@@ -153,7 +153,3 @@ class _Reader:
 
     def _begins_another(self, line: str) -> bool:
         return any(pattern.match(line) for pattern in (_HEADING, _FENCE, _ODD)) or _WORDLESS.match(line) is not None
-
-
-def _columns(blanks: str) -> int:
-    return len(blanks.expandtabs(TAB))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date
 
 from pydantic import JsonValue
@@ -34,23 +35,16 @@ def _field(note: str) -> Iterator[tuple[str, JsonValue]]:
     """Yield the field that *note* is, none when it is something else."""
     for name, pattern in (("added", _ADDED), ("expiry", _EXPIRY)):
         found = pattern.fullmatch(note)
-        if found and _is_day(found["day"]):
-            yield name, found["day"]
+        if found:
+            with suppress(ValueError):
+                date.fromisoformat(found["day"])
+                yield name, found["day"]
     confidence = _CONFIDENCE.fullmatch(note)
-    if confidence and (share := _share(confidence["share"])) <= 1:
-        yield "confidence", share
+    if confidence:
+        text = confidence["share"]
+        share = round(float(text.rstrip("% ")) / 100, 4) if text.endswith("%") else float(text)
+        if share <= 1:
+            yield "confidence", share
     durability = _DURABILITY.fullmatch(note)
     if durability:
         yield "durability", re.sub("[- ]", "_", durability["word"])
-
-
-def _is_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _share(text: str) -> float:
-    return round(float(text.rstrip("% ")) / 100, 4) if text.endswith("%") else float(text)

@@ -7,7 +7,7 @@ which lists and objects stand on one line, line ends and a byte order mark are r
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
 from itertools import zip_longest
 from typing import Any
@@ -79,7 +79,9 @@ def write(body: Mapping[str, JsonValue], form: str = "") -> bytes:
     if rules.digest and _digest(whole) == rules.digest:
         if rules.verbatim is not None:
             return _bytes(rules.verbatim, rules)
-        whole = _with_metadata(whole, rules.metadata)
+        # The one metadata that the file had goes where the present one is; none when it had none.
+        whole = {name: value for name, value in whole.items() if name != METADATA or rules.metadata}
+        whole |= {METADATA: rules.metadata[0]} if METADATA in whole else {}
     return _bytes(text_of(whole, rules), rules)
 
 
@@ -137,13 +139,6 @@ def _depth(value: JsonValue) -> int:
 
 def _bytes(text: str, form: Form) -> bytes:
     return (_BOM if form.bom else b"") + text.encode("utf-8")
-
-
-def _with_metadata(body: Body, metadata: Sequence[JsonValue]) -> Body:
-    """Return *body* with the one *metadata* where its own is, without any when there was none."""
-    if not metadata:
-        return {name: value for name, value in body.items() if name != METADATA}
-    return {name: metadata[0] if name == METADATA else value for name, value in body.items()}
 
 
 def _digest(body: Mapping[str, JsonValue]) -> str:

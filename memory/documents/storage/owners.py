@@ -17,12 +17,7 @@ class OwnerPage(NamedTuple):
 
 
 class DocumentOwners:
-    """Finds the users whose documents were ever edited.
-
-    Args:
-        client: A client that does not decode responses.
-        deadline_s: Seconds for one page; then MemoryUnavailable.
-    """
+    """Finds the users whose documents were ever edited. MemoryUnavailable after `deadline_s` for one page."""
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
         self._batch = CommandBatch(client, deadline_s)

@@ -58,7 +58,6 @@ class DocumentReader:
     Every call raises MemoryUnavailable when Redis does not answer in time.
 
     Args:
-        client: A client that does not decode responses.
         kinds: Templates of documents that are not stored yet.
         deadline_s: Seconds for one exchange with the server; some calls need two or three.
     """

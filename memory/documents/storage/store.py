@@ -1,17 +1,17 @@
 """Stores a user's documents: drafts whole or not at all, what takes a plan back, files, expiry. Without a model."""
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping
+from datetime import date, datetime
 
+from contracts.edits import MAX_EDITS, MAX_PATH, Delete
 from contracts.errors import EditRefused, InvalidInput, MemoryUnavailable, UndoRefused
 from contracts.identifiers import new_id
 from memory.documents.differences import differences, replacement
 from memory.documents.draft import Draft
 from memory.documents.edits import Change
-from memory.documents.expiry import find_expired
 from memory.documents.files import seed_files
 from memory.documents.guard import check_document
-from memory.documents.items import METADATA
+from memory.documents.items import METADATA, is_expired, leaves
 from memory.documents.plans import Document, Origin, Plan, PlanKind, Snapshot, resource_of
 from memory.documents.stamps import with_stamp_of
 from memory.documents.storage.commits import Committed, Stale
@@ -117,10 +117,10 @@ class DocumentStore(DocumentWriter):
         origin = Origin(by="expiry", at=now, reasoning=f"their last day was before {now.date().isoformat()}")
         for _ in range(_ATTEMPTS):
             snapshot = await self.snapshot(user_id)
-            if not find_expired(snapshot, now.date(), kept):
+            if not _find_expired(snapshot, now.date(), kept):
                 return None
             kept = await self._find_restored(user_id)
-            edits = find_expired(snapshot, now.date(), kept)
+            edits = _find_expired(snapshot, now.date(), kept)
             if not edits:
                 return None
             draft = Draft(snapshot, self._limits, now)
@@ -247,3 +247,17 @@ def _new_id(at: datetime) -> str:
 
 def _outrun(user_id: str) -> MemoryUnavailable:
     return MemoryUnavailable(f"documents of user_id {user_id!r} change faster than they can be edited; try again")
+
+
+def _find_expired(snapshot: Snapshot, today: date, kept: Collection[tuple[str, bytes]] = ()) -> tuple[Delete, ...]:
+    """Return an edit for each item that no longer holds on *today*, as many as one plan may have.
+
+    *kept* are resources and items, as JSON, that stay whatever their expiry says.
+    """
+    found = (
+        Delete(path=str(path), file=resource_id, reason="its last day has passed")
+        for resource_id, document in snapshot.documents.items()
+        for path, _, value in leaves(document.body)
+        if is_expired(value, today) and len(str(path)) <= MAX_PATH and (resource_id, json_bytes(value)) not in kept
+    )
+    return tuple(found)[:MAX_EDITS]

@@ -25,7 +25,6 @@ class DocumentWriter(DocumentReader):
     """Reads documents and stores drafts of them; every call fails with InvalidInput when the user id is empty.
 
     Args:
-        client: A client that does not decode responses.
         kinds: Templates of documents that are not stored yet.
         deadline_s: Seconds for one exchange with the server; some calls need several.
         limits: What a document that is imported, or whose items expire, may be.

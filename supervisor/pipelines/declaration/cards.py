@@ -73,7 +73,13 @@ def _task_of(phase: Phase, cards: Mapping[str, AgentCard]) -> TaskCard | None:
 
 def _problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> Iterator[Problem]:
     tasks = {phase.name: task for phase in pipeline.phases if (task := _task_of(phase, cards))}
-    known = _Known(pipeline, Graph.of(pipeline), tasks)
+    # Each schema is checked once: a pipeline may refer to it half a million times.
+    results = {
+        phase.name: Schema.of(task.result)
+        for phase in pipeline.phases
+        if phase.for_each is None and (task := tasks.get(phase.name)) and task.result is not None
+    }
+    known = _Known(pipeline, Graph.of(pipeline), results)
     for n, phase in enumerate(pipeline.phases):
         place: Place = ("phases", n)
         task = tasks.get(phase.name)
@@ -91,11 +97,11 @@ def _problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The schemas of references in one pipeline."""
+    """The schemas of references in one pipeline; `results` are those of the phases whose results are known."""
 
     pipeline: Pipeline
     graph: Graph
-    tasks: Mapping[str, TaskCard]
+    results: Mapping[str, Schema]
 
     def schema_of(self, reference: Reference, reader: str) -> Schema | None:
         """Return the schema of the whole that *reference* names, its path left aside; None when it is not known."""
@@ -108,8 +114,9 @@ class _Known:
         if key is None or key.identifier is not None:
             return None
         writers = [key.phase, *self.graph.replacements(key.phase, reader)]
-        schemas = [self.result_schema(writer, key.data_type) for writer in writers]
-        return Schema.either([one for one in schemas if one]) if all(schemas) else None
+        results = [self.results.get(writer) for writer in writers]
+        schemas = [one.inside(key.data_type) if key.data_type != "results" else one for one in results if one]
+        return Schema.either([one for one in schemas if one]) if all(results) and all(schemas) else None
 
     def schema_at(self, reference: Reference, reader: str) -> Schema | None:
         """Return the schema at the path of *reference*, None when it is not known."""
@@ -117,14 +124,6 @@ class _Known:
         for step in reference.path:
             schema = schema.inside(step) if schema else None
         return schema
-
-    def result_schema(self, phase: str, data_type: str) -> Schema | None:
-        task = self.tasks.get(phase)
-        is_list = any(one.name == phase and one.for_each for one in self.pipeline.phases)
-        if task is None or task.result is None or is_list:
-            return None
-        result = Schema.of(task.result)
-        return result if data_type == "results" else result.inside(data_type)
 
 
 def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) -> Problem:

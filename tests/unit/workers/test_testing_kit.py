@@ -12,7 +12,7 @@ from contracts.messages import ChatTurn
 from examples.trip import Trip
 from examples.trip import agent as trip_agent
 from workers import Agent, Amount, Context, Parameters
-from workers.context.context import Services
+from workers.context.services import Services
 from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
 
 

@@ -21,7 +21,7 @@ from workers import Agent, Context, Parameters
 from workers.execution.acknowledger import Acknowledger
 from workers.execution.consumer import Consumer
 from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.execution.executor import Executor, Terms
+from workers.execution.executor import Executor
 from workers.execution.job import Job
 from workers.execution.recall import NearMatches
 from workers.execution.report_publisher import Metering, ReportPublisher
@@ -306,7 +306,6 @@ class FakeWorker:
             counts,
             exclusive=ExclusiveRuns(),
             hooks=hooks,
-            terms=Terms(),
             now=lambda: NOW,
         )
         self.consumer = Consumer(

@@ -14,7 +14,7 @@ from quantities.amounts import Amount
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import all_problems, problems_of
 from supervisor.pipelines.declaration.problems import Problem
-from supervisor.pipelines.declaration.schemas import ANY, Schema
+from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
 from tests.acceptance.agents import exact
 from workers.agent import Agent
 from workers.card import card_of
@@ -390,31 +390,34 @@ def test_an_unknown_result_may_be_anything() -> None:
 
 
 def test_a_recursive_schema_is_followed_as_far_as_it_is_asked() -> None:
-    """A tree inside a tree inside a tree."""
-    tree = Schema.of(
-        {
-            "$ref": "#/$defs/T",
-            "$defs": {
-                "T": {
-                    "type": "object",
-                    "properties": {
-                        "name": {"type": "string"},
-                        "next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]},
-                    },
-                }
-            },
-        }
-    )
-    inner = tree
+    """A tree inside a tree inside a tree; one that branches into itself takes no longer."""
+    tree: JsonValue = {"properties": {"next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]}}, "type": "object"}
+    inner = Schema.of({"$ref": "#/$defs/T", "$defs": {"T": tree}})
     for _ in range(50):
-        found = inner.inside("next")
-        assert found is not None
-        inner = found
+        inner = inner.inside("next") or ANY
 
     assert inner.kinds() == {"object", "null"}
-    assert inner.names() == ("name", "next")
+    assert inner.names() == ("next",)
     assert inner.inside("nxt") is None
-    assert len(ANY.kinds()) == 6
+    branches: JsonValue = [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}]
+    deep: JsonValue = 1
+    for _ in range(100):
+        deep = [deep]
+    assert list(mismatches(deep, Schema.of({"anyOf": branches}), lambda _: None)) == []
+
+
+def test_many_references_to_one_result_read_its_schema_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipeline may have half a million of them."""
+    read, documents = Schema.of, list[JsonValue]()
+
+    def of(document: JsonValue) -> Schema:
+        documents.append(document)
+        return read(document)
+
+    monkeypatch.setattr(Schema, "of", of)
+
+    assert misfits_of(a_phase("a"), a_phase("b", parameters={"free": ["${a:results.places.0.path}"] * 900})) == []
+    assert len(documents) < 10
 
 
 def test_a_missing_property_is_reported_beside_other_problems() -> None:

@@ -1,0 +1,88 @@
+"""The stores and clients that a process lends to the tasks it runs."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import structlog
+from pydantic import ValidationError
+
+from contracts.messages import ChatTurn, Progress
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from memory.conversations.conversation import Conversations
+    from memory.conversations.inbox import Inbox
+    from memory.documents.kinds import Kinds
+    from memory.documents.storage.store import DocumentStore
+    from memory.episodes.store import Episodes
+    from memory.long_term.single_flight import SingleFlight
+    from memory.projects.project import ProjectMemory
+    from memory.sessions.once import Computed
+    from memory.sessions.session import SessionCache
+    from memory.stories.shared_answers import SharedAnswers
+    from memory.stories.store import StoryStore
+    from runtime.models.llm import Llm
+    from workers.forgetting.erasure import UserStore
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Services:
+    """Stores and clients of one process, bound to one user, session or story before a task gets them."""
+
+    llm: "Llm"
+    conversations: "Conversations"
+    send_progress: Callable[[str, Progress], Awaitable[None]]
+    documents: "DocumentStore"
+    episodes: "Episodes"
+    kinds: "Kinds"
+    sessions: "SessionCache"
+    session_flights: "SingleFlight[Computed]"
+    projects: "ProjectMemory"
+    stories: "StoryStore"
+    story_answers: "SharedAnswers"
+    inbox: "Inbox"
+    agent_files: Path | None
+    count_session_hits: Callable[[int], None]
+    redis: "Redis"
+
+    @property
+    def edits(self) -> "DocumentStore":
+        """The documents, to be changed."""
+        return self.documents
+
+    @property
+    def words(self) -> "Sequence[UserStore]":
+        """The stores of users' words, in the order in which a memory worker empties them."""
+        from workers.forgetting.stores import stores_in_redis
+
+        return stores_in_redis(self.redis, self.documents, self.episodes, self.conversations)
+
+    def now(self) -> datetime:
+        """Return the time in UTC."""
+        return datetime.now(UTC)
+
+    async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
+        """Send *progress*; a lost one harms nothing."""
+        try:
+            await self.send_progress(supervisor_id, progress)
+        except Exception as error:  # noqa: BLE001 - progress must never fail a task, whatever the broker raises
+            log.info("progress_lost", task_id=progress.task_id, error=str(error) or type(error).__name__)
+
+    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
+        """Return the last *count* readable turns, oldest first, without what agents say to each other."""
+        from memory.conversations.inbox import is_utterance
+
+        turns = []
+        for body in await self.conversations.recent(conversation_id, count):
+            try:
+                turns.append(ChatTurn.model_validate_json(body))
+            except ValidationError:
+                if not is_utterance(body):
+                    log.warning("unreadable_turn", conversation=bool(conversation_id))
+        return turns
