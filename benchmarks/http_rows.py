@@ -75,6 +75,8 @@ async def _compare_with_memory(api: str, count: int) -> list[Row]:
             took[user] += await _client(api, range(number, number + 10), user)
     seconds = time.perf_counter() - started
     anonymous, known = (_Taken(took[user], count - len(took[user]), seconds / 2) for user in users)
+    if not (anonymous.took_ms and known.took_ms):
+        return [missing(_WITH_MEMORY, f"{anonymous.lost + known.lost} wrong answers")]
     added_ms = percentile(known.took_ms, 0.95) - percentile(anonymous.took_ms, 0.95)
     compared = f"p95 {added_ms:+.2f} ms beside anonymous; asked {_ASKED_MS:g} ms at most"
     return [_row(_ANONYMOUS, anonymous), replace(_row(_WITH_MEMORY, known), compared=compared)]
@@ -139,7 +141,7 @@ async def _client(api: str, numbers: Sequence[int], user: str | None = None) -> 
     took: list[float] = []
     try:
         for number in numbers:
-            asked = {"text": f"limit {_LIMIT}, spent {number}: how is my budget?"} | ({"user_id": user} if user else {})
+            asked = {"text": f"limit {_LIMIT}, spent {number}: how is my budget?"} | ({"user": user} if user else {})
             body = json.dumps(asked).encode()
             head = f"POST /v1/requests HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
             started = time.perf_counter()

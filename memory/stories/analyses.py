@@ -1,7 +1,7 @@
-"""Analyses by story and response: the documents, byte for byte, how far each is, and which are under way.
+"""Analyses by story and response: their documents, byte for byte, their records, and the list of those under way.
 
-What an analysis found, how far it is and what it changes in its story are written by one script, and only when nothing
-that they rest on was written meanwhile: nobody ever sees one without the other, and nobody's work is lost.
+Document, record and the changes of the story are written by one script, and only when nothing that they rest on was
+written meanwhile: no reader sees one without the other, and no process loses its work.
 """
 
 from collections.abc import Mapping
@@ -95,7 +95,7 @@ class AnalysisStore:
         is_under_way: bool = False,
         rests_on: int | None = None,
     ) -> bool:
-        """Store what is known of a response, all of it or nothing; False when the story has moved on from *revision*.
+        """Store the analysis of a response, all of it or nothing; False when the story has moved on from *revision*.
 
         It also has when the response *of* which it is was given another text meanwhile, or is gone. Then read `record`,
         and after it the story, anew, and fold again: doing that twice changes nothing. *document* None leaves the one
@@ -129,13 +129,13 @@ class AnalysisStore:
         return bool(done)
 
     async def begin(self, supervisor_id: str, story_id: str, number: int, lease_ms: int = 0) -> None:
-        """Note that a response is analysed, so that somebody looks after it when nobody renews it for *lease_ms*."""
+        """List an analysis as under way; it is due when it is not renewed for *lease_ms*."""
         member = _member(story_id, number)
         index = keys.analysing(supervisor_id)
         await self._batch.run([("FCALL", scripts.MARK, 1, index, member, lease_ms)])
 
     async def due(self, supervisor_id: str, lease_ms: int, limit: int = 100) -> list[tuple[str, int]]:
-        """Return analyses that somebody has to look after, the longest due first; nobody else is told for *lease_ms*.
+        """Return analyses that are due, the longest first; no other process is given them for *lease_ms*.
 
         They are story and number of the response; the story may be gone.
         """
@@ -145,13 +145,13 @@ class AnalysisStore:
         return [(story_id, int(number)) for story_id, _, number in parts]
 
     async def renew(self, supervisor_id: str, story_id: str, number: int, lease_ms: int) -> bool:
-        """Let nobody else look after an analysis for *lease_ms* from now; False when it is not under way."""
+        """Let an analysis be due in *lease_ms* from now; False when it is not under way."""
         words = _member(story_id, number), lease_ms
         renewed = (await self._batch.run([("FCALL", scripts.RENEW, 1, keys.analysing(supervisor_id), *words)]))[0]
         return bool(renewed)
 
     async def end(self, supervisor_id: str, story_id: str, number: int) -> None:
-        """Note that nobody has to look after an analysis any more."""
+        """Take an analysis out of the list of those under way."""
         await self._batch.run([("ZREM", keys.analysing(supervisor_id), _member(story_id, number))])
 
 

@@ -1,6 +1,6 @@
 """The analysis of the last response as a file, `state/agent_analysis.json`: indented JSON, for people and tools.
 
-Whoever reads it while it is written finds the old document or the new one, whole.
+A reader finds the old document or the new one, whole, also while it is written.
 """
 
 import contextlib

@@ -53,7 +53,7 @@ def tier_of(score: float, tiers: Sequence[Tier]) -> Standing:
 
 
 def points_for(trait: str, who: str, tastes: Mapping[str, Tastes]) -> float:
-    """Return what a display of *trait* is worth to the character *who*, in points: negative for what they dislike.
+    """Return the points of a display of *trait* for the character *who*: negative for a dislike.
 
     A trait or a character that the story says nothing of is worth none. Case does not count, nor how words are joined.
     """
@@ -88,7 +88,7 @@ def thread_status(thread: StoryThread, number: int, *, critical: int, is_open: b
     """Return how a thread stands after response *number*.
 
     It is critical when *critical* or fewer responses are left until its consequence, on track when it is due some time,
-    and active otherwise. What it is due for makes nothing critical: no consequence is told.
+    and active otherwise. A due date makes nothing critical: it has no consequence.
     """
     if not is_open:
         return "resolved"
@@ -131,8 +131,8 @@ def total(reductions: Iterable[Reduction]) -> Reduction | None:
 def roi(saved_tokens: int, usd_per_million: float, cost_usd: Decimal | float) -> float | None:
     """Return how many times its cost an analysis saves the model that reads its context, to one decimal.
 
-    *usd_per_million* is what a million input tokens cost that model. None when the analysis cost nothing, or what
-    cannot be told; a trillion stands for whatever is more.
+    *usd_per_million* is what a million input tokens cost that model. None when the analysis cost nothing, or its
+    cost is no number; a trillion stands for any more.
     """
     cost, price = Decimal(str(cost_usd)), Decimal(str(usd_per_million))
     if not cost or not cost.is_finite() or not price.is_finite():
@@ -144,9 +144,9 @@ def roi(saved_tokens: int, usd_per_million: float, cost_usd: Decimal | float) ->
 
 
 def variety_alert(scene_types: Sequence[str | None]) -> str | None:
-    """Return what is wrong when four of the last five scenes are of one type; None before there are five.
+    """Return the alert that four of the last five scenes are of one type; None before there are five.
 
-    *scene_types* begin with the latest; None stands for a scene that nobody has named.
+    *scene_types* begin with the latest; None stands for a scene without a name.
     """
     last = scene_types[:VARIETY_WINDOW]
     if len(last) < VARIETY_WINDOW:
@@ -158,7 +158,7 @@ def variety_alert(scene_types: Sequence[str | None]) -> str | None:
 
 
 def pacing_alert(tensions: Sequence[float | None]) -> str | None:
-    """Return what is wrong when the tension, from 0 to 10, has not changed for three responses or more.
+    """Return the alert that the tension, from 0 to 10, has not changed for three responses or more.
 
     *tensions* begin with the latest, and the alert counts as far back as they go.
     """

@@ -78,7 +78,7 @@ def spelled(kind: Any, value: Any) -> bytes:
 
 
 def digest_of(response: StoryResponse) -> str:
-    """Return what tells a response from any other of its number: text and chapter count."""
+    """Return a digest of a response: text and chapter count."""
     return hashlib.blake2b(response.model_dump_json().encode(), digest_size=16).hexdigest()
 
 
@@ -96,7 +96,7 @@ def read_of(kind: type[_Value], raw: bytes, key: str, field: str, cure: str) -> 
 
 
 def unreadable(key: str, field: str, cure: str, why: Exception) -> InvalidInput:
-    """Return the error that tells which value cannot be read any more, and the cure."""
+    """Return the error that names the value that cannot be read any more, and the cure."""
     if isinstance(why, ValidationError):
         first = why.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

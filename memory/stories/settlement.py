@@ -27,7 +27,7 @@ from contracts.analysis.stories import MOST_NUMBER, StoryChange, StoryMemory, St
 from memory.stories.arithmetic import countdowns, plain, resolve_id, thread_status, tier_of
 from memory.stories.view import StandingStory, ThreadState
 
-__all__ = ["StandingStory", "settled"]
+__all__ = ["StandingStory", "settle_section"]
 
 #: Characters of the speaking part of an id: some words, on one line with what it names.
 _SLUG = 40
@@ -44,12 +44,12 @@ _WORDS = re.compile(r"[^\W_]+")
 _Made = TypeVar("_Made", bound=Piece)
 
 
-def settled(
+def settle_section(
     section: str, number: int, chapter: int, found: Section, story: StandingStory
 ) -> tuple[Section, StoryChange | None]:
-    """Return *found* as it goes into the document of response *number*, and what it changes in the story, if anything.
+    """Return *found* as it goes into the document of response *number*, and the change of the story, None for none.
 
-    What cannot be kept is left out: a memory of nobody, an interaction of one, a thread that is not known.
+    Pieces that cannot be kept are left out: a memory of no character, an interaction of one, an unknown thread.
     """
     settle = _SETTLERS.get(section)
     if settle is None or not isinstance(found, settle.model):
@@ -125,7 +125,7 @@ def _stored_memory(memory: NewMemory, place: _Place) -> StoryMemory | None:
 
 
 def _title_of(memory_id: str) -> str:
-    """Return the words of an id that is settled, without the number that only tells it from another."""
+    """Return the words of a settled id, without the number that only keeps it unique."""
     told = _COUNT.sub("", _MEMORY_ID.sub("", memory_id, count=1))
     return " ".join(word.capitalize() for word in told.split("-"))
 
@@ -216,7 +216,7 @@ def _threads(found: PlotThreads, place: _Place) -> tuple[Section, StoryChange]:
 
 
 def _known_in(states: Mapping[str, ThreadState]) -> Callable[[Thread], str | None]:
-    """Return what tells the id of the thread that somebody names, by its id or else by its title."""
+    """Return a function that finds the id of a named thread, by its id or else by its title."""
     # A story may have thousands: each is looked at once, not once for each that is named.
     titles: dict[str, list[str]] = {}
     begun: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""What one question told several agents of a story: asked by the first of them, in whatever process, for all."""
+"""Answers that agents of a story share: the first of them, in any process, asks the question for all."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,7 +19,7 @@ KEEP = timedelta(minutes=15)
 
 
 class SharedAnswers:
-    """Keeps answers by story, response and name; the lease of whoever asks lies beside them.
+    """Keeps answers by story, response and name; the lease of the asking agent lies beside them.
 
     Args:
         client: A client that does not decode responses.
@@ -38,10 +38,10 @@ class SharedAnswers:
     async def get_or_compute(
         self, story_id: str, number: int, name: str, compute: Callable[[], Awaitable[JsonValue]], *, wait_s: float
     ) -> JsonValue:
-        """Return the answer *name*, or what *compute* returns, which is then that answer.
+        """Return the answer *name*, or the result of *compute*, which is then that answer.
 
-        One caller over all processes computes and the others wait for it; when it dies another one computes. Whoever
-        has waited *wait_s*, or cannot reach the server, computes for itself.
+        One caller over all processes computes and the others wait for it; when it dies another one computes. A caller
+        that has waited *wait_s*, or cannot reach the server, computes for itself.
         """
         # No entry of a session begins with a dot, so that none has these keys.
         answers, lease = (keys.session_flight(story_id, f".{number}{more}") for more in ("", f":{name}"))

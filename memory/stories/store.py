@@ -1,8 +1,8 @@
-"""Where stories are kept: their beginnings, their last responses, and what each response changed.
+"""The store of stories: their beginnings, their last responses, and the changes of each response.
 
-A story is a hash with what its folder says as JSON (`settings`, `memories`, `threads`, `knowledge`, `relations`), the
-`digest` of all that, and a `revision`, which grows with all that another analysis may rest on. Beside it lie its
-entities, its responses, and for each section that changes the story a hash of what was changed, by response.
+A story is a hash with the parts of its folder as JSON (`settings`, `memories`, `threads`, `knowledge`, `relations`),
+the `digest` of all that, and a `revision`, which grows with all that another analysis may rest on. Beside it lie its
+entities, its responses, and for each section that changes the story a hash of its changes, by response.
 """
 
 import asyncio
@@ -69,8 +69,8 @@ class StoryStore:
     """Reads stories, and writes where they begin and their responses; changes are written with the analysis.
 
     Every method raises MemoryUnavailable when Redis did not answer within *deadline_s* seconds, and all but `load`,
-    `stories` and `delete` raise UnknownStory when there is no such story. What cannot be read any more is an
-    InvalidInput for whoever asks for it, with the key and the cure.
+    `stories` and `delete` raise UnknownStory when there is no such story. A value that cannot be read any
+    more is an InvalidInput with the key and the cure.
 
     Args:
         client: A client that does not decode responses.

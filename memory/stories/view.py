@@ -1,6 +1,6 @@
-"""A story as it stood when a response was written: its beginning, and what earlier responses changed.
+"""A story as it stood when a response was written: its beginning, and the changes of earlier responses.
 
-Nothing that a later response brought is seen, so that a response that is analysed late, or again, is told the same.
+Changes of later responses are left out, so that an analysis that comes late, or again, sees the same story.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ class PastScene:
 
 @dataclass(frozen=True, slots=True)
 class StoryInfo:
-    """What a list of stories tells of one; `updated_ms` is since 1970, responses and analyses are those still kept."""
+    """One story in a list; `updated_ms` is since 1970, responses and analyses are those still kept."""
 
     story_id: str
     title: str
@@ -84,7 +84,7 @@ class StandingStory:
 
 
 def unknown(story_id: str) -> UnknownStory:
-    """Return the error that tells that there is no story *story_id*."""
+    """Return the error for a missing story *story_id*."""
     return UnknownStory(f"there is no story {story_id!r}; load it with `tasklore story load FOLDER`")
 
 

@@ -1,8 +1,8 @@
 """Declared pipelines as tasks of one agent, `Pipeline`: a task starts a run, and the end of that is the task's report.
 
 So a sentence, a program and an agent start a pipeline as they start any task: its inputs are the task's parameters. The
-message stays open while the run goes on, and nothing else is noted of it: whoever is given it next, after a supervisor
-that died, begins nothing twice and waits on.
+message stays open while the run goes on, and nothing else is noted of it: the supervisor that is given it next, after
+one that died, begins nothing twice and waits on.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ _AWAY_S, _MISTAKE_S = 2.0, 60.0
 
 
 def read_pipelines(folder: Path) -> dict[str, Pipeline]:
-    """Return what the TOML files of *folder* declare, by name, those that are phases of others included.
+    """Return the pipelines in the TOML files of *folder* by name, phases of others included.
 
     Raises:
         ConfigurationError: the folder cannot be read, or two pipelines have one name.
@@ -89,7 +89,7 @@ class _Task:
 
     @property
     def session_id(self) -> str:
-        """The session of its run: nobody reaches another one by choosing a task's id."""
+        """The session of its run: choosing a task's id reaches no other one."""
         asked = self.assignment
         words = [asked.supervisor_id, asked.user_id, asked.task.name, asked.task_id, self.generation]
         return f"t-{_digest(json.dumps(words))}"
@@ -101,11 +101,11 @@ class PipelineTasks:
     Args:
         declared: The pipelines by name.
         requests: Begins and cancels runs.
-        runs: Where it stands how they end.
-        ledger: Where wishes to cancel stand, and reports.
-        outbox: Takes reports, and letters on what is no task.
+        runs: Keeps the outcomes of runs.
+        ledger: Keeps requests to cancel, and reports.
+        outbox: Takes reports, and letters on messages that are no tasks.
         meter: Counts the letters.
-        name: Who reports.
+        name: The reporting process.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class PipelineTasks:
             task.add_done_callback(self._serving.discard)
 
     async def drain(self) -> None:
-        """Hand back what is waited for: runs go on, and another supervisor waits for their ends."""
+        """Hand the tasks back: runs go on, and another supervisor waits for their ends."""
         serving = list(self._serving)
         for task in serving:
             task.cancel()
@@ -176,25 +176,25 @@ class PipelineTasks:
         body = task.assignment.model_dump_json(exclude_none=True).encode()
         await self._ledger.accept(task.assignment.task_id, task.generation, body, str(tracing.current() or ""))
         if known is not None and known.wish is not None:
-            report = self._ended(task, "cancelled", "TaskCancelled", known.wish.reason, attempt=0)
+            report = self._fail(task, "cancelled", "TaskCancelled", known.wish.reason, attempt=0)
         else:
             report = await self._report_on(task)
         try:
             await self._reporter.conclude(task.assignment, report)
         except MessageTooLarge:
             words = f"its result is too large for a report; `tasklore pipeline status {task.session_id}` shows it"
-            await self._reporter.conclude(task.assignment, self._ended(task, "failed", "ResultTooLarge", words))
+            await self._reporter.conclude(task.assignment, self._fail(task, "failed", "ResultTooLarge", words))
 
     async def _report_on(self, task: _Task) -> CompletionReport:
         """Return the report on the run of *task*, begun unless it was before, once that has ended."""
         try:
-            told = await self._runs.outcome(task.session_id)
-            if told is None and await self._runs.read(task.session_id) is None:
+            outcome = await self._runs.outcome(task.session_id)
+            if outcome is None and await self._runs.read(task.session_id) is None:
                 await self._begin(task)
         except InvalidPipeline as error:
-            return self._ended(task, "failed", "InvalidPipeline", "; ".join(error.problems), attempt=0)
+            return self._fail(task, "failed", "InvalidPipeline", "; ".join(error.problems), attempt=0)
         except InvalidInput as error:
-            return self._ended(task, "rejected", "InvalidInput", str(error), attempt=0)
+            return self._fail(task, "rejected", "InvalidInput", str(error), attempt=0)
         return await self._outcome_of(task)
 
     async def _begin(self, task: _Task) -> None:
@@ -215,25 +215,25 @@ class PipelineTasks:
         await self._requests.begin(pipeline, inputs, session_id=task.session_id, user_id=asked.user_id)
 
     async def _outcome_of(self, task: _Task) -> CompletionReport:
-        """Return what the run of *task* came to; it is cancelled with the task, and when the deadline has passed."""
+        """Return the report on the run of *task*; it is cancelled with the task, and when the deadline has passed."""
         deadline, pause_s = task.assignment.deadline, _LOOK_S
         if deadline is not None and deadline.tzinfo is None:
             deadline = deadline.replace(tzinfo=UTC)
-        while (told := await self._runs.outcome(task.session_id)) is None:
+        while (body := await self._runs.outcome(task.session_id)) is None:
             wish = await self._ledger.wish(task.assignment.task_id) if pause_s == _LOOK_CAP_S else None
             if wish is not None:
                 await self._cancel(task, wish.reason or "its task was cancelled")
-                return self._ended(task, "cancelled", "TaskCancelled", wish.reason)
+                return self._fail(task, "cancelled", "TaskCancelled", wish.reason)
             if deadline is not None and deadline <= self._requests.now():
                 words = "the task's deadline passed before it had ended"
                 await self._cancel(task, words)
-                return self._ended(task, "expired", "TaskExpired", words)
+                return self._fail(task, "expired", "TaskExpired", words)
             await asyncio.sleep(pause_s)
             pause_s = min(_LOOK_CAP_S, 1.5 * pause_s)
-        outcome = json.loads(told)
+        outcome = json.loads(body)
         took_ms = int(outcome.get("took_ms") or 0)
         if (why := failure_in(outcome, task.session_id)) is not None:
-            return self._ended(task, "failed", "PipelineFailed", why, run_ms=took_ms)
+            return self._fail(task, "failed", "PipelineFailed", why, run_ms=took_ms)
         result = outcome.get("result")
         asked = task.assignment
         return self._reporter.report(asked, task.generation, "completed", result=result, attempt=1, run_ms=took_ms)
@@ -245,7 +245,7 @@ class PipelineTasks:
             with contextlib.suppress(InvalidInput):
                 await self._requests.cancel(record, reason)
 
-    def _ended(
+    def _fail(
         self, task: _Task, status: Status, kind: str, words: str, *, attempt: int = 1, run_ms: int = 0
     ) -> CompletionReport:
         error = ErrorNote(type=kind, message=words)

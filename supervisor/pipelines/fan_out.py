@@ -1,8 +1,8 @@
 """A phase of several tasks: one for each item of a list, some at once, or one round after the other.
 
-What an item returned is an entry of the session under the digest of its parameters. So a phase that runs again runs
+The result of an item is an entry of the session under the digest of its parameters. So a phase that runs again runs
 only items that are new, changed or failed; and a driver that is killed leaves no more than the tasks under way, whose
-ids follow from run and item: whoever goes on finds their reports.
+ids follow from run and item: the next driver finds their reports.
 """
 
 import asyncio
@@ -18,7 +18,6 @@ from pydantic import JsonValue
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.pipelines import Phase, items_phase
 from memory.sessions.entries import NewEntry
-from runtime.lease_loop import LeaseLost
 from supervisor.pipelines.live import LiveRun, Parts
 from supervisor.pipelines.phase_pipeline import Returned, run_pipeline
 from supervisor.pipelines.phase_task import Failure, PhaseTask
@@ -33,7 +32,7 @@ _TOLD_EVERY = 500
 
 @dataclass(slots=True)
 class FannedOut:
-    """What became of the items: failures by number, how many were kept from before, and what all of it took."""
+    """The end of the items: failures by number, how many were kept from before, and the time of all of them."""
 
     total: int
     failures: dict[int, Failure] = field(default_factory=dict)
@@ -42,7 +41,7 @@ class FannedOut:
     attempts: int = 0
     is_cancelled: bool = False
 
-    def said(self, what: str) -> str:
+    def describe(self, what: str) -> str:
         """Return it in words, of items or rounds (*what*): "10,000 items, 12 kept, 3 failed"."""
         parts = [f"{self.total:,} {what}{'' if self.total == 1 else 's'}"]
         parts += [f"{self.kept:,} kept"] if self.kept else []
@@ -91,14 +90,14 @@ class FanOut:
         self._first: dict[str, int] = {}
 
     async def run(self, parameters_of: Callable[[int], dict[str, JsonValue]], total: int) -> FannedOut:
-        """Run what is not there yet; *parameters_of* gives those of an item by its number, from 0.
+        """Run items without a result; *parameters_of* gives the parameters of one by its number, from 0.
 
         Raises:
             InvalidInput: parameters of an item cannot be made.
             UnknownSession: the session's time to live is over.
             EntryTooLarge: a result is larger than a session takes.
-            LeaseLost: somebody else drives the run.
-            MemoryUnavailable: the store did not answer; whoever goes on finds everything as it is.
+            LeaseLost: another process drives the run.
+            MemoryUnavailable: the store did not answer; the next driver finds everything as it is.
         """
         done = FannedOut(total)
         there = {entry.key for entry in await self._parts.cache.entries(self._live.session_id)}
@@ -221,7 +220,7 @@ class FanOut:
             if len(self._unstored) >= _TOGETHER or time.monotonic() - self._stored_at > _STORE_S:
                 await self._store()
         else:
-            failure = found if isinstance(found, Failure) else _failure_of(found)
+            failure = found if isinstance(found, Failure) else Failure.of(found)
             done.failures[item.number] = failure
             if self._phase.pipeline is not None or failure.error_type in ("cancelled", "TaskCancelled"):
                 done.is_cancelled = await self._parts.runs.cancel_reason(self._live.session_id) is not None
@@ -235,20 +234,20 @@ class FanOut:
         return await PhaseTask(self._parts, self._phase, assignment, is_new=self._is_new).report()
 
     async def _store(self) -> None:
-        """Keep what came back since the last time.
+        """Store the results since the last time.
 
         Raises:
-            LeaseLost: somebody else drives the run.
+            LeaseLost: another process drives the run.
         """
         entries, self._unstored, self._stored_at = self._unstored, [], time.monotonic()
         if not entries:
             return
         await self._parts.cache.set_many(self._live.session_id, entries)
         if not await self._parts.runs.note_progress(self._live.session_id, self._live.fence):
-            raise LeaseLost(f"run {self._live.session_id!r} is driven by somebody else")
+            raise self._live.lost()
 
     async def _leave(self) -> None:
-        """Cancel what is under way, where the run is to be cancelled; else whoever goes on finds it again."""
+        """Cancel the tasks under way, where the run is to be cancelled; else the next driver finds them again."""
         if not self._under_way:
             return
         under_way = sorted(self._under_way)
@@ -281,8 +280,3 @@ def failure_words(done: FannedOut, what: str) -> str:
     kinds = Counter(one.error_type for one in done.failures.values())
     told = f" ({', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common(3))})" if others else ""
     return f"{what} {number} of {done.total:,}: {failure.error_type}: {failure.error}{more}{told}"
-
-
-def _failure_of(report: CompletionReport) -> Failure:
-    error = report.error
-    return Failure(error.type if error else report.status, error.message if error else f"it is {report.status}")

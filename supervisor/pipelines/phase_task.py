@@ -48,6 +48,12 @@ class Failure:
     error: str
     report: CompletionReport | None = None
 
+    @classmethod
+    def of(cls, report: CompletionReport) -> "Failure":
+        """Return the failure that *report*, of a task that did not complete, names."""
+        error = report.error
+        return cls(error.type if error else report.status, error.message if error else f"it is {report.status}", report)
+
 
 class PhaseTask:
     """The task of *assignment* for *phase*; *is_new* when it cannot have a report yet.

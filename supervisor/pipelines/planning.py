@@ -64,7 +64,7 @@ class ResumePlan:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What has changed: *files* relative to the root with `/`, tags of *standards* and *design*, *phases*, *keys*.
+    """Changes of *files* relative to the root with `/`, tags of *standards* and *design*, *phases*, *keys*.
 
     *fits* says whether a glob fits a file: who was told of many files has asked a child process.
     """
@@ -107,7 +107,7 @@ def resume_plan(
     live_keys: Collection[str],
     restart: Mapping[str, str] = _NOTHING,
 ) -> ResumePlan:
-    """Return what runs again: what is not through, what depends on it, and what wrote entries that are needed and gone.
+    """Return what runs again: phases not through, those that depend on them, and writers of entries that are gone.
 
     Args:
         pipeline: What is run.
@@ -141,10 +141,10 @@ def resume_plan(
 def stale_phases(
     pipeline: Pipeline, graph: Graph, changes: Changes, statuses: Statuses | None = None
 ) -> dict[str, str]:
-    """Return the phases whose results no longer hold after *changes*, with the reason, and what depends on them.
+    """Return the phases whose results no longer hold after *changes*, with the reason, and those that depend on them.
 
-    With *statuses*, only phases that have begun are named, and phases that were left out because of what is stale; what
-    never began has nothing to lose.
+    With *statuses*, only phases that have begun are named, and phases that were left out because of stale ones; one
+    that never began has nothing to lose.
 
     Raises:
         InvalidInput: *changes* names a phase that is not there; the message names the nearest.
@@ -195,7 +195,7 @@ def _demand_phases(graph: Graph, names: Collection[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Outlook:
-    """What a resumed run will look for in its session, and what is there."""
+    """The entries that a resumed run will look for in its session, and those that are there."""
 
     phases: Mapping[str, Phase]
     reads: Mapping[str | None, Mapping[str, bool]]

@@ -1,6 +1,6 @@
-"""What is wished of pipelines, and what is answered: runs are made, go on, are marked stale, or are cancelled.
+"""Requests for pipelines and their replies: runs are made, go on, are marked stale, or are cancelled.
 
-Nothing is driven here: what is to run is written down, and the desk is told to look.
+Nothing is driven here: a run is written down, and the desk looks for it.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from supervisor.pipelines.resumption import Resumption
 
 log = structlog.get_logger(__name__)
 
-#: Problems told at once: whoever mends these asks again.
+#: Problems in one reply: a caller that mends these asks again.
 _MOST_PROBLEMS = 100
 #: What is answered when the fault is ours.
 _APOLOGY = "something went wrong here, not with what you asked; the supervisor's log says why"
@@ -47,7 +47,7 @@ _APOLOGY = "something went wrong here, not with what you asked; the supervisor's
 
 @dataclass(frozen=True, slots=True)
 class Driving:
-    """What is told to the desk: to look for a run at once, and that one is to be cancelled (False: not driven here)."""
+    """The desk of this process: it looks for a run at once, or cancels one (False: it is not driven here)."""
 
     look_soon: Callable[[str], None]
     cancel: Callable[[str, str], bool]
@@ -57,7 +57,7 @@ class PipelineRequests:
     """Answers requests for one supervisor id.
 
     Args:
-        parts: What there is to work with.
+        parts: The parts of drivers.
         cards: The agents as of now, by id.
         driving: The desk of this process.
         mint: Makes the id of a session that has none, from the time in ms.
@@ -78,8 +78,8 @@ class PipelineRequests:
         self._resumption = Resumption(parts)
         self._actions: dict[str, Callable[[PipelineRequest], Awaitable[PipelineReply]]] = {
             "run": self._run,
-            "resume": self._resume,
-            "rerun": self._rerun,
+            "resume": self._go_on,
+            "rerun": self._go_on,
             "invalidate": self._invalidate,
             "cancel": self._cancel,
         }
@@ -94,38 +94,31 @@ class PipelineRequests:
             demand_few_values(body)
             request = PipelineRequest.model_validate_json(body)
         except MessageTooLarge as error:
-            return _refused(None, str(error))
+            return _refuse(None, str(error))
         except ValidationError as error:
             problems = error.errors(include_url=False, include_input=False, include_context=False)
-            return _refused(None, "this request cannot be read", [fault_of(one) for one in problems])
+            return _refuse(None, "this request cannot be read", [fault_of(one) for one in problems])
         return await self.answer(request)
 
     async def answer(self, request: PipelineRequest) -> PipelineReply:
-        """Return what became of *request*: it is taken up, or refused with the cure."""
-        action = self._actions.get(request.action)
+        """Return the reply to *request*: it is taken up, or refused with the cure."""
+        session_id, action = request.session_id, self._actions.get(request.action)
         if action is None:
             known = ", ".join(self._actions)
-            return _refused(request.session_id, f"this supervisor knows {known}; it may be older than who asks")
+            return _refuse(session_id, f"this supervisor knows {known}; it may be older than who asks")
         if request.pipeline is not None and request.action in ("invalidate", "cancel"):
-            return _refused(request.session_id, "a declaration goes with 'run', 'resume' and 'rerun'; leave it out")
+            return _refuse(session_id, "a declaration goes with 'run', 'resume' and 'rerun'; leave it out")
         try:
             return await action(request)
         except InvalidPipeline as error:
-            return _refused(request.session_id, "the pipeline cannot run as it is declared", error.problems)
+            return _refuse(session_id, "the pipeline cannot run as it is declared", error.problems)
         except MemoryUnavailable as error:
-            return _refused(request.session_id, f"the store of sessions did not answer; ask again: {error}")
+            return _refuse(session_id, f"the store of sessions did not answer; ask again: {error}")
         except TaskloreError as error:
-            return _refused(request.session_id, str(error))
+            return _refuse(session_id, str(error))
         except Exception:
             log.exception("pipeline_request_failed", action=request.action)
-            return _refused(request.session_id, _APOLOGY)
-
-    async def _run(self, request: PipelineRequest) -> PipelineReply:
-        if request.pipeline is None:
-            raise InvalidInput("a run needs the declaration of its pipeline in 'pipeline'")
-        pipeline = await asyncio.to_thread(pipeline_from, request.pipeline)
-        whose = {"session_id": request.session_id, "user_id": request.user_id}
-        return await self.begin(pipeline, request.inputs, **whose, keep=request.keep)
+            return _refuse(session_id, _APOLOGY)
 
     async def begin(
         self,
@@ -140,14 +133,15 @@ class PipelineRequests:
 
         Raises:
             InvalidPipeline: it cannot run; with every problem.
-            InvalidInput: its files may not be looked at, or the session is another one's.
+            InvalidInput: its files may not be looked at, or the session has another run.
             MemoryUnavailable: the store does not answer.
         """
-        inputs = await asyncio.to_thread(_checked, pipeline, given, dict(self._cards()))
+        inputs = fill_defaults(pipeline, given)
+        await asyncio.to_thread(_demand_sound, pipeline, dict(self._cards()), inputs)
         await demand_root(self._parts, pipeline, inputs, user_id)
         digest = digest_of(pipeline, inputs, user_id)
-        if session_id is not None and (known := await self._known(session_id)) is not None:
-            return _repeated(session_id, *known, digest)
+        if session_id is not None and (found := await self._find(session_id, digest)) is not None:
+            return found
         session_id = session_id or self._mint(int(self._parts.now().timestamp() * 1000))
         new = NewRun(
             session_id=session_id,
@@ -159,40 +153,73 @@ class PipelineRequests:
             keep=keep,
             trace=str(tracing.current() or ""),
         )
-        if not await self._parts.runs.create(new):
-            known = await self._known(session_id)
-            if known is None:
-                raise InvalidInput(
-                    f"session id {session_id!r} is taken by a session without a pipeline; choose another"
-                )
-            return _repeated(session_id, *known, digest)
-        reply = PipelineReply(session_id=session_id, kind="accepted", text=f"{pipeline.name} runs as {session_id}")
-        return await self._begun(reply)
+        if await self._parts.runs.create(new):
+            reply = PipelineReply(session_id=session_id, kind="accepted", text=f"{pipeline.name} runs as {session_id}")
+            return await self._announce(reply)
+        if (found := await self._find(session_id, digest)) is not None:
+            return found
+        raise InvalidInput(f"session id {session_id!r} is taken by a session without a pipeline; choose another")
 
-    async def _known(self, session_id: str) -> tuple[str, str] | None:
-        """Return the digest and the state of a run of this id that there is, or was within a day."""
+    async def cancel(self, record: RunRecord, reason: str) -> None:
+        """Cancel the run *record*.
+
+        Raises:
+            InvalidInput: it does not run.
+            MemoryUnavailable: the store does not answer.
+        """
+        session_id = record.session_id
+        if record.state != "running" or not await self._parts.runs.request_cancel(session_id, reason):
+            raise InvalidInput(f"run {session_id!r} does not run: it is {record.state}")
+        if self._driving.cancel(session_id, reason):
+            return
+
+        async def cancel(task_id: str) -> None:
+            try:
+                await self._parts.canceller.cancel(task_id, reason)
+            except (NotAccepted, MemoryUnavailable) as error:
+                # The request is noted: the driver of the run does this, too.
+                log.info("task_not_cancelled_yet", task_id=task_id, error=str(error))
+
+        # Its driver, in another process, hears of the request with the first report of these.
+        async with asyncio.TaskGroup() as group:
+            for state in record.phases.values():
+                if state.status == "running" and state.task_id:
+                    group.create_task(cancel(state.task_id))
+        self._driving.look_soon(session_id)
+
+    async def _run(self, request: PipelineRequest) -> PipelineReply:
+        if request.pipeline is None:
+            raise InvalidInput("a run needs the declaration of its pipeline in 'pipeline'")
+        pipeline = await asyncio.to_thread(pipeline_from, request.pipeline)
+        whose = {"session_id": request.session_id, "user_id": request.user_id}
+        return await self.begin(pipeline, request.inputs, **whose, keep=request.keep)
+
+    async def _find(self, session_id: str, digest: str) -> PipelineReply | None:
+        """Return the reply to a request for a run that there is, or was within a day; None when there is none."""
         record = await self._parts.runs.read(session_id)
         if record is not None:
-            return digest_of(record.pipeline, record.inputs, record.user_id), record.state
-        outcome = await self._parts.runs.outcome(session_id)
-        if outcome is None:
+            known, state = digest_of(record.pipeline, record.inputs, record.user_id), str(record.state)
+        elif (outcome := await self._parts.runs.outcome(session_id)) is not None:
+            ended = json.loads(outcome)
+            known, state = str(ended.get("digest")), str(ended.get("state"))
+        else:
             return None
-        told = json.loads(outcome)
-        return str(told.get("digest")), str(told.get("state"))
+        if known != digest:
+            text = f"session id {session_id!r} is taken by another run; choose another, or leave it out"
+            return _refuse(session_id, text)
+        return PipelineReply(session_id=session_id, kind="accepted", text=f"it was taken up before, and is {state}")
 
-    async def _resume(self, request: PipelineRequest) -> PipelineReply:
-        return await self._go_on(request, None)
-
-    async def _rerun(self, request: PipelineRequest) -> PipelineReply:
-        if request.phase is None:
+    async def _go_on(self, request: PipelineRequest) -> PipelineReply:
+        """Resume a run, or run a phase of it again."""
+        begins_at = request.phase if request.action == "rerun" else None
+        if request.action == "rerun" and begins_at is None:
             raise InvalidInput("a rerun needs the phase to begin again at, in 'phase'")
-        return await self._go_on(request, request.phase)
-
-    async def _go_on(self, request: PipelineRequest, begins_at: str | None) -> PipelineReply:
         record, pipeline = await self._demand_resting(request), None
-        if request.pipeline is not None:
-            pipeline = await asyncio.to_thread(_sound, request.pipeline, dict(self._cards()))
-        return await self._begun(await self._resumption.resume(record, request, begins_at=begins_at, pipeline=pipeline))
+        if (declaration := request.pipeline) is not None:
+            pipeline = await asyncio.to_thread(pipeline_from, declaration)
+            await asyncio.to_thread(_demand_sound, pipeline, dict(self._cards()))
+        reply = await self._resumption.resume(record, request, begins_at=begins_at, pipeline=pipeline)
+        return await self._announce(reply)
 
     async def _invalidate(self, request: PipelineRequest) -> PipelineReply:
         return await self._resumption.mark_stale(await self._demand_resting(request), request)
@@ -201,30 +228,6 @@ class PipelineRequests:
         record = await self._demand(request)
         await self.cancel(record, request.reason or "cancelled on request")
         return PipelineReply(session_id=record.session_id, kind="accepted", text="it is being cancelled")
-
-    async def cancel(self, record: RunRecord, reason: str) -> None:
-        """Let the run *record* be cancelled.
-
-        Raises:
-            InvalidInput: it does not run.
-            MemoryUnavailable: the store does not answer.
-        """
-        if record.state != "running" or not await self._parts.runs.request_cancel(record.session_id, reason):
-            raise InvalidInput(f"run {record.session_id!r} does not run: it is {record.state}")
-        if not self._driving.cancel(record.session_id, reason):
-            # Whoever drives it hears of the wish with the first report of these.
-            running = [one.task_id for one in record.phases.values() if one.status == "running" and one.task_id]
-            async with asyncio.TaskGroup() as group:
-                for task_id in running:
-                    group.create_task(self._cancel_task(task_id, reason))
-            self._driving.look_soon(record.session_id)
-
-    async def _cancel_task(self, task_id: str, reason: str) -> None:
-        try:
-            await self._parts.canceller.cancel(task_id, reason)
-        except (NotAccepted, MemoryUnavailable) as error:
-            # The wish is noted: whoever drives the run does this, too.
-            log.info("task_not_cancelled_yet", task_id=task_id, error=str(error))
 
     async def _demand_resting(self, request: PipelineRequest) -> RunRecord:
         """Return the run of *request*, which must not be running.
@@ -256,8 +259,8 @@ class PipelineRequests:
             "failed can go on from its evidence: `tasklore pipeline resume SESSION --evidence FILE`"
         )
 
-    async def _begun(self, reply: PipelineReply) -> PipelineReply:
-        """Let somebody drive what *reply* says is taken up; return it."""
+    async def _announce(self, reply: PipelineReply) -> PipelineReply:
+        """Publish that the run of *reply* was accepted, and let the desk look for it; return *reply*."""
         session_id = reply.session_id or ""
         record = await self._parts.runs.read(session_id)
         if record is not None:
@@ -266,44 +269,21 @@ class PipelineRequests:
         return reply
 
 
-def _checked(
-    pipeline: Pipeline, given: Mapping[str, JsonValue], cards: Mapping[str, AgentCard]
-) -> dict[str, JsonValue]:
-    """Return the inputs of a run, defaults filled in.
+def _demand_sound(
+    pipeline: Pipeline, cards: Mapping[str, AgentCard], inputs: Mapping[str, JsonValue] | None = None
+) -> None:
+    """Check that *pipeline* can run with the agents of *cards*, on *inputs* when they are given.
 
     Raises:
         InvalidPipeline: it cannot run; with every problem.
     """
-    inputs = fill_defaults(pipeline, given)
-    problems = [*all_problems(pipeline, cards), *problems_in_inputs(pipeline, inputs)]
+    problems = [*all_problems(pipeline, cards), *(problems_in_inputs(pipeline, inputs) if inputs is not None else [])]
     if problems:
         raise InvalidPipeline(describe_problems(problems, Source(pipeline)))
-    return inputs
 
 
-def _sound(declaration: Mapping[str, JsonValue], cards: Mapping[str, AgentCard]) -> Pipeline:
-    """Return the pipeline that *declaration* declares.
-
-    Raises:
-        InvalidPipeline: it cannot run; with every problem.
-    """
-    pipeline = pipeline_from(declaration)
-    if problems := all_problems(pipeline, cards):
-        raise InvalidPipeline(describe_problems(problems, Source(pipeline)))
-    return pipeline
-
-
-def _repeated(session_id: str, known: str, state: str, digest: str) -> PipelineReply:
-    """Return the answer to a run under an id that there is: accepted when it is the same wish."""
-    if known != digest:
-        return _refused(
-            session_id, f"session id {session_id!r} is taken by another run; choose another, or leave it out"
-        )
-    return PipelineReply(session_id=session_id, kind="accepted", text=f"it was taken up before, and is {state}")
-
-
-def _refused(session_id: str | None, text: str, problems: tuple[str, ...] | list[str] = ()) -> PipelineReply:
-    told = tuple(problems[:_MOST_PROBLEMS]) or (text,)
+def _refuse(session_id: str | None, text: str, problems: tuple[str, ...] | list[str] = ()) -> PipelineReply:
+    shown = tuple(problems[:_MOST_PROBLEMS]) or (text,)
     if len(problems) > _MOST_PROBLEMS:
-        told += (f"and {len(problems) - _MOST_PROBLEMS} more",)
-    return PipelineReply(session_id=session_id, kind="refused", text=text, problems=told)
+        shown += (f"and {len(problems) - _MOST_PROBLEMS} more",)
+    return PipelineReply(session_id=session_id, kind="refused", text=text, problems=shown)

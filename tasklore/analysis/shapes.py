@@ -7,7 +7,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from contracts.analysis.pieces import Piece
 
 
-def strip(annotation: Any) -> Any:
+def strip(annotation: Any) -> object:
     """Return *annotation* without metadata and None; numbers of either kind are a float."""
     if get_origin(annotation) is Annotated:
         return strip(get_args(annotation)[0])
@@ -24,7 +24,7 @@ def is_part(annotation: Any) -> bool:
 
 def step_into(annotation: Any, step: Any) -> tuple[Any, Any]:
     """Return the key of *step*, short or long, in a value of *annotation*, and the type there; None is unknown."""
-    kind = strip(annotation)
+    kind: Any = strip(annotation)
     if is_part(kind):
         for name, field in kind.model_fields.items():
             if step in (name, kind.key_of(name)):
@@ -33,7 +33,7 @@ def step_into(annotation: Any, step: Any) -> tuple[Any, Any]:
     return step, inner_of(kind)
 
 
-def inner_of(kind: Any) -> Any:
+def inner_of(kind: Any) -> object:
     """Return the type in a list or under each name of a table, None for any other type."""
     inside = get_args(kind)
     return inside[0] if get_origin(kind) is tuple else inside[1] if get_origin(kind) is dict else None
@@ -41,7 +41,7 @@ def inner_of(kind: Any) -> Any:
 
 def describe(annotation: Any) -> str:
     """Return a type in words, such as "list of `Conflict`"."""
-    kind = strip(annotation)
+    kind: Any = strip(annotation)
     if is_part(kind):
         return f"`{kind.__name__}`"
     if (inner := inner_of(kind)) is not None:
@@ -52,7 +52,7 @@ def describe(annotation: Any) -> str:
 def models_of(annotation: Any, known: dict[type[Piece], None] | None = None) -> Iterator[type[Piece]]:
     """Yield each model of a part in *annotation* once, from the outside in."""
     known = {} if known is None else known
-    kind = strip(annotation)
+    kind: Any = strip(annotation)
     if is_part(kind) and kind not in known:
         known[kind] = None
         yield kind

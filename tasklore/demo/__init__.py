@@ -1,4 +1,4 @@
 """`tasklore demo`: questions, a chat, a pipeline and a story in a whole system that leaves nothing behind.
 
-Here belongs what is shown; the system itself is started by `tasklore.up`.
+Here belong the parts of the play; the system itself is started by `tasklore.up`.
 """

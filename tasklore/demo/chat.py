@@ -1,6 +1,5 @@
-"""The second half of `tasklore demo`: a chat, what is remembered of it, a question to it, and taking an edit back."""
+"""The second part of `tasklore demo`: a chat, the memory of it, a search in it, and an undone edit."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from nats.aio.client import Client
@@ -24,15 +23,15 @@ TURNS = (
     "By the way, I'm vegan now.",
     "We finally found a house by the lake, and the movers come in May.",
 )
-#: What is asked in the end: no statement that could be learned without a model answers it, but what was said does.
+#: Asked in the end: no statement that is learned without a model answers it, but the turn itself does.
 QUESTION = "When do the movers come?"
 
-#: Seconds for what becomes of a turn: some milliseconds, on a busy machine more.
-_PATIENCE_S = 20.0
+#: Seconds for the outcome of a turn: some milliseconds, on a busy machine more.
+_TIMEOUT_S = 20.0
 
 
 async def chat(client: Client, memory: UserMemory) -> bool:
-    """Play the chat and print it; return whether everything came of it that should."""
+    """Play the chat and print it; return whether all went well."""
     print_paragraph(f"{USER} chats, and nobody waits for what is remembered of it\n\n", style="bold")
     _print_documents("before", await memory.documents.snapshot(USER))
     settled = [await _say(client, memory, text) for text in TURNS]
@@ -50,14 +49,14 @@ async def chat(client: Client, memory: UserMemory) -> bool:
     print()
     restored = await memory.documents.snapshot(USER)
     is_found = any("in May" in one.text for one in found.memories)
-    return all(settled) and is_found and dict(_said(after)) != dict(_said(restored))
+    return all(settled) and is_found and _texts_by_place(after) != _texts_by_place(restored)
 
 
 async def _say(client: Client, memory: UserMemory, text: str) -> bool:
     turn = make_turn(text, USER, "demo")
     await publish_turn(client, turn)
     print_paragraph(f"> {text}", style="bold")
-    outcome = await outcome_of(memory, turn, _PATIENCE_S)
+    outcome = await outcome_of(memory, turn, _TIMEOUT_S)
     for plan in sorted(outcome.plans, key=lambda plan: plan.number):
         for line in record_lines(plan):
             print_paragraph(line, "  ")
@@ -66,18 +65,18 @@ async def _say(client: Client, memory: UserMemory, text: str) -> bool:
 
 
 def _print_documents(when: str, snapshot: Snapshot) -> None:
-    said = dict(_said(snapshot))
+    texts_by_place = _texts_by_place(snapshot)
     print(f"  {styled(f'documents {when}', 'dim')}")
-    for place, texts in said.items():
+    for place, texts in texts_by_place.items():
         print_paragraph(f"{place}: {printable(', '.join(texts))}", "    ")
-    print("" if said else "    nothing\n")
+    print("" if texts_by_place else "    nothing\n")
 
 
-def _said(snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
-    """Yield every place that holds something, with what it holds."""
+def _texts_by_place(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return the texts at each place of the documents."""
     places: dict[str, list[str]] = {}
     for document in snapshot.documents.values():
         for path, value in leaf_values(document.body):
             item = Item.read(value)
             places.setdefault(str(path.parent), []).append(item.display if item is not None else str(value))
-    yield from places.items()
+    return places

@@ -3,20 +3,18 @@
 import contextlib
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import IO
 
 from nats.aio.client import Client
 
-from contracts.errors import TaskloreError, Unreachable
+from contracts.errors import TaskloreError
 from contracts.messages import PersonReply
 from runtime.messaging.connection import connected
-from runtime.servers.endpoints import Endpoints
 from tasklore.ask.ask import ask_over, make_request
-from tasklore.demo import analysis as demonstration_analysis
-from tasklore.demo import chat as demonstration_chat
-from tasklore.demo import pipeline as demonstration_pipeline
+from tasklore.demo import analysis as analysis_demo
+from tasklore.demo import chat as chat_demo
+from tasklore.demo import pipeline as pipeline_demo
 from tasklore.exits import FAILED, OK
 from tasklore.memory.stores import user_memory
 from tasklore.places import DEFAULT_SUPERVISOR
@@ -60,62 +58,68 @@ async def demonstrate() -> int:
         TaskloreError: something cannot start here; the message says what.
     """
     started = time.perf_counter()
-    with _log_file() as log, _folder() as folder:
+    with (
+        tempfile.TemporaryFile(prefix="tasklore-demo-") as log,
+        tempfile.TemporaryDirectory(prefix="tasklore-demo-") as directory,
+    ):
+        folder = Path(directory)
         plan = Plan(
-            agents=(AGENT, *demonstration_chat.AGENTS, demonstration_pipeline.AGENT, demonstration_analysis.AGENT),
+            agents=(AGENT, *chat_demo.AGENTS, pipeline_demo.AGENT, analysis_demo.AGENT),
             log=log,
             grace_s=5.0,
             variables={"TASKLORE_EVIDENCE_DIR": str(folder / "evidence"), "TASKLORE_PIPELINE_ROOTS": str(folder)},
         )
-        async with _started(plan, log) as endpoints:
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with patience("starting NATS, Valkey, a supervisor and a worker"):
+                    system = await stack.enter_async_context(running(plan))
+            except TaskloreError:
+                log.seek(0)
+                for line in log.read().decode(errors="replace").splitlines()[-5:]:
+                    say(printable(line))
+                raise
             up_s = time.perf_counter() - started
             print_paragraph(
                 f"Tasklore  NATS, Valkey, a supervisor and a worker are up ({up_s:.1f} s)\n\n", style="bold"
             )
-            async with connected(endpoints.nats, "tasklore-demo") as client:
-                played = [await _play(client, question) for question in QUESTIONS]
-                print_paragraph(f"{_moral(played)}\n\n")
-                async with user_memory(endpoints.redis_url) as memory:
-                    has_learned = await demonstration_chat.chat(client, memory)
-                    print_paragraph(
-                        f"{_CHAT_MORAL if has_learned else 'The chat went another way than it should.'}\n\n"
-                    )
-                    has_resumed = await demonstration_pipeline.run_pipeline(client, memory.client, folder)
-                    print_paragraph(
-                        f"{_PIPELINE_MORAL if has_resumed else 'The pipeline went another way than it should.'}\n\n"
-                    )
-                    has_analysed = await demonstration_analysis.analyse(client, memory.client, folder)
-    print_paragraph(_ANALYSIS_MORAL if has_analysed else "The analysis went another way than it should.")
-    is_answered = all(reply.kind == "answer" for reply, _ in played)
-    return OK if is_answered and has_learned and has_resumed and has_analysed else FAILED
+            client = await stack.enter_async_context(connected(system.endpoints.nats, "tasklore-demo"))
+            played = [await _play(client, question) for question in QUESTIONS]
+            print_paragraph(f"{_moral(played)}\n\n")
+            memory = await stack.enter_async_context(user_memory(system.endpoints.redis_url))
+            is_well = all(reply.kind == "answer" for reply, _ in played)
+            parts: tuple[tuple[str, Callable[[], Awaitable[bool]], str], ...] = (
+                ("chat", lambda: chat_demo.chat(client, memory), _CHAT_MORAL),
+                ("pipeline", lambda: pipeline_demo.run_pipeline(client, memory.client, folder), _PIPELINE_MORAL),
+                ("analysis", lambda: analysis_demo.analyse(client, memory.client, folder), _ANALYSIS_MORAL),
+            )
+            for name, play, moral in parts:
+                is_part_well = await play()
+                is_well &= is_part_well
+                print_paragraph(f"{moral if is_part_well else f'The {name} went another way than it should.'}\n\n")
+    return OK if is_well else FAILED
 
 
 async def _play(client: Client, question: str) -> tuple[PersonReply, float]:
     """Ask *question*, print it with its answer, and return both the reply and the milliseconds it took."""
-    reply, took_ms = await _asked(client, question)
+    give_up_at = time.monotonic() + _HEARS_WITHIN_S
+    while True:
+        started = time.perf_counter()
+        reply = await ask_over(client, DEFAULT_SUPERVISOR, make_request(question))
+        took_ms = (time.perf_counter() - started) * 1000
+        # The supervisor hears of the agent within milliseconds of its start.
+        if reply.kind != "unable" or time.monotonic() > give_up_at:
+            break
     print_paragraph(f"> {question}", style="bold")
     if reply.report is not None and reply.report.memory.key is not None:
         print(f"  {styled('understood as', 'dim')} {printable(reply.report.memory.key)}")
     is_served = reply.report is not None and reply.report.memory.outcome in _SERVED
     verdict = styled("remembered", "green") if is_served else styled("computed", "yellow")
     body = printable(reply.text).splitlines()
-    # The heading repeats the question, the last line tells what our own line does.
-    lines = body[1:-1] if reply.kind == "answer" else body
-    for line in lines:
+    # The heading repeats the question, and the last line our own verdict.
+    for line in body[1:-1] if reply.kind == "answer" else body:
         print_paragraph(line.strip(), "    " if line.startswith("    ") else "  ")
     print(f"  {verdict if reply.kind == 'answer' else styled(reply.kind, 'red')} in {took_ms:.1f} ms\n")
     return reply, took_ms
-
-
-async def _asked(client: Client, question: str) -> tuple[PersonReply, float]:
-    """Ask until the supervisor has heard of the agent, which it does within milliseconds of its start."""
-    give_up_at = time.monotonic() + _HEARS_WITHIN_S
-    while True:
-        started = time.perf_counter()
-        reply = await ask_over(client, DEFAULT_SUPERVISOR, make_request(question))
-        took_ms = (time.perf_counter() - started) * 1000
-        if reply.kind != "unable" or time.monotonic() > give_up_at:
-            return reply, took_ms
 
 
 def _moral(played: list[tuple[PersonReply, float]]) -> str:
@@ -128,36 +132,6 @@ def _moral(played: list[tuple[PersonReply, float]]) -> str:
         f"{second:.1f} ms from memory.\n"
         "A budget takes no time to compute; what a memory saves is what an agent takes: a model's seconds, for example."
     )
-
-
-@contextlib.asynccontextmanager
-async def _started(plan: Plan, log: IO[bytes]) -> AsyncIterator[Endpoints]:
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            async with patience("starting NATS, Valkey, a supervisor and a worker"):
-                system = await stack.enter_async_context(running(plan))
-        except (TaskloreError, Unreachable):
-            _show_end_of(log)
-            raise
-        yield system.endpoints
-
-
-@contextlib.contextmanager
-def _log_file() -> Iterator[IO[bytes]]:
-    with tempfile.TemporaryFile(prefix="tasklore-demo-") as log:
-        yield log
-
-
-@contextlib.contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="tasklore-demo-") as folder:
-        yield Path(folder)
-
-
-def _show_end_of(log: IO[bytes]) -> None:
-    log.seek(0)
-    for line in log.read().decode(errors="replace").splitlines()[-5:]:
-        say(printable(line))
 
 
 __all__ = ["QUESTIONS", "demonstrate"]

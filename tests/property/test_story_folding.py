@@ -21,7 +21,7 @@ from contracts.analysis.stories import (
     StoryThread,
     pair_of,
 )
-from memory.stories.settlement import settled
+from memory.stories.settlement import settle_section
 from memory.stories.view import CHANGING, StandingStory, standing
 from tests.integration.stories import Shelf, document_of, fake_shelf, shelf_on
 
@@ -129,7 +129,7 @@ async def fold(shelf: Shelf, number: int, section: str, found: dict[str, Any]) -
     while True:
         revision, _, _ = await shelf.analyses.record(STORY, number)
         story = await shelf.stories.standing(STORY, number)
-        _, change = settled(section, number, 1, read(section, found), story)
+        _, change = settle_section(section, number, 1, read(section, found), story)
         if await shelf.analyses.fold(STORY, number, revision, document_of(number), b"{}", {section: change}, 100):
             return
 
@@ -236,13 +236,13 @@ def test_settling_is_done_once(
     section, found = told
     known: dict[int, dict[str, StoryChange]] = {}
     for one, (other, what) in before:
-        change = settled(other, one, 1, read(other, what), standing(BASE, known, one))[1]
+        change = settle_section(other, one, 1, read(other, what), standing(BASE, known, one))[1]
         known.setdefault(one, {})[other] = change or StoryChange()
     known.get(number, {}).pop(section, None)
-    first, change = settled(section, number, 1, read(section, found), standing(BASE, known, number))
-    assert settled(section, number, 1, first, standing(BASE, known, number))[1] == change
+    first, change = settle_section(section, number, 1, read(section, found), standing(BASE, known, number))
+    assert settle_section(section, number, 1, first, standing(BASE, known, number))[1] == change
     known.setdefault(number, {})[section] = change or StoryChange()
-    again, same = settled(section, number, 1, first, standing(BASE, known, number))
+    again, same = settle_section(section, number, 1, first, standing(BASE, known, number))
 
     assert again.model_dump() == first.model_dump()
     assert same == change
@@ -253,7 +253,7 @@ def test_what_a_section_says_is_what_the_story_becomes(told: Sequence[tuple[int,
     """Scores, ids and facts of the document are those of the story after the response."""
     known: dict[int, dict[str, StoryChange]] = {}
     for number, (section, found) in told:
-        result, change = settled(section, number, 1, read(section, found), standing(BASE, known, number))
+        result, change = settle_section(section, number, 1, read(section, found), standing(BASE, known, number))
         by = known.setdefault(number, {})
         by.pop(section, None)
         if change is not None:

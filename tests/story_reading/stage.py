@@ -7,7 +7,7 @@ from contracts.analysis.pieces import Section
 from contracts.analysis.roster import ROSTER, model_of
 from contracts.analysis.stories import SeatSettings, StoryBase, StoryChange, StoryResponse
 from contracts.messages import TaskAssignment, TaskCall
-from memory.stories.settlement import settled
+from memory.stories.settlement import settle_section
 from memory.stories.view import standing
 from workers import Context
 from workers.loading import load_agents
@@ -55,7 +55,9 @@ class Telling:
             model = model_of(seat.section)
             assert model is not None
             before = standing(self.base, self._changes, response.number)
-            found[seat.section], change = settled(seat.section, response.number, response.chapter, section, before)
+            found[seat.section], change = settle_section(
+                seat.section, response.number, response.chapter, section, before
+            )
             if change is not None:
                 own[seat.section] = change
         self._changes[response.number] = own

@@ -1,4 +1,4 @@
-"""The desk of analyses: begins what is requested, and goes on with analyses that no process drives."""
+"""The desk of analyses: begins requested ones, and goes on with those that no process drives."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
     """Drives the analyses of one supervisor id, in this process; `run` until `drain`. Keys are story and response.
 
     Args:
-        parts: What they are driven with.
+        parts: The parts of their drivers.
         lease_s: Seconds after which another process goes on with the analyses of one that fell silent.
     """
 

@@ -94,7 +94,7 @@ def meta_of(record: AnalysisRecord, updated: str) -> Body:
 
 
 def stats_of(record: AnalysisRecord, sections: Mapping[str, Body]) -> Body:
-    """Return what the analysis took and saved; what is not known yet is left out, and `roi` None at no cost."""
+    """Return times, costs and savings; unknown ones are left out, and `roi` None at no cost."""
     stats: Body = {}
     total_ms, total_tokens, total_cost = 0, 0, Decimal(0)
     for group, prefix in zip(GROUPS, ("bg", "im"), strict=True):
@@ -115,7 +115,7 @@ def stats_of(record: AnalysisRecord, sections: Mapping[str, Body]) -> Body:
 
 
 def exact_usd(amount: float) -> Decimal:
-    """Return *amount* as it was written, so that sums of it are exact; what is no amount counts as nothing."""
+    """Return *amount* as it was written, so that sums of it are exact; no amount counts as nothing."""
     spelled = Decimal(repr(amount))
     return max(Decimal(0), min(_MOST_USD, spelled)) if spelled.is_finite() else Decimal(0)
 

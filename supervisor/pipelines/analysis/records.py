@@ -73,7 +73,7 @@ class SectionRecord(_Record):
 
 
 class AnalysisRecord(_Record):
-    """One analysis; `digest` is of all it depends on, `opened_ms` tells it from any other of the same response.
+    """One analysis; `digest` is of all it depends on, and with `opened_ms` names it among those of its response.
 
     `run` counts the times that agents were asked, the last time from `began_ms` on. `rests_on` is the story's revision
     when all of them were asked last, None: not known. `trace` is what it belongs to, as a `TraceContext` is spelled.
@@ -234,7 +234,7 @@ def read_record(body: bytes | None) -> AnalysisRecord | None:
 
 
 def digest_of(base_digest: str, response: StoryResponse) -> str:
-    """Return what tells an analysis of this text, in this story and with its settings, from any other.
+    """Return a digest of text, chapter and beginning of the story, with its settings.
 
     The default roster is left out: supervisors of two versions would undo each other's work.
     """

@@ -1,4 +1,4 @@
-"""What has come back, folded into an analysis: records, sections, and what the response changes in its story. Pure.
+"""Reports folded into an analysis: records, sections, and the changes of the story. Pure.
 
 Folding is idempotent: a report of another task than the section's, or on a section that has ended, changes nothing.
 """
@@ -11,7 +11,7 @@ from contracts.analysis.roster import ROSTER
 from contracts.analysis.stories import StoryChange
 from contracts.messages import CompletionReport
 from contracts.pipelines import Phase
-from memory.stories.settlement import settled
+from memory.stories.settlement import settle_section
 from memory.stories.view import CHANGING, StandingStory
 from supervisor.pipelines.analysis.document import (
     GROUPS,
@@ -87,7 +87,7 @@ class AnalysisDraft:
                 self._put(seat, "skipped", {"dur": 0, **is_switch, "status": SKIPPED})
 
     def repeat(self, now_ms: int, *, everybody: bool, revision: int | None = None, trace: str = "") -> None:
-        """Let agents be asked again that came to nothing, or *everybody* that is not being asked, as of *revision*.
+        """Let agents be asked again that failed or were too late, or *everybody* not being asked, as of *revision*.
 
         From then on the analysis belongs to *trace*, "" for what it belonged to.
         """
@@ -110,7 +110,7 @@ class AnalysisDraft:
             self.repeat(now_ms, everybody=False)
 
     def ask(self, now_ms: int, why_unknown: Callable[[Phase], str | None]) -> None:
-        """Note as asked what may be; a section whose agent is not known has failed, with the reason."""
+        """Note ready sections as asked; a section whose agent is not known has failed, with the reason."""
         while ready := self.record.ready(now_ms):
             for section in ready:
                 seat = self.record.by_section[section]
@@ -162,7 +162,7 @@ class AnalysisDraft:
         record = self.record
         story = replace(story, own={**story.own, **{name: one for name, one in self.changes.items() if one}})
         try:
-            found, change = settled(section, record.number, record.chapter, found, story)
+            found, change = settle_section(section, record.number, record.chapter, found, story)
         except (ValueError, ArithmeticError) as error:
             raise Nonsense(f"section {section!r} does not fit the story: {error}") from error
         return found.model_dump(mode="json"), change

@@ -27,7 +27,7 @@ _BESIDE = 4 * 1024
 
 
 class AnalysisRequests:
-    """Answers requests for one supervisor id: *desk* drives what they ask for."""
+    """Answers requests for one supervisor id: *desk* drives the analyses."""
 
     def __init__(self, parts: AnalysisParts, desk: AnalysisDesk) -> None:
         self._parts = parts

@@ -1,7 +1,7 @@
-"""Driving the analysis of one response: agents are asked as planning allows, and what has come is folded at once.
+"""Driving the analysis of one response: agents are asked as planning allows, and their reports are folded at once.
 
-The driver keeps nothing that the store does not have. Each turn reads what is written, puts in what arrived, and writes
-it only if the story has not changed since; another process that drives the same analysis takes the same turns.
+The driver keeps nothing that the store does not have. Each turn reads the record, folds new reports, and writes both
+only if the story has not changed since; another process that drives the same analysis takes the same turns.
 """
 
 import asyncio
@@ -56,8 +56,8 @@ class StoryMoved(TaskloreError):
 class PendingRequest:
     """A request that waits for an analysis; made where an event loop runs.
 
-    `group` is what it waits for, None for all. `text` is the text that was meant, None: the one stored. `answer`
-    is whether the analysis was served without asking an agent, once what it waits for is there.
+    `group` is the group it waits for, None for all. `text` is the text that was meant, None: the one stored. `answer`
+    is whether the analysis was served without asking an agent, once its group is there.
     """
 
     group: AnalysisGroup | None = None
@@ -110,7 +110,7 @@ class _Turn:
 
 @dataclass(slots=True)
 class _Events:
-    """What has come since the last turn; `run` is the one in which agents are asked again for `requests`."""
+    """Reports and requests since the last turn; `run` is the one in which agents are asked again for `requests`."""
 
     reports: list[SectionReport] = field(default_factory=list)
     requests: list[PendingRequest] = field(default_factory=list)
@@ -128,7 +128,7 @@ class AnalysisRun:
     """Drives the analysis of a response; add requests to it, and `run` it.
 
     Args:
-        parts: What it works with.
+        parts: The parts of drivers.
         story_id: The story.
         number: The response.
         turn: Held while this process writes to the story, so that its analyses do not race each other.
@@ -158,7 +158,7 @@ class AnalysisRun:
         self._watches: dict[str, asyncio.Task[None]] = {}
 
     def request(self, request: PendingRequest) -> None:
-        """Answer *request* once what it waits for is there."""
+        """Answer *request* once its group is there."""
         self._events.requests.append(request)
         self._wake.set()
 
@@ -232,7 +232,7 @@ class AnalysisRun:
                     await self._wake.wait()
 
     async def _take_turn(self, group: asyncio.TaskGroup, events: _Events) -> None:
-        """Put *events* into what is written, and watch the tasks of every section that is asked for.
+        """Fold *events* into the record, and watch the tasks of every section that is asked for.
 
         Raises:
             StoryMoved: others were always faster.
@@ -257,7 +257,7 @@ class AnalysisRun:
         self._answer(events.requests, turn)
 
     async def _read_subject(self, requests: Sequence[PendingRequest]) -> _Subject:
-        """Return what is to be analysed, as of now; *requests* fail here when there is no such thing."""
+        """Return the response to analyse, as of now; *requests* fail here when there is none."""
         stories, (story_id, number) = self._parts.stories, self.key
         try:
             settings, base_digest, response = await asyncio.gather(
@@ -334,7 +334,7 @@ class AnalysisRun:
     def _draft(
         self, record: AnalysisRecord | None, document: bytes | None, subject: _Subject, revision: int, now_ms: int
     ) -> AnalysisDraft:
-        """Return what is written so far, or an analysis that begins now when *record* is None."""
+        """Return the analysis as stored so far, or one that begins now when *record* is None."""
         if record is None:
             what = subject.settings, subject.response, subject.roster, subject.digest
             return AnalysisDraft(AnalysisRecord.open(*what, now_ms, rests_on=revision, trace=_trace()), {})
@@ -349,7 +349,7 @@ class AnalysisRun:
         return self._standing[1]
 
     async def _foresee(self) -> None:
-        """Read the story while agents are at work: what they find is not to wait for it."""
+        """Read the story while agents are at work, so that their reports do not wait for it."""
         if self._standing is None and self._record is not None and not self._record.is_final:
             with contextlib.suppress(MemoryUnavailable):
                 await self._stand(self._revision)
@@ -415,7 +415,7 @@ class AnalysisRun:
         self._waiting = [request for request in (*self._waiting, *requests) if not request.answer.done()]
 
     def _count(self, turn: _Turn) -> None:
-        """Count what has ended in this turn, and the analysis when nothing more comes."""
+        """Count the sections that ended in this turn, and the analysis when nothing more comes."""
         record, before, meter = turn.draft.record, turn.before, self._parts.meter
         known = before.ended() if before is not None else {}
         news = [seat for task_id, seat in record.ended().items() if task_id not in known]

@@ -18,7 +18,7 @@ from contracts.analysis.stories import (
     StoryThread,
     pair_of,
 )
-from memory.stories.settlement import settled
+from memory.stories.settlement import settle_section
 from memory.stories.view import CHANGING, StandingStory, standing
 
 NUMBER, CHAPTER = 120, 5
@@ -47,7 +47,7 @@ def found(section: str, **values: Any) -> Section:
 
 def settle(section: str, story: StandingStory = STORY, **values: Any) -> tuple[dict[str, Any], StoryChange | None]:
     """Return the section as its document has it, and what it changes."""
-    result, change = settled(section, NUMBER, CHAPTER, found(section, **values), story)
+    result, change = settle_section(section, NUMBER, CHAPTER, found(section, **values), story)
     return result.model_dump(mode="json"), change
 
 
@@ -424,9 +424,9 @@ def test_what_changes_no_story_stays_as_it_is(section: str) -> None:
     """Ours and others', even when it looks like one that does."""
     one = (model_of(section) or Section).model_validate({"by": "rules", "memories": [{"id": "x"}]})
 
-    assert settled(section, NUMBER, CHAPTER, one, STORY) == (one, None)
+    assert settle_section(section, NUMBER, CHAPTER, one, STORY) == (one, None)
     other = Relationships.model_validate({"interactions": [{"chars": ["Marcus", "Lily"], "change": 3}]})
-    assert settled("memory_create", NUMBER, CHAPTER, other, STORY) == (other, None)
+    assert settle_section("memory_create", NUMBER, CHAPTER, other, STORY) == (other, None)
 
 
 EVERYTHING: dict[str, Section] = {
@@ -449,10 +449,10 @@ EVERYTHING: dict[str, Section] = {
 @pytest.mark.parametrize("section", EVERYTHING)
 def test_settling_what_is_settled_changes_nothing(section: str) -> None:
     """Neither section nor change, also beside what the first time changed."""
-    first, change = settled(section, NUMBER, CHAPTER, EVERYTHING[section], STORY)
+    first, change = settle_section(section, NUMBER, CHAPTER, EVERYTHING[section], STORY)
     assert change is not None
     for story in (STORY, standing(BASE, {NUMBER: {section: change}}, NUMBER)):
-        again, same = settled(section, NUMBER, CHAPTER, first, story)
+        again, same = settle_section(section, NUMBER, CHAPTER, first, story)
         assert again.model_dump() == first.model_dump()
         assert same == change
 

@@ -49,7 +49,7 @@ _Rule = Callable[[Moment, Taken], Choice | None]
 def by_rules(moment: Moment, taken: Taken) -> Choice:
     """Return the choice of the first rule that applies among the allowed actions; waiting when none does.
 
-    It collects what is within reach, answers who asked, tells others of many objects, walks to the nearest one, and
+    It collects an object within reach, answers askers, tells others of many objects, walks to the nearest one, and
     looks around otherwise.
     """
     for action, rule in _RULES:

@@ -33,7 +33,7 @@ class Refusal:
 class Skill:
     """One action: `explained` is a line for a model, `checked` holds a proposal against the world.
 
-    `told` puts it into words when it is past, None for its bare words.
+    A history words it by the function in `told`; None: by its name.
     """
 
     action: str

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 from pydantic import BeforeValidator, Field
 
 from contracts.analysis.pieces import UNJUDGED, Section
-from memory.stories.settlement import StandingStory, settled
+from memory.stories.settlement import StandingStory, settle_section
 from workers.agents.story.blocks import plain_prose
 from workers.agents.story.checks import LONGEST_QUOTATION, Fault, stands_in
 from workers.agents.story.prose import one_line
@@ -132,7 +132,7 @@ class Part(ABC, Generic[A, S]):
             memory_ids=frozenset(one.id for one in view.memories_before),
             thread_ids=frozenset(one.thread.id for one in view.threads_before),
         )
-        return cast("S", settled(self.section, view.response.number, view.response.chapter, draft, story)[0])
+        return cast("S", settle_section(self.section, view.response.number, view.response.chapter, draft, story)[0])
 
     def check(self, answer: A, view: StoryView) -> tuple[A, list[Faulty]]:
         """Return *answer* with its sound findings, and the findings that failed."""

@@ -9,7 +9,7 @@ from contracts.analysis.pieces import UNJUDGED
 from contracts.analysis.roster import ROSTER, model_of
 from contracts.analysis.stories import Bond, Relations, StoryChange, StoryMemory, StoryThread, Tastes, Tier, pair_of
 from contracts.errors import LlmMalformed, LlmRefused, LlmTimeout
-from memory.stories.settlement import settled
+from memory.stories.settlement import settle_section
 from memory.stories.view import standing
 from tests.unit.workers.agents.story.oracle import MEMORIES, RECALLED, RIGHT, SCENE, SHOWS, THREADS
 from tests.unit.workers.agents.story.stage import (
@@ -419,7 +419,7 @@ async def test_a_section_is_settled_already(section: str) -> None:
     model = model_of(section)
     assert model is not None
 
-    again, change = settled(section, 3, 1, model.model_validate(found), standing(BASE, CHANGES, 3))
+    again, change = settle_section(section, 3, 1, model.model_validate(found), standing(BASE, CHANGES, 3))
 
     assert again.model_dump(mode="json") == found
     assert change is not None
