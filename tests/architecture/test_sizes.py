@@ -1,0 +1,104 @@
+"""The house keeps its size: lines of each room, modules of a folder, names.
+
+A capability that needs more raises its line here, in the open.
+"""
+
+import ast
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from tests.architecture.tree import ROOT, Function, docstring_of, functions, tree_of
+
+#: Lines of Python that each room may have.
+MOST_LINES = {
+    "contracts": 4_450,
+    "quantities": 6_000,
+    "memory": 16_600,
+    "runtime": 8_350,
+    "supervisor": 21_500,
+    "workers": 16_800,
+    "tasklore": 14_900,
+    "deploy": 2_650,
+}
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 96_700, 690, 21
+#: Shares, of all functions and of all docstrings.
+MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.045, 0.21, 0.05
+#: Modules that are named by a gerund; the words below are nouns of the field.
+MOST_GERUNDS = 20
+_NOUNS = {"testing", "pricing", "tracing", "string", "logging", "routing"}
+
+_IRREGULAR = frozenset(
+    re.findall(
+        r"\w+",
+        """told said found held kept left made given taken known shown meant sent begun spoken written heard seen spent stood
+        lent gone done brought built bought caught chosen drawn felt got grown laid led lost met paid sat sold sought stuck
+        taught thought thrown understood won""",
+    )
+)
+_VERBS = {"need", "feed", "seed", "speed", "proceed", "exceed", "embed"}
+_RIDDLE = re.compile(
+    r"\b(what (is|was|has|does|it|they|came|comes|becomes|can|may|of)"
+    r"|told|tells|whoever|whom|nobody|somebody)\b",
+    re.IGNORECASE,
+)
+
+
+@cache
+def _modules() -> dict[Path, ast.Module]:
+    """Return the syntax tree of each module of the product and of the deployment."""
+    return {file: tree_of(file) for room in MOST_LINES for file in sorted((ROOT / room).rglob("*.py"))}
+
+
+@cache
+def _functions() -> list[Function]:
+    return [function for tree in _modules().values() for function in functions(tree)]
+
+
+def _lines_in(*folders: str) -> int:
+    return sum(len(file.read_text("utf-8").splitlines()) for one in folders for file in (ROOT / one).rglob("*.py"))
+
+
+def test_no_room_outgrows_its_lines() -> None:
+    """Nor do the tests, nor the number of modules, nor any folder."""
+    assert {room: lines for room, most in MOST_LINES.items() if (lines := _lines_in(room)) > most} == {}
+    assert _lines_in("tests") <= MOST_TEST_LINES
+    assert len(_modules()) <= MOST_MODULES
+    folders = Counter(file.parent.relative_to(ROOT).as_posix() for file in _modules())
+    assert {folder: count for folder, count in folders.items() if count > MOST_IN_A_FOLDER} == {}
+
+
+def test_functions_are_named_by_verbs_and_modules_by_nouns() -> None:
+    """A past participle names no function, beyond a share that only falls; few modules end in -ing."""
+    named = [one.name for one in _functions() if not one.name.startswith("__") and _is_participle(one.name)]
+    assert len(named) <= MOST_PARTICIPLES * len(_functions()), sorted(named)
+    gerunds = [file for file in _modules() if file.stem.endswith("ing") and file.stem not in _NOUNS]
+    assert len(gerunds) <= MOST_GERUNDS, gerunds
+
+
+def test_helpers_that_are_used_once_are_few() -> None:
+    """A helper that names no idea belongs in its caller."""
+    once = 0
+    for file, tree in _modules().items():
+        words = Counter(re.findall(r"[A-Za-z_]\w*", file.read_text("utf-8")))
+        private = (one.name for one in functions(tree) if one.name.startswith("_") and not one.name.startswith("__"))
+        once += sum(words[name] == 2 for name in private)
+    assert once <= MOST_HELPERS_USED_ONCE * len(_functions())
+
+
+def test_docstrings_say_it_without_riddles() -> None:
+    """Subject, verb, object: no "what is", "told" or "whoever"."""
+    docstrings = [
+        (file, str(one.value))
+        for file, tree in _modules().items()
+        for node in ast.walk(tree)
+        if (one := docstring_of(node)) is not None
+    ]
+    riddles = [f"{file}: {text.splitlines()[0]}" for file, text in docstrings if _RIDDLE.search(text)]
+    assert len(riddles) <= MOST_RIDDLES * len(docstrings), "\n".join(riddles)
+
+
+def _is_participle(name: str) -> bool:
+    first = name.strip("_").split("_")[0]
+    return first in _IRREGULAR or (first.endswith("ed") and len(first) > 4 and first not in _VERBS)
