@@ -179,6 +179,23 @@ def read_bundle(path: Path) -> dict[str, Any]:
     return found
 
 
+async def _create(runs: PipelineRuns, new: NewRun) -> None:
+    """Create *new*, unless the same failed run is there.
+
+    Raises:
+        InvalidInput: the session is there with another run, or in another state.
+    """
+    if await runs.create(new):
+        return
+    known = await runs.read(new.session_id)
+    is_same = known is not None and (known.pipeline, known.run) == (new.pipeline, new.run)
+    if known is None or known.state != "failed" or not is_same:
+        raise InvalidInput(
+            f"session {new.session_id!r} is there, with another run or another state than in the evidence; resume "
+            "it without the evidence, or remove it first"
+        )
+
+
 async def restore(
     bundle: Mapping[str, Any],
     runs: PipelineRuns,
@@ -226,14 +243,7 @@ async def restore(
     entries = {key: entry for key, entry in read.cache.items() if key not in masked.entries}
     now_ms = int(now().timestamp() * 1000)
     file = session_files.read(read.session | {"cache": entries}, new.session_id, now_ms, MAX_VALUE_BYTES)
-    if not await runs.create(new):
-        known = await runs.read(new.session_id)
-        is_same = known is not None and (known.pipeline, known.run) == (new.pipeline, new.run)
-        if known is None or known.state != "failed" or not is_same:
-            raise InvalidInput(
-                f"session {new.session_id!r} is there, with another run or another state than in the evidence; resume "
-                "it without the evidence, or remove it first"
-            )
+    await _create(runs, new)
     for one in file.entries:
         left = None if one.expires_ms is None else timedelta(milliseconds=one.expires_ms - now_ms)
         entry = one.entry if left is None else replace(one.entry, ttl=left)

@@ -89,11 +89,8 @@ class Resumption:
         # Another declaration has other parameters, or leaves items as they are.
         await self._drop_items(record, graph, {name for name in stale if name not in changed.stale})
         # A phase that never began has nothing to lose, and is not stale.
-        stale = {
-            name: why
-            for name, why in plan.again.items()
-            if record.phases[name].status != "pending" or record.phases[name].why
-        }
+        phases = record.phases
+        stale = {name: why for name, why in plan.again.items() if phases[name].status != "pending" or phases[name].why}
         resumed = await self._parts.runs.reset_phases(
             session_id,
             {**stale, **dict.fromkeys((*changed.new, *changed.removed), "")},
@@ -108,18 +105,7 @@ class Resumption:
         live = LiveRun.of(resumed, 0)
         for name in plan.reused:
             self._parts.tell(live.event("phase_reused", self._parts.now(), name))
-        return PipelineReply(
-            session_id=session_id,
-            kind="accepted",
-            text=_describe(record, plan, changed.removed),
-            stale=tuple(
-                PhaseNote(phase=name, why="it is new" if name in changed.new else why)
-                for name, why in plan.again.items()
-            ),
-            reused=tuple(
-                PhaseNote(phase=name, why="it is done", saved_ms=record.phases[name].took_ms) for name in plan.reused
-            ),
-        )
+        return _accept(record, plan, changed)
 
     async def mark_stale(self, record: RunRecord, request: PipelineRequest) -> PipelineReply:
         """Mark the stale phases of *record*, drop their entries, and run nothing.
@@ -262,6 +248,21 @@ def _refuse_inputs(problems: list[str]) -> None:
 
 def _overtaken(record: RunRecord) -> InvalidInput:
     return InvalidInput(f"somebody else made run {record.session_id!r} go on just now; look at its status")
+
+
+def _accept(record: RunRecord, plan: ResumePlan, changed: Redeclaration) -> PipelineReply:
+    """Return the reply that lists the phases that run again, and those that are reused."""
+    return PipelineReply(
+        session_id=record.session_id,
+        kind="accepted",
+        text=_describe(record, plan, changed.removed),
+        stale=tuple(
+            PhaseNote(phase=name, why="it is new" if name in changed.new else why) for name, why in plan.again.items()
+        ),
+        reused=tuple(
+            PhaseNote(phase=name, why="it is done", saved_ms=record.phases[name].took_ms) for name in plan.reused
+        ),
+    )
 
 
 def _describe(record: RunRecord, plan: ResumePlan, removed: tuple[str, ...]) -> str:

@@ -32,9 +32,9 @@ _NOUNS = {"testing", "pricing", "tracing", "string", "logging", "routing"}
 _IRREGULAR = frozenset(
     re.findall(
         r"\w+",
-        """told said found held kept left made given taken known shown meant sent begun spoken written heard seen spent stood
-        lent gone done brought built bought caught chosen drawn felt got grown laid led lost met paid sat sold sought stuck
-        taught thought thrown understood won""",
+        """told said found held kept left made given taken known shown meant sent begun spoken written heard seen spent
+        stood lent gone done brought built bought caught chosen drawn felt got grown laid led lost met paid sat sold
+        sought stuck taught thought thrown understood won""",
     )
 )
 _VERBS = {"need", "feed", "seed", "speed", "proceed", "exceed", "embed"}

@@ -10,7 +10,8 @@ import structlog
 
 from contracts.errors import ConfigurationError, MemoryUnavailable, TaskloreError
 from runtime.lease_loop import LeaseLoop
-from supervisor.pipelines.analysis.run import AnalysisParts, AnalysisRun, PendingRequest, StoryMoved
+from supervisor.pipelines.analysis.pending import PendingRequest
+from supervisor.pipelines.analysis.run import AnalysisParts, AnalysisRun, StoryMoved
 
 log = structlog.get_logger(__name__)
 

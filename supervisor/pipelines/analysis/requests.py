@@ -13,8 +13,9 @@ from contracts.faults import fault_of
 from contracts.messages import AnalysisReply, AnalysisRequest
 from contracts.subjects import MAX_BODY
 from supervisor.pipelines.analysis.desk import APOLOGY, AnalysisDesk
+from supervisor.pipelines.analysis.pending import PendingRequest
 from supervisor.pipelines.analysis.records import digest_of, read_record
-from supervisor.pipelines.analysis.run import AnalysisParts, PendingRequest
+from supervisor.pipelines.analysis.run import AnalysisParts
 
 log = structlog.get_logger(__name__)
 

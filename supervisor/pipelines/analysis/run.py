@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from contracts.analysis.roster import Seat, roster_of
-from contracts.analysis.stories import AnalysisGroup, StoryResponse, StorySettings
+from contracts.analysis.stories import StoryResponse, StorySettings
 from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
 from contracts.traces import spelled_context
 from memory.stories.analyses import AnalysisStore
@@ -24,6 +24,7 @@ from runtime.lease_loop import backoff
 from supervisor.catalogue import Catalogue
 from supervisor.pipelines.analysis.declaration import demand_agents, why_unknown
 from supervisor.pipelines.analysis.document import Body, sections_of
+from supervisor.pipelines.analysis.pending import PendingRequest
 from supervisor.pipelines.analysis.records import AnalysisRecord, SectionRecord, digest_of, read_record
 from supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
 from supervisor.pipelines.phase_task import Failure, PhaseTask, TaskParts
@@ -50,43 +51,6 @@ class AnalysisParts(TaskParts):
 
 class StoryMoved(TaskloreError):
     """Others write to the story faster than this analysis can; it is tried again."""
-
-
-@dataclass(eq=False, slots=True)
-class PendingRequest:
-    """A request that waits for an analysis; made where an event loop runs.
-
-    `group` is the group it waits for, None for all. `text` is the text that was meant, None: the one stored. `answer`
-    is whether the analysis was served without asking an agent, once its group is there.
-    """
-
-    group: AnalysisGroup | None = None
-    refresh: bool = False
-    text: str | None = None
-    answer: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-    def settle(self, answer: bool | TaskloreError) -> None:
-        """Answer, unless that was done."""
-        if self.answer.done():
-            return
-        if isinstance(answer, TaskloreError):
-            self.answer.set_exception(answer)
-            # It may be that nothing waits any more.
-            self.answer.exception()
-        else:
-            self.answer.set_result(answer)
-
-    async def wait(self, within_s: float) -> bool | None:
-        """Return the answer, None when that takes longer than *within_s* seconds.
-
-        Raises:
-            TaskloreError: it cannot be analysed.
-        """
-        try:
-            async with asyncio.timeout(within_s):
-                return await self.answer
-        except TimeoutError:
-            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,9 @@ def test_with_nothing_started_every_command_says_what_to_start(
     assert "`tasklore up`" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("process", "words"), [(os.getpid(), "is starting; try again"), (2**30, "start one with")])
+@pytest.mark.parametrize(
+    ("process", "words"), [(os.getpid(), "is starting; try again"), (2**30, "start one with")], ids=["alive", "gone"]
+)
 def test_a_system_that_is_starting_is_not_to_be_started(
     process: int, words: str, nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
