@@ -15,14 +15,14 @@ from deploy.checks import (
     golden,
     monitoring,
     network,
+    overlays,
     pins,
-    rendering,
     runbooks,
     scanners,
     schemas,
     servers,
 )
-from deploy.checks.finding import CannotCheck, Problem
+from deploy.checks.problem import CannotCheck, Problem
 
 #: What nobody can find out without a cluster, an image registry or a container engine.
 UNVERIFIED = (
@@ -38,7 +38,7 @@ UNVERIFIED = (
 
 def _overlays(check: Callable[[str], list[Problem]]) -> Callable[[], list[Problem]]:
     def both() -> list[Problem]:
-        return [Problem(f"{one}: {two.place}", two.what, two.cure) for one in rendering.OVERLAYS for two in check(one)]
+        return [Problem(f"{one}: {two.place}", two.what, two.cure) for one in overlays.OVERLAYS for two in check(one)]
 
     return both
 
@@ -49,11 +49,11 @@ def _stale() -> list[Problem]:
 
 CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "generated": ("manifests are as their parts make them", _stale),
-    "kustomize": ("all overlays build", rendering.problems),
+    "kustomize": ("all overlays build", overlays.problems),
     "schema": (f"strict schemas of Kubernetes {' and '.join(schemas.VERSIONS)}", schemas.problems),
     "golden": ("overlays are as they were reviewed", golden.problems),
     "bootstrap": ("a job makes the consumers of every worker", golden.consumer_problems),
-    "network": ("who may reach whom, pair by pair", _overlays(lambda one: network.problems(rendering.rendered(one)))),
+    "network": ("who may reach whom, pair by pair", _overlays(lambda one: network.problems(overlays.rendered(one)))),
     "checkov": (
         "checkov over the manifests of production, also with TLS, and the Dockerfile",
         scanners.checkov_problems,

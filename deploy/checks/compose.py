@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import yaml
 
-from deploy.checks.finding import Problem, at, listed, mapped
+from deploy.checks.problem import Problem, at, listed, mapped
 from deploy.checks.tools import ROOT, run
 
 FILE = ROOT / "deploy" / "compose.yaml"

@@ -9,8 +9,8 @@ import itertools
 import sys
 
 from contracts import subjects
-from deploy.checks.finding import Manifest, Problem, at, listed, name_of
-from deploy.checks.rendering import BUILT, OVERLAYS, rendered, rendered_text
+from deploy.checks.overlays import BUILT, OVERLAYS, rendered, rendered_text
+from deploy.checks.problem import Manifest, Problem, at, listed, name_of
 from deploy.checks.tools import ROOT
 
 _FOLDER = ROOT / "deploy" / "golden"

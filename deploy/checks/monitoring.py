@@ -11,7 +11,7 @@ from typing import NamedTuple
 import yaml
 
 from deploy.checks import tools
-from deploy.checks.finding import CannotCheck, Problem, at, listed
+from deploy.checks.problem import CannotCheck, Problem, at, listed
 from deploy.checks.tools import ROOT
 from runtime.metrics_table import exported
 

@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from deploy.checks.finding import Manifest, Problem, at, listed, mapped
+from deploy.checks.problem import Manifest, Problem, at, listed, mapped
 
 HOME = "tasklore"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 
-from deploy.checks.finding import Problem
+from deploy.checks.problem import Problem
 from deploy.checks.tools import ROOT
 
 IMAGE, TESTED = ROOT / "deploy" / "requirements.txt", ROOT / "requirements" / "dev.txt"

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from deploy.checks.finding import Problem
+from deploy.checks.problem import Problem
 from deploy.checks.tools import ROOT
 
 #: Where an image is named as one word.

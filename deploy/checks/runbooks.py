@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import yaml
 
-from deploy.checks.finding import Manifest, Problem, at, listed, name_of
-from deploy.checks.rendering import rendered
+from deploy.checks.overlays import rendered
+from deploy.checks.problem import Manifest, Problem, at, listed, name_of
 from deploy.checks.tools import ROOT
 
 _COMPONENT = "k8s/components/runbooks"

@@ -4,8 +4,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from deploy.checks.finding import Problem, at, listed
-from deploy.checks.rendering import PRODUCTION, rendered_text
+from deploy.checks.overlays import PRODUCTION, rendered_text
+from deploy.checks.problem import Problem, at, listed
 from deploy.checks.tools import ROOT, run
 
 #: Rules of checkov that do not hold here, and why.

@@ -3,8 +3,8 @@
 import tempfile
 from pathlib import Path
 
-from deploy.checks.finding import Problem
-from deploy.checks.rendering import BUILT, rendered_text
+from deploy.checks.overlays import BUILT, rendered_text
+from deploy.checks.problem import Problem
 from deploy.checks.tools import run
 
 #: The oldest has `sleep` before a pod ends, and `matchLabelKeys` in spreads.

@@ -10,7 +10,7 @@ from pathlib import Path
 import redis
 
 from contracts.errors import ConfigurationError
-from deploy.checks.finding import CannotCheck, Problem
+from deploy.checks.problem import CannotCheck, Problem
 from deploy.checks.tools import DEADLINE_S, ROOT, find
 from deploy.credentials import make_credentials
 from deploy.privileges.nats_accounts import nats_accounts

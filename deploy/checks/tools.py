@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from deploy.checks.finding import CannotCheck
+from deploy.checks.problem import CannotCheck
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Where `requirements/deploy.txt` is installed; the variable names another folder.

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy.checks.finding import at
 from deploy.checks.network import DNS, MODEL, NATS, PRIVATE, WORKER, End, passes
+from deploy.checks.problem import at
 from deploy.checks.runbooks import unlinked
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from contracts.errors import ConfigurationError
 from contracts.identifiers import PARTITIONS
 from deploy import manifests as base
-from deploy.checks.finding import at, listed
+from deploy.checks.problem import at, listed
 from tasklore.app import app
 from tasklore.k8s.printing import agent_text
 from tasklore.k8s.workers import Wanted, worker_name

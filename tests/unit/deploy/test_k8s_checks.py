@@ -8,7 +8,7 @@ import yaml
 
 from contracts import subjects
 from deploy.checks import compose, golden, network, pins
-from deploy.checks.finding import Manifest, name_of
+from deploy.checks.problem import Manifest, name_of
 from deploy.manifests import OURS
 from runtime.settings import Settings
 from tasklore.bootstrap import sources_to_declare

@@ -4,7 +4,7 @@ import functools
 
 import yaml
 
-from deploy.checks.finding import Manifest, Problem
+from deploy.checks.problem import Manifest, Problem
 from deploy.checks.tools import ROOT, run
 
 #: Those that are checked in every way, and those that are built: the others are prod with one component more.
