@@ -11,7 +11,7 @@ import yaml
 
 from contracts import subjects
 from contracts.identifiers import PARTITIONS
-from tasklore.k8s.pods import API_PORT, SECRETS, Manifest, Role, deployment, job, labels_of, selector_of
+from tasklore.k8s.pods import API_PORT, SECRETS, Manifest, PodRole, deployment, job, labels_of, selector_of
 from tasklore.k8s.printing import as_yaml
 from tasklore.k8s.scaling import Consumer, Scale, scaled_object
 from tasklore.k8s.workers import Wanted, bootstrap_manifests, worker_manifests
@@ -32,7 +32,7 @@ _REPORTS_A_POD = 256
 _MESSAGES_A_POD = 500
 _HEADING = "# Made by `python -m deploy.manifests`; change tasklore/k8s or deploy/manifests.py instead.\n"
 
-_SUPERVISOR = Role(
+_SUPERVISOR = PodRole(
     "supervisor",
     "supervisor",
     ("supervisor",),
@@ -53,7 +53,7 @@ def generated() -> dict[str, str]:
     """Return every generated file by its path from `k8s/base`."""
     return {
         "supervisor.yaml": _text(_supervisor()),
-        "bootstrap.yaml": _text(job(Role("bootstrap", "bootstrap", ("bootstrap", *OURS), grace_s=30))),
+        "bootstrap.yaml": _text(job(PodRole("bootstrap", "bootstrap", ("bootstrap", *OURS), grace_s=30))),
         "budget.yaml": _text(_worker("budget", OURS[:1])),
         "memory.yaml": _text(_worker("memory", OURS[1:])),
         "rules.yaml": _text([_rules()]),

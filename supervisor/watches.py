@@ -36,7 +36,7 @@ KILL_S = 2.0
 MOST_AGENTS = 64
 
 
-class Watch(ABC):
+class Watcher(ABC):
     """A look that is repeated."""
 
     #: Seconds between looks.
@@ -53,7 +53,7 @@ class Watch(ABC):
         """Look once."""
 
 
-class StreamWatch(Watch):
+class StreamWatch(Watcher):
     """The number and age of messages in *stream*; both are 0 when it is empty, or could not be asked.
 
     *now* returns seconds since 1970.
@@ -85,7 +85,7 @@ class StreamWatch(Watch):
         self._oldest_at = datetime.fromisoformat(state["first_ts"]).timestamp() if self._waiting else None
 
 
-class BacklogWatch(Watch):
+class BacklogWatch(Watcher):
     """The tasks that wait or run, by agent, and the workers that are alive; nothing while the server cannot be asked.
 
     Seen from outside, as a dead worker exports nothing. A task lies in TASKS until it is acknowledged, so that waiting
@@ -165,7 +165,7 @@ class BacklogWatch(Watch):
         return found
 
 
-class LedgerWatch(Watch):
+class LedgerWatch(Watcher):
     """The number of tasks that ended in each state; the last numbers stay while the ledger is away."""
 
     every_s = TALLY_S
@@ -194,7 +194,7 @@ class LedgerWatch(Watch):
             self._read_at = self._now()
 
 
-class StoreWatch(Watch):
+class StoreWatch(Watcher):
     """The part of its `maxmemory` that the store of *redis* uses; a function that never ends there is killed."""
 
     every_s = TALLY_S
@@ -235,7 +235,7 @@ class StoreWatch(Watch):
 
 def make_watches(
     metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, run_times: RunTimes
-) -> tuple[Watch, ...]:
+) -> tuple[Watcher, ...]:
     """Return the watches of a supervisor, to be run; *metrics* exports their last values."""
     dead, messages = StreamWatch(link.client, subjects.DEAD), StreamWatch(link.client, subjects.MESSAGES)
     backlog = BacklogWatch(link, lambda: cards.catalogue.cards, run_times)

@@ -60,7 +60,7 @@ from supervisor.services import (
     open_api,
     open_delivering,
 )
-from supervisor.watches import Watch, make_watches
+from supervisor.watches import Watcher, make_watches
 
 if TYPE_CHECKING:
     from supervisor.http.server import HttpServer
@@ -111,7 +111,7 @@ class _Parts:
     analysing: AnalysisDesk
     analyses: AnalysisRequests
     delivering: Delivering
-    watches: tuple[Watch, ...]
+    watches: tuple[Watcher, ...]
     api: "HttpServer | None"
 
 

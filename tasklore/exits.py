@@ -22,7 +22,7 @@ class Interrupted(Exception):  # a request, no error
         self.signal_number = signal_number
 
 
-class Refused(TaskloreError):  # as the errors of contracts are named
+class Aborted(TaskloreError):  # as the errors of contracts are named
     """A command refuses its work; *code* is the exit code."""
 
     def __init__(self, message: str, code: int = USAGE) -> None:
@@ -32,7 +32,7 @@ class Refused(TaskloreError):  # as the errors of contracts are named
 
 def code_of(error: TaskloreError) -> int:
     """Return the exit code that *error* means."""
-    if isinstance(error, Refused):
+    if isinstance(error, Aborted):
         return error.code
     if isinstance(error, Unreachable):
         return UNREACHABLE

@@ -13,7 +13,7 @@ from tasklore.extras import without
 _WHOLE = 1_000
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands that is listed with its first sentence whole."""
 
     def get_short_help_str(self, limit: int = 0) -> str:
@@ -24,7 +24,7 @@ class Group(TyperGroup):
 
 #: Plain help, the same on every terminal and in the manual; a crash of ours shows an ordinary traceback.
 SETTLED: dict[str, Any] = {
-    "cls": Group,
+    "cls": CommandGroup,
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
     "add_completion": False,

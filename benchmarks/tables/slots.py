@@ -13,7 +13,7 @@ from contracts.parameters.model import Field, Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.conclusion import Filled, conclude
 from supervisor.understanding.outcome import Understood
-from supervisor.understanding.routing import Router, Task
+from supervisor.understanding.routing import Router, RoutingTask
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, collapse_space
 
@@ -85,7 +85,7 @@ def measured(folder: Path) -> Iterator[tuple[str, float | None, Score]]:
     yield _SERVED, 0.98, served
 
 
-def _prepared(name: str, parameters: type[Parameters]) -> Task:
+def _prepared(name: str, parameters: type[Parameters]) -> RoutingTask:
     card = TaskCard(name=name, parameters=parameters.schema_for_cards())
     found = Router(Catalogue([AgentCard(agent_id="Booking", tasks=(card,), digest="0")])).find("Booking", name)
     if found is None:
@@ -137,7 +137,7 @@ def _people(rows: list[dict[str, Any]]) -> tuple[Score, Score]:
     return first, second
 
 
-def _read(text: str, task: Task, *, is_asked: bool = False) -> tuple[Filled, bool, int]:
+def _read(text: str, task: RoutingTask, *, is_asked: bool = False) -> tuple[Filled, bool, int]:
     """Return what fills the slots of *task*, whether it would be started, and the nanoseconds that this took."""
     started = perf_counter_ns()
     utterance = Utterance(collapse_space(text))

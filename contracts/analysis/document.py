@@ -117,7 +117,7 @@ class AnalysisDocument(Piece):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class DocumentProblem:
     """A fault of a document; `place` is a path into it, `$` for all of it."""
 
     place: str
@@ -143,7 +143,7 @@ def read_document(raw: bytes | str | Mapping[str, JsonValue]) -> AnalysisDocumen
         raise InvalidInput(f"this is no analysis document: {listed}{more}") from error
 
 
-def problems_in(raw: bytes | str | Mapping[str, JsonValue]) -> tuple[Problem, ...]:
+def problems_in(raw: bytes | str | Mapping[str, JsonValue]) -> tuple[DocumentProblem, ...]:
     """Return everything because of which *raw* is no analysis document; none when it is one.
 
     Raises:
@@ -196,14 +196,14 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(msg)
 
 
-def _problems(error: ValidationError, body: JsonValue) -> Iterator[Problem]:
+def _problems(error: ValidationError, body: JsonValue) -> Iterator[DocumentProblem]:
     """Yield one problem for each place that pydantic complains of."""
     told: set[str] = set()
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         place = _spelled(_steps(one["loc"], body, is_missing=one["type"] == "missing"))
         if place not in told:
             told.add(place)
-            yield Problem(place, complaint_of(one))
+            yield DocumentProblem(place, complaint_of(one))
 
 
 def _steps(loc: tuple[int | str, ...], body: JsonValue, *, is_missing: bool) -> list[int | str]:

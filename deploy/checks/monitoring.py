@@ -37,7 +37,7 @@ json.dump(wrong, sys.stdout)
 _SEVERITIES = {"critical", "warning"}
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """A query, and where it stands."""
 
     place: str
@@ -65,30 +65,30 @@ def _is_lookup(expr: str) -> bool:
     return expr.startswith("label_values(")
 
 
-def rule_queries() -> Iterator[Asked]:
+def rule_queries() -> Iterator[Query]:
     """Yield what rules and alerts ask."""
     for rule in _rules():
-        yield Asked(f"rule {at(rule, 'record') or at(rule, 'alert')}", str(at(rule, "expr")))
+        yield Query(f"rule {at(rule, 'record') or at(rule, 'alert')}", str(at(rule, "expr")))
 
 
-def panel_queries() -> Iterator[Asked]:
+def panel_queries() -> Iterator[Query]:
     """Yield what panels, and the variables of dashboards, ask."""
     for file in sorted(_DASHBOARDS.glob("*.json")):
         board = json.loads(file.read_text(encoding="utf-8"))
         for panel in listed(board, "panels"):
             for target in listed(panel, "targets"):
-                yield Asked(f"{file.name}, {at(panel, 'title')}", str(at(target, "expr")))
+                yield Query(f"{file.name}, {at(panel, 'title')}", str(at(target, "expr")))
         for variable in listed(board, "templating", "list"):
-            yield Asked(f"{file.name}, a variable", str(at(variable, "query")))
+            yield Query(f"{file.name}, a variable", str(at(variable, "query")))
 
 
-def scaler_queries() -> Iterator[Asked]:
+def scaler_queries() -> Iterator[Query]:
     """Yield what scalers ask Prometheus."""
     for file in sorted((ROOT / "k8s" / "base").glob("*.yaml")):
         for manifest in yaml.safe_load_all(file.read_text(encoding="utf-8")):
             for trigger in listed(manifest, "spec", "triggers"):
                 if at(trigger, "type") == "prometheus":
-                    yield Asked(f"{file.name}, a trigger", str(at(trigger, "metadata", "query")))
+                    yield Query(f"{file.name}, a trigger", str(at(trigger, "metadata", "query")))
 
 
 def names_in(expr: str) -> set[str]:
@@ -103,7 +103,7 @@ def _rules() -> Iterator[object]:
             yield from listed(group, "rules")
 
 
-def _unknown_names(asked: Iterable[Asked]) -> Iterator[Problem]:
+def _unknown_names(asked: Iterable[Query]) -> Iterator[Problem]:
     known = exported() | {str(at(rule, "record")) for rule in _rules()}
     for place, expr in asked:
         for name in sorted(names_in(expr) - known):

@@ -31,7 +31,7 @@ AnySection = TypeVar("AnySection", bound=Section)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Excerpt:
     """A piece of a line; `rank` is the higher the sooner it goes."""
 
     text: str
@@ -42,7 +42,7 @@ class Part:
 class Group:
     """Parts of a line in a row, behind what leads them in."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Excerpt, ...]
     lead: str = ""
 
 
@@ -56,7 +56,7 @@ class Line:
     between: str = ", "
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Excerpt, ...]:
         """Every part, in order."""
         return tuple(part for group in self.groups for part in group.parts)
 
@@ -94,31 +94,31 @@ def context_lines(document: AnalysisDocument) -> list[Line]:
     lines = []
     if found.fact_extraction is not None:
         for name, facts in list(found.fact_extraction.facts.items())[:NAMES]:
-            shown = (Part(_whole(fact), FACT + at) for at, fact in enumerate(facts[:FACTS]))
+            shown = (Excerpt(_whole(fact), FACT + at) for at, fact in enumerate(facts[:FACTS]))
             lines.append(Line(f"- {_name(name)}: ", (Group(tuple(_show_said(shown))),)))
     if found.memory_extraction is not None:
         for name, memories in list(found.memory_extraction.memories.items())[:NAMES]:
-            recalled = (Part(_name(memory.id), RECALLED) for memory in memories[:MEMORIES])
+            recalled = (Excerpt(_name(memory.id), RECALLED) for memory in memories[:MEMORIES])
             lines.append(Line(f"- {_name(name)} Memories: ", (Group(tuple(_show_said(recalled))),)))
     if found.thread_extraction is not None:
         loaded = found.thread_extraction.loaded
         first = _critical_first(loaded)[: max(THREADS, sum(map(_is_critical, loaded)))]
-        threads = (Part(_name(thread.id), RECALLED) for thread in first)
+        threads = (Excerpt(_name(thread.id), RECALLED) for thread in first)
         lines.append(Line("- Active Threads: ", (Group(tuple(_show_said(threads))),)))
     return lines
 
 
-def _scene(background: Background) -> Iterator[Part]:
+def _scene(background: Background) -> Iterator[Excerpt]:
     found = background.response_analysis
     scene = found.scene if found is not None else None
     if scene is not None and scene.type:
-        yield from _show_said([Part(_name(scene.type), SCENE)])
+        yield from _show_said([Excerpt(_name(scene.type), SCENE)])
     if scene is not None and scene.tension is not None:
-        yield Part(f"Tension {scene.tension}/10", SCENE)
+        yield Excerpt(f"Tension {scene.tension}/10", SCENE)
     alerts = found.alerts if found is not None else None
     for alert in (alerts.variety, alerts.pacing) if alerts is not None else ():
         if alert and _plain(alert, _SENTENCE):
-            yield Part(f"\u26a0\ufe0f {_plain(alert, _SENTENCE)}", MUST)
+            yield Excerpt(f"\u26a0\ufe0f {_plain(alert, _SENTENCE)}", MUST)
 
 
 def _characters(background: Background) -> Iterator[Group]:
@@ -129,10 +129,10 @@ def _characters(background: Background) -> Iterator[Group]:
             ("In Scene: ", characters.in_scene, MUST),
             ("Mentioned: ", characters.mentioned, ASIDE),
         ):
-            yield Group(tuple(_show_said(Part(_name(name), rank) for name in names)), lead)
+            yield Group(tuple(_show_said(Excerpt(_name(name), rank) for name in names)), lead)
 
 
-def _memories(background: Background) -> Iterator[Part]:
+def _memories(background: Background) -> Iterator[Excerpt]:
     found = background.memory_creation
     if not _has_come(found):
         return
@@ -143,23 +143,24 @@ def _memories(background: Background) -> Iterator[Part]:
         short = summary if len(summary) <= _SUMMARY else f"{summary[:_SUMMARY].rstrip()}..."
         said = " - ".join(text for text in (_name(top.character or ""), short) if text) or _name(top.id)
         made += f" (Top: {said}{' ' if said else ''}sig:{top.significance})"
-    yield Part(made, ASIDE)
+    yield Excerpt(made, ASIDE)
 
 
-def _relationships(background: Background) -> Iterator[Part]:
+def _relationships(background: Background) -> Iterator[Excerpt]:
     found = background.relationships
     for interaction in found.interactions if found is not None else ():
         who = " \u2194 ".join(_name(name) for name in interaction.characters)
         score = "" if interaction.score is None else str(interaction.score)
         now = ", ".join(filter(None, [score, _name(interaction.tier or "")]))
-        yield Part(f"{who}: {interaction.change:+}{f' (now {now})' if now else ''}", SCENE)
+        yield Excerpt(f"{who}: {interaction.change:+}{f' (now {now})' if now else ''}", SCENE)
 
 
 def _threads(background: Background, immediate: Immediate) -> Iterator[Group]:
     found, extracted = background.plot_threads, immediate.thread_extraction
     new = found.new if found is not None else ()
     yield Group(
-        tuple(_show_said(Part(_name(thread.id), MUST if _is_critical(thread) else RECALLED) for thread in new)), "NEW: "
+        tuple(_show_said(Excerpt(_name(thread.id), MUST if _is_critical(thread) else RECALLED) for thread in new)),
+        "NEW: ",
     )
     touched: list[Thread | LoadedThread] = list(found.mentioned) if found is not None else []
     known = {thread.id for thread in (*new, *touched)}
@@ -169,10 +170,10 @@ def _threads(background: Background, immediate: Immediate) -> Iterator[Group]:
     yield Group(tuple(_thread(thread) for thread in shown))
 
 
-def _thread(thread: Thread | LoadedThread) -> Part:
+def _thread(thread: Thread | LoadedThread) -> Excerpt:
     sign, rank = ("\u26a0\ufe0f", MUST) if _is_critical(thread) else ("\U0001f4cd", NEAR)
     title = _plain(thread.title, _SENTENCE)
-    return Part(f"{sign} {_name(thread.id)}{': ' if title else ''}{title}", rank)
+    return Excerpt(f"{sign} {_name(thread.id)}{': ' if title else ''}{title}", rank)
 
 
 def _is_critical(thread: Thread | LoadedThread) -> bool:
@@ -186,20 +187,22 @@ def _critical_first(threads: Iterable[Thread | LoadedThread]) -> list[Thread | L
     return sorted(threads, key=lambda thread: not _is_critical(thread))
 
 
-def _knowledge(background: Background) -> Iterator[Part]:
+def _knowledge(background: Background) -> Iterator[Excerpt]:
     found = background.knowledge
     if not _has_come(found):
         return
     count = len(found.facts)
     subjects = ", ".join(_name(fact.subject) for fact in found.facts[:SUBJECTS])
     listed = f" ({subjects}{'...' if count > SUBJECTS else ''})" if count else ""
-    yield Part(f"Knowledge Added: {count} fact{'' if count == 1 else 's'}{listed}", ASIDE)
+    yield Excerpt(f"Knowledge Added: {count} fact{'' if count == 1 else 's'}{listed}", ASIDE)
 
 
-def _contradictions(background: Background) -> Iterator[Part]:
+def _contradictions(background: Background) -> Iterator[Excerpt]:
     found = background.contradictions
     for conflict in found.found if found is not None else ():
-        yield Part(f"{_name(conflict.subject)}: {_side(conflict, new=True)} against {_side(conflict, new=False)}", NEAR)
+        yield Excerpt(
+            f"{_name(conflict.subject)}: {_side(conflict, new=True)} against {_side(conflict, new=False)}", NEAR
+        )
 
 
 def _side(conflict: Conflict, *, new: bool) -> str:
@@ -212,7 +215,7 @@ def _has_come(section: AnySection | None) -> TypeGuard[AnySection]:
     return section is not None and section.status not in _UNKNOWN
 
 
-def _show_said(parts: Iterable[Part]) -> Iterator[Part]:
+def _show_said(parts: Iterable[Excerpt]) -> Iterator[Excerpt]:
     """Yield the parts of which anything is left to see."""
     return (part for part in parts if part.text)
 

@@ -29,7 +29,7 @@ class Reading(NamedTuple):
     scale: int = 1
 
 
-class Part(NamedTuple):
+class NumberPart(NamedTuple):
     """What one scale counts: "three hundred" in "three hundred million", the scale included in its *value*."""
 
     value: Fraction | int
@@ -188,7 +188,7 @@ class Numbers:
         word = self.sentence.word(self.sentence.after_hyphen(rest.end))
         return word in words.PART if rest.value == 1 else rest.value < words.PARTS.get(word, 0)
 
-    def _part(self, place: int, *, is_first: bool = False) -> Part | None:
+    def _part(self, place: int, *, is_first: bool = False) -> NumberPart | None:
         found = self._hundreds(place, is_first=is_first)
         if found is None:
             return None
@@ -206,7 +206,7 @@ class Numbers:
                 break
             is_final = self.sentence.word(scale.end - 1) in words.SHORT_SCALES
             product, end = product * int(scale.value), scale.end
-        return Part(value * product, end, product, is_final, has_hundred)
+        return NumberPart(value * product, end, product, is_final, has_hundred)
 
     def cardinal(self, place: int) -> Reading | None:
         """Read a number in words and digits with its scales, and what is added to it."""
@@ -230,7 +230,7 @@ class Numbers:
             return Reading(total + decimals.value, decimals.end, limit)
         return Reading(total, end, 1 if part.is_final else limit)
 
-    def _raised(self, place: int, total: Fraction | int, limit: int) -> Part | None:
+    def _raised(self, place: int, total: Fraction | int, limit: int) -> NumberPart | None:
         """Read the rest of "eleven thousand three hundred crore": a larger scale counts all that was said before it."""
         part = self._part(place) if self.sentence.word(place) in words.OPENING_WORDS else None
         if part is None or part.is_final or part.scale <= limit:
@@ -244,7 +244,7 @@ class Numbers:
             return None
         return part._replace(value=(total + count) * scale, scale=scale)
 
-    def _addition(self, place: int, limit: int) -> Part | None:
+    def _addition(self, place: int, limit: int) -> NumberPart | None:
         """Read how a scaled number goes on: "and twelve", ", five hundred", "and three quarters million"."""
         sentence = self.sentence
         after_and = sentence.after_and(place)
@@ -253,7 +253,7 @@ class Numbers:
         if after_and and (fraction := self.part_of_one(start)):
             scale = self.scale(fraction.end)
             if scale and fraction.value * scale.value < limit:
-                return Part(fraction.value * scale.value, scale.end, int(scale.value), True, False)
+                return NumberPart(fraction.value * scale.value, scale.end, int(scale.value), True, False)
             return None
         part = self._part(start)
         if part is None or part.value >= limit or part.scale >= limit or (after_and and self._counts_part(part)):
@@ -263,7 +263,7 @@ class Numbers:
         is_list = sentence.kind(start) != "word" or not (part.has_hundred or part.scale > 1 or is_price)
         return None if has_comma and is_list else part
 
-    def _counts_part(self, part: Part) -> bool:
+    def _counts_part(self, part: NumberPart) -> bool:
         return part.scale == 1 and self._counts_parts(Reading(part.value, part.end))
 
     def decimals(self, place: int) -> Reading | None:

@@ -41,7 +41,7 @@ class NoSuchStream(Unreachable):
 
 
 @dataclass(slots=True)
-class Page:
+class DirectPage:
     """What one request brings: all that fits up to sequence *last*, and how many *following* fit after that."""
 
     found: list[Stored] = field(default_factory=list)
@@ -76,7 +76,7 @@ class DirectReads:
     def __init__(self, client: Client, stream: str) -> None:
         self._client = client
         self._stream = stream
-        self._awaited: dict[str, Page] = {}
+        self._awaited: dict[str, DirectPage] = {}
         self.answers = client.new_inbox()
         self.asked = 0
         """How many requests were made."""
@@ -87,7 +87,7 @@ class DirectReads:
         if page is not None:
             page.take(self._stream, headers, body)
 
-    async def page(self, **request: Any) -> Page:
+    async def page(self, **request: Any) -> DirectPage:
         """Return what the server finds: from `seq` or `start_time` on what fits `next_by_subj`, up to a page.
 
         Raises:
@@ -97,7 +97,7 @@ class DirectReads:
         """
         self.asked += 1
         token = str(self.asked)
-        page = self._awaited[token] = Page()
+        page = self._awaited[token] = DirectPage()
         body = json.dumps({"batch": PAGE, "max_bytes": PAGE_BYTES} | request).encode()
         subject = f"$JS.API.DIRECT.GET.{self._stream}"
 

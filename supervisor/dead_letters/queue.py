@@ -31,7 +31,7 @@ _READ_AT_ONCE = 16
 Choice = Selection | Sequence[int]
 
 
-class Page(NamedTuple):
+class LetterPage(NamedTuple):
     """Some letters in the order asked for; *total* fit in all, None when only reading every one could tell."""
 
     letters: list[Letter]
@@ -47,7 +47,7 @@ class Kept(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outcome:
+class LetterOutcome:
     """The outcome of a redrive; `stopped` is why the rest was not even tried, else None."""
 
     redriven: int = 0
@@ -77,7 +77,7 @@ class DeadLetters:
 
     async def page(
         self, selection: Selection, limit: int, *, before: int | None = None, oldest_first: bool = False
-    ) -> Page:
+    ) -> LetterPage:
         """Return up to *limit* letters that fit *selection*, the newest first unless *oldest_first*.
 
         *before* leaves out letters at this sequence or newer: the last sequence of a page is where the next begins.
@@ -93,7 +93,7 @@ class DeadLetters:
             if len(letters) > limit:
                 break
         total = await self._stream.count(selection) if selection.is_by_subject else None
-        return Page(letters[:limit], len(letters) > limit, total)
+        return LetterPage(letters[:limit], len(letters) > limit, total)
 
     async def count(self, selection: Selection) -> int:
         """Return how many letters fit *selection*; conditions that the server does not know have every one read."""
@@ -121,7 +121,7 @@ class DeadLetters:
 
     async def redrive(
         self, choice: Choice, renewal: Renewal = KEEP_DEADLINE, *, is_trial: bool = False, is_forced: bool = False
-    ) -> Outcome:
+    ) -> LetterOutcome:
         """Send the letters of *choice* again, the oldest first, and delete each once its task is stored.
 
         Tasks that die meanwhile are left alone, so that one which dies again is not sent for ever. A redrive that was
@@ -132,7 +132,7 @@ class DeadLetters:
         Raises:
             InvalidInput: a sequence names no letter; nothing was sent.
         """
-        outcome = Outcome()
+        outcome = LetterOutcome()
         async for page in self._select(choice):
             done = set() if is_forced else await self._keep_done(page, outcome)
             due = [letter for letter in page if letter.sequence not in done]
@@ -170,7 +170,7 @@ class DeadLetters:
         else:
             yield [await self.read(sequence) for sequence in sorted(set(choice))]
 
-    async def _keep_done(self, page: Sequence[Letter], outcome: Outcome) -> set[int]:
+    async def _keep_done(self, page: Sequence[Letter], outcome: LetterOutcome) -> set[int]:
         """Note in *outcome* which letters of *page* are about tasks done with since; return where those lie."""
         turns = asyncio.Semaphore(_READ_AT_ONCE)
         done: set[int] = set()
@@ -189,7 +189,7 @@ class DeadLetters:
         await _each([letter for letter in page if letter.content.task_id is not None], look)
         return done
 
-    async def _send(self, letter: Letter, renewal: Renewal, outcome: Outcome, *, is_trial: bool) -> None:
+    async def _send(self, letter: Letter, renewal: Renewal, outcome: LetterOutcome, *, is_trial: bool) -> None:
         try:
             redrive = redrive_of(letter, await self._whole_body(letter), self._now(), renewal)
             if not is_trial:

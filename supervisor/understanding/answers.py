@@ -12,7 +12,7 @@ from quantities.numerals import DecimalMark
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.evidence import Evidence, Grounded, Ungrounded, Why, ground
 from supervisor.understanding.prompt import NOW, Quotable, card
-from supervisor.understanding.routing import Router, Task
+from supervisor.understanding.routing import Router, RoutingTask
 from supervisor.understanding.schema import Slot
 
 #: Characters of a memory that a question shows.
@@ -105,7 +105,7 @@ def start_of(intent: Filled) -> int:
 
 
 def _check_intent(
-    intent: IntentAnswer, task: Task, evidence: Mapping[str, Evidence], at: str, faults: list[str]
+    intent: IntentAnswer, task: RoutingTask, evidence: Mapping[str, Evidence], at: str, faults: list[str]
 ) -> Filled:
     """Return the grounded values of *intent*, and add the faults of the others to *faults*."""
     checked = Filled(task)

@@ -36,7 +36,7 @@ _REACH, _MOST_CHANGES = 12, 16
 _EXACT = Context(prec=60, traps=[Inexact])
 
 
-class Change(NamedTuple):
+class SlotChange(NamedTuple):
     """A change of the earlier value of *slot*, None when the words do not say whose ("half of that").
 
     It is multiplied by *factor*, and *found* is added to it or taken off, by *sign*; None and 0: it is asked about.
@@ -50,9 +50,9 @@ class Change(NamedTuple):
     found: Found | None = None
 
 
-def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[Change]:
+def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[SlotChange]:
     """Return the changes in *utterance*, in order."""
-    reader, found = _Reader(utterance, cues), list[Change]()
+    reader, found = _Reader(utterance, cues), list[SlotChange]()
     amounts = {utterance.index_at(one.start): one for one in utterance.amounts}
     for place, token in enumerate(utterance.tokens):
         if len(found) < _MOST_CHANGES and (not found or token.start >= found[-1].end):
@@ -70,7 +70,7 @@ class _Reader:
     def end_of(self, place: int, amount: Found | None) -> int:
         return self.utterance.index_at(amount.end - 1) + 1 if amount is not None else place + 1
 
-    def multiple(self, place: int, amount: Found | None) -> Change | None:
+    def multiple(self, place: int, amount: Found | None) -> SlotChange | None:
         """Return what begins at *place*: "twice as much spent", "half of that", "doubled"; "three times the limit"."""
         said, end = self.texts[place], self.end_of(place, amount)
         if said not in _FACTORS and (amount is None or self.texts[end] not in {"times", "x"}):
@@ -90,7 +90,7 @@ class _Reader:
             return None
         return self.make_change(place, end, cue, _FACTORS.get(said))
 
-    def step(self, place: int, amount: Found | None) -> Change | None:
+    def step(self, place: int, amount: Found | None) -> SlotChange | None:
         """Return what adds *amount* or takes it off: "two more nights", "by 5k", "add 100 to the limit"."""
         if amount is None:
             return None
@@ -126,13 +126,13 @@ class _Reader:
 
     def make_change(
         self, place: int, end: int, cue: Cue | None, factor: Decimal | None, sign: int = 0, found: Found | None = None
-    ) -> Change:
+    ) -> SlotChange:
         cue = cue or (self.nearest(place) if found is not None else None)
         slot = cue.slot if cue is not None else None
-        return Change(slot, self.tokens[place].start, self.tokens[end - 1].end, factor, sign, found)
+        return SlotChange(slot, self.tokens[place].start, self.tokens[end - 1].end, factor, sign, found)
 
 
-def put_change(filled: Filled, slot: Slot, change: Change, earlier: Any, utterance: Utterance) -> bool:
+def put_change(filled: Filled, slot: Slot, change: SlotChange, earlier: Any, utterance: Utterance) -> bool:
     """Apply *change* to the *earlier* value of *slot* and return True; or add a question for the value."""
     text, question, value = utterance.text[change.start : change.end], "", None
     try:
@@ -161,7 +161,7 @@ def put_change(filled: Filled, slot: Slot, change: Change, earlier: Any, utteran
     return True
 
 
-def _step(slot: Slot, change: Change, before: Decimal, utterance: Utterance) -> tuple[Decimal, str]:
+def _step(slot: Slot, change: SlotChange, before: Decimal, utterance: Utterance) -> tuple[Decimal, str]:
     """Return by how much *change* moves *before*, and the words for it; raises InvalidAmount when nothing says so."""
     if change.found is None or not change.sign:
         raise InvalidAmount("nothing says by how much")

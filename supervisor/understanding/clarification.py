@@ -13,7 +13,7 @@ from supervisor.understanding.conclusion import Filled, conclude
 from supervisor.understanding.conversation import Open, Past, take, words_before
 from supervisor.understanding.outcome import Clarification, Single, Unfitting
 from supervisor.understanding.questions import asks_to_confirm, leave, value_asked, values_asked
-from supervisor.understanding.routing import Choice, Router, Task
+from supervisor.understanding.routing import Route, Router, RoutingTask
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import STOP, Utterance, collapse_space, stems_of, word_set
@@ -60,7 +60,11 @@ _UNTOLD = "(I cannot tell which of these questions that answers.)"
 
 
 def answer_questions(
-    opened: Sequence[Open], utterance: Utterance, choice: Choice | None, router: Router, previous: Sequence[ChatTurn]
+    opened: Sequence[Open],
+    utterance: Utterance,
+    choice: Route | None,
+    router: Router,
+    previous: Sequence[ChatTurn],
 ) -> list[Single] | None:
     """Return the outcomes of *opened*, questions of *previous* turns, by *utterance*; None for another matter."""
     left: list[Single] = [Unfitting(leave("it" if len(opened) == 1 else "them", router.catalogue.abilities()))]
@@ -138,7 +142,7 @@ def _agree(one: Open, utterance: Utterance) -> Single | None:
     return conclude(filled, utterance.text, is_agreed=asks_to_confirm(one.turn))
 
 
-def _places(one: Open, utterance: Utterance, choice: Choice | None) -> tuple[int, ...] | None:
+def _places(one: Open, utterance: Utterance, choice: Route | None) -> tuple[int, ...] | None:
     """Return which of the offered tasks are chosen: by place, by a word that only one has, or asked for."""
     if (places := pick(utterance.text, len(one.offered), may_be_digit=True)) is not None:
         return places
@@ -155,7 +159,7 @@ def _places(one: Open, utterance: Utterance, choice: Choice | None) -> tuple[int
 
 
 def _choose_task(
-    one: Open, utterance: Utterance, choice: Choice | None, previous: Sequence[ChatTurn]
+    one: Open, utterance: Utterance, choice: Route | None, previous: Sequence[ChatTurn]
 ) -> list[Single] | None:
     places, said = _places(one, utterance, choice), words_before(one.turn, previous)
     if places is None and _says_yes(utterance.text):
@@ -167,7 +171,7 @@ def _choose_task(
     return [conclude(fill(earlier, one.offered[place]), earlier.text) for place in places]
 
 
-def _answer_one(one: Open, utterance: Utterance, choice: Choice | None) -> Single | None:
+def _answer_one(one: Open, utterance: Utterance, choice: Route | None) -> Single | None:
     """Return the task of *one* completed by *utterance*, None when that is about something else."""
     task = one.task
     if task is None:
@@ -186,7 +190,7 @@ def _answer_one(one: Open, utterance: Utterance, choice: Choice | None) -> Singl
     return conclude(filled, utterance.text)
 
 
-def _fill_by_place(one: Open, task: Task, utterance: Utterance) -> Filled | None:
+def _fill_by_place(one: Open, task: RoutingTask, utterance: Utterance) -> Filled | None:
     """Return the choice of "the second one" or "the limit" among the offers; None when it is no such answer."""
     is_denied = "not" in _words_in(utterance.text)
     if (asked := value_asked(one.turn, task.schema)) is not None and not utterance.amounts:
@@ -227,7 +231,7 @@ def _keep(filled: Filled, one: Open) -> None:
             take(filled, past, slot, (0, len(one.turn.text)), one.turn.text)
 
 
-def _fill_with(text: str, task: Task, slots: Sequence[Slot], utterance: Utterance) -> Filled | None:
+def _fill_with(text: str, task: RoutingTask, slots: Sequence[Slot], utterance: Utterance) -> Filled | None:
     """Return *text*, a value that a question named, as the value of *slots*; its place is the whole of *utterance*."""
     filled, said = Filled(task), Utterance(text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now)
     for slot in slots:
@@ -267,7 +271,7 @@ def _number(value: str) -> Decimal | None:
         return None
 
 
-def _answer_several(opened: Sequence[Open], utterance: Utterance, choice: Choice | None) -> list[Single] | None:
+def _answer_several(opened: Sequence[Open], utterance: Utterance, choice: Route | None) -> list[Single] | None:
     """Return the outcome of each of *opened*, by the words of its clause or by order; None for another matter."""
     text = utterance.text
     cuts = [(0, 0), *(match.span() for match in _SEPARATOR.finditer(text)), (len(text), len(text))]

@@ -15,7 +15,7 @@ from typing import Any
 from contracts.messages import TaskCall
 from supervisor.understanding.outcome import Clarification, Span, Understood
 from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, tell_useless
-from supervisor.understanding.routing import Task
+from supervisor.understanding.routing import RoutingTask
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.utterance import STOP, Token, Utterance, mark, tells_of_past, tokens_of, word_set
 
@@ -43,7 +43,7 @@ class Filled:
     said again. *unsure* gives the reason why a value is shown for a yes, and *notes* the sources of such values.
     """
 
-    task: Task
+    task: RoutingTask
     values: dict[str, Any] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     questions: dict[str, str] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from contracts.messages import ChatTurn, TaskCall
-from supervisor.understanding.changes import Change, changes_in, put_change
+from supervisor.understanding.changes import SlotChange, changes_in, put_change
 from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import Cue
 from supervisor.understanding.outcome import Span
@@ -21,7 +21,7 @@ from supervisor.understanding.questions import (
     slots_asked,
     tasks_asked,
 )
-from supervisor.understanding.routing import Router, Task
+from supervisor.understanding.routing import Router, RoutingTask
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
@@ -56,7 +56,7 @@ _OWN_STEMS = frozenset(map(stem, _OWN_WORDS))
 class Past(NamedTuple):
     """A task of the conversation, as the catalogue has it now; *turn_id* is None within the utterance itself."""
 
-    task: Task
+    task: RoutingTask
     call: TaskCall
     turn_id: str | None
 
@@ -65,9 +65,9 @@ class Open(NamedTuple):
     """A question that the person may answer: for slots of *task*, for a yes to it, or which of *offered* is meant."""
 
     turn: ChatTurn
-    task: Task | None
+    task: RoutingTask | None
     slots: tuple[Slot, ...] = ()
-    offered: tuple[Task, ...] = ()
+    offered: tuple[RoutingTask, ...] = ()
     wants_yes: bool = False
 
 
@@ -123,7 +123,7 @@ def words_before(turn: ChatTurn, previous: Sequence[ChatTurn]) -> ChatTurn | Non
     return said
 
 
-def carry_over(utterance: Utterance, task: Task, pasts: Sequence[Past], *, is_asked_for: bool) -> Filled | None:
+def carry_over(utterance: Utterance, task: RoutingTask, pasts: Sequence[Past], *, is_asked_for: bool) -> Filled | None:
     """Return the values of *task* in *utterance*, completed from the latest of *pasts* of that task.
 
     With *is_asked_for* its words ask for the task by themselves. None when they are about something else.
@@ -183,7 +183,7 @@ def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[i
     return found
 
 
-def _speaks_of_else(utterance: Utterance, task: Task, filled: Filled, changes: Sequence[Change]) -> bool:
+def _speaks_of_else(utterance: Utterance, task: RoutingTask, filled: Filled, changes: Sequence[SlotChange]) -> bool:
     """Return whether a word of *utterance* is about something else than *task*: "tell me that joke again"."""
     taken = [(change.start, change.end) for change in changes]
     taken += [*utterance.value_spans, *utterance.quotations]
@@ -199,7 +199,7 @@ def _speaks_of_else(utterance: Utterance, task: Task, filled: Filled, changes: S
     )
 
 
-def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequence[Change]) -> None:
+def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequence[SlotChange]) -> None:
     """Work out each of *changes* from the value in *past*, exactly."""
     earlier = past.call.parameters
     scalars = [slot for slot in past.task.schema.slots if slot.is_numeric and not slot.is_list and slot.name in earlier]

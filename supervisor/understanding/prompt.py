@@ -15,7 +15,7 @@ from typing import Any
 
 from contracts.messages import ChatTurn, TaskCall
 from memory.rendering.tokens import estimate
-from supervisor.understanding.routing import Task
+from supervisor.understanding.routing import RoutingTask
 from supervisor.understanding.schema import Slot
 
 #: The name of the utterance among the sources.
@@ -101,7 +101,7 @@ def sources_of(
     return {source.name: source for source in sources}
 
 
-def question(sources: Mapping[str, Quotable], tasks: Sequence[Task], names: Sequence[Task] = ()) -> str:
+def question(sources: Mapping[str, Quotable], tasks: Sequence[RoutingTask], names: Sequence[RoutingTask] = ()) -> str:
     """Return the user's message: *tasks* in full, *names* by name, and the texts of *sources*."""
     utterance = sources[NOW]
     zone = getattr(utterance.now.tzinfo, "key", None) or utterance.now.strftime("UTC%z")
@@ -121,8 +121,8 @@ def question(sources: Mapping[str, Quotable], tasks: Sequence[Task], names: Sequ
 
 
 def narrow(
-    tasks: Sequence[Task], rank: Callable[[], Sequence[Task]], budget: int = TASK_TOKENS
-) -> tuple[list[Task], list[Task]]:
+    tasks: Sequence[RoutingTask], rank: Callable[[], Sequence[RoutingTask]], budget: int = TASK_TOKENS
+) -> tuple[list[RoutingTask], list[RoutingTask]]:
     """Return the *tasks* to show in full and those by name; *rank* returns them likeliest first.
 
     All are shown in full, in their own order, when that takes at most *budget* tokens.
@@ -137,7 +137,7 @@ def narrow(
     return ranked[:count], ranked[count : count + listed]
 
 
-def card(task: Task) -> str:
+def card(task: RoutingTask) -> str:
     """Return *task* as it is shown: a line of its own, and one for each slot."""
     offer = task.offer
     about = " ".join(offer.task.description.split())[:_LONGEST_DESCRIPTION]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from contracts.messages import ChatTurn
 from supervisor.catalogue import Offer
-from supervisor.understanding.routing import Choice
+from supervisor.understanding.routing import Route
 from supervisor.understanding.schema import Slot, TaskSchema
 from supervisor.understanding.utterance import Utterance, stem
 
@@ -193,7 +193,7 @@ def is_json(text: str) -> bool:
     return is_whole or _REQUEST.search(text) is not None
 
 
-def reply_without_task(utterance: Utterance, choice: Choice | None, abilities: str, last: Offer | None) -> str | None:
+def reply_without_task(utterance: Utterance, choice: Route | None, abilities: str, last: Offer | None) -> str | None:
     """Return the reply to an utterance that by its kind no task is for, None for any other; *last* is done."""
     text = utterance.text
     if is_json(text):
@@ -208,7 +208,7 @@ def reply_without_task(utterance: Utterance, choice: Choice | None, abilities: s
     return None
 
 
-def is_denied(utterance: Utterance, choice: Choice | None) -> bool:
+def is_denied(utterance: Utterance, choice: Route | None) -> bool:
     """Return whether *utterance* forbids something; "don't spend more than 50k" is a value."""
     match = _DENIED.match(utterance.text)
     if match is None or choice is None or _does(choice, "not"):
@@ -217,5 +217,5 @@ def is_denied(utterance: Utterance, choice: Choice | None) -> bool:
     return not any(phrase.stems == (verb,) for slot in choice.task.schema.slots for phrase in slot.phrases)
 
 
-def _does(choice: Choice | None, verb: str) -> bool:
+def _does(choice: Route | None, verb: str) -> bool:
     return choice is not None and stem(verb.lower()) in choice.task.names | choice.task.known

@@ -53,7 +53,7 @@ _STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class RoutingTask:
     """One task ready to be chosen and filled.
 
     *names* are the stems that name the task or its agent, *openers* those with which a request for it may begin, and
@@ -75,12 +75,12 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Route:
     """*task* and the evidence for it; *rivals* are nearly as likely."""
 
-    task: Task
+    task: RoutingTask
     score: float
-    rivals: tuple[Task, ...] = ()
+    rivals: tuple[RoutingTask, ...] = ()
 
 
 class Router:
@@ -116,17 +116,17 @@ class Router:
             }
         )
 
-    def find(self, agent_id: str, task_name: str) -> Task | None:
+    def find(self, agent_id: str, task_name: str) -> RoutingTask | None:
         """Return the task, or None when the catalogue has no such."""
         return self._by_key.get((agent_id, task_name))
 
-    def rank(self, utterance: Utterance, most: int) -> list[Task]:
+    def rank(self, utterance: Utterance, most: int) -> list[RoutingTask]:
         """Return the *most* likely tasks, likeliest first, with or without evidence, for a model's prompt."""
         rarity = self._weigh(utterance)[1]
         places = sorted(range(len(self.tasks)), key=lambda place: (-rarity.get(place, 0.0), place))
         return [self.tasks[place] for place in places[:most]]
 
-    def choose(self, utterance: Utterance) -> Choice | None:
+    def choose(self, utterance: Utterance) -> Route | None:
         """Return the likeliest task with its rivals, or None when nothing fits."""
         evidence, rarity = self._weigh(utterance)
         ranked = sorted((place for place in evidence if evidence[place] >= _ENOUGH), key=lambda place: -rarity[place])
@@ -134,7 +134,7 @@ class Router:
             return None
         best = rarity[ranked[0]]
         rivals = tuple(self.tasks[place] for place in ranked[1:] if rarity[place] >= best * _CLOSE)
-        return Choice(self.tasks[ranked[0]], best, rivals[:_MOST_RIVALS])
+        return Route(self.tasks[ranked[0]], best, rivals[:_MOST_RIVALS])
 
     def _weigh(self, utterance: Utterance) -> tuple[dict[int, float], dict[int, float]]:
         """Return the evidence for each task that has any: plain, and weighed by how few tasks share it."""
@@ -191,9 +191,9 @@ def problem_of(card: AgentCard) -> str | None:
     return None
 
 
-def _prepare_tasks(catalogue: Catalogue) -> tuple[Catalogue, tuple[Task, ...]]:
+def _prepare_tasks(catalogue: Catalogue) -> tuple[Catalogue, tuple[RoutingTask, ...]]:
     """Return *catalogue* without unreadable cards, and its tasks."""
-    tasks: list[Task] = []
+    tasks: list[RoutingTask] = []
     odd: set[str] = set()
     for offer in catalogue.tasks():
         try:
@@ -206,7 +206,7 @@ def _prepare_tasks(catalogue: Catalogue) -> tuple[Catalogue, tuple[Task, ...]]:
     return readable, tuple(task for task in tasks if task.offer.agent.agent_id not in odd)
 
 
-def _prepare(offer: Offer) -> Task:
+def _prepare(offer: Offer) -> RoutingTask:
     schema = task_schema(offer.task)
     named = (*offer.agent.keywords, *offer.task.keywords, offer.task.name, _bare_id(offer))
     names = frozenset(stem for text in named for stem in stems_of(text)) - _STOP_STEMS
@@ -214,7 +214,7 @@ def _prepare(offer: Offer) -> Task:
     phrases = [(phrase, slot) for slot in schema.slots for phrase in slot.phrases]
     begun = (stems_of(example)[:1] for example in offer.task.examples)
     openers = names | (frozenset(chain.from_iterable(begun)) - _STOP_STEMS)
-    return Task(
+    return RoutingTask(
         offer,
         schema,
         CueIndex([*phrases, *learn_phrases(offer.task, schema, known)]),
@@ -243,7 +243,7 @@ def _bare_id(offer: Offer) -> str:
     return offer.agent.agent_id.removesuffix("Agent")
 
 
-def _identifiers(task: Task) -> Iterator[str]:
+def _identifiers(task: RoutingTask) -> Iterator[str]:
     """Yield the identifiers of *task* that name it in any sentence; not "weather", when examples say more about it."""
     agent_id, name = task.offer.agent.agent_id, task.offer.task.name.lower()
     if len(task.offer.task.examples) < _TELLING_EXAMPLES or not agent_id.isalpha() or not agent_id.islower():
@@ -252,13 +252,13 @@ def _identifiers(task: Task) -> Iterator[str]:
         yield name.strip("-_")
 
 
-def _keywords(task: Task) -> Iterator[tuple[str, ...]]:
+def _keywords(task: RoutingTask) -> Iterator[tuple[str, ...]]:
     for keyword in (*task.offer.agent.keywords, *task.offer.task.keywords):
         if stems := stems_of(keyword):
             yield stems
 
 
-def _weights(task: Task) -> dict[str, float]:
+def _weights(task: RoutingTask) -> dict[str, float]:
     weights: dict[str, float] = {}
     for stems, weight in _evidence(task):
         for stem in stems:
@@ -267,7 +267,7 @@ def _weights(task: Task) -> dict[str, float]:
     return weights
 
 
-def _evidence(task: Task) -> Iterator[tuple[Sequence[str], float]]:
+def _evidence(task: RoutingTask) -> Iterator[tuple[Sequence[str], float]]:
     for stems in _keywords(task):
         if len(stems) == 1:
             yield stems, _KEYWORD

@@ -21,7 +21,7 @@ from supervisor.understanding.conclusion import Filled, conclude, find_unknown_w
 from supervisor.understanding.conversation import Open, Past, carry_over, goes_on, open_questions, past_tasks
 from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
 from supervisor.understanding.questions import ask_which_task, is_denied, leave, reply_without_task
-from supervisor.understanding.routing import Choice, Router, Task
+from supervisor.understanding.routing import Route, Router, RoutingTask
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import STOP, Utterance, collapse_space, without_list_numbers, word_set
 
@@ -57,7 +57,7 @@ class Segment(NamedTuple):
     start: int
     end: int
     utterance: Utterance
-    choice: Choice | None
+    choice: Route | None
 
 
 class RuleInterpreter:
@@ -124,7 +124,7 @@ class RuleInterpreter:
         )
 
     def _answer(
-        self, utterance: Utterance, choice: Choice | None, opened: Sequence[Open], previous: Sequence[ChatTurn],
+        self, utterance: Utterance, choice: Route | None, opened: Sequence[Open], previous: Sequence[ChatTurn],
         router: Router, pasts: list[Past],
     ) -> list[Single] | None:  # fmt: skip
         """Return the outcomes of *opened* questions by *utterance*, and those of other requests in it."""
@@ -150,9 +150,9 @@ def read_segments(segments: Sequence[Segment], router: Router, pasts: list[Past]
     return parts
 
 
-def read_segment(utterance: Utterance, choice: Choice | None, router: Router, pasts: Sequence[Past]) -> Single:
+def read_segment(utterance: Utterance, choice: Route | None, router: Router, pasts: Sequence[Past]) -> Single:
     """Return the outcome of one segment: by itself, or completed from the *pasts*, the latest first."""
-    if is_denied(utterance, choice or (Choice(pasts[0].task, 0.0) if pasts else None)):
+    if is_denied(utterance, choice or (Route(pasts[0].task, 0.0) if pasts else None)):
         return Unfitting(leave("it", router.catalogue.abilities()))
     if pasts and (choice is None or pasts[0].task in choice.rivals or (choice.rivals and choice.task is pasts[0].task)):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
@@ -175,7 +175,7 @@ def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Si
     return conclude(filled, utterance.text, is_doubted=is_only_talk(utterance, filled))
 
 
-def _prefer(tasks: Sequence[Task], utterance: Utterance, pasts: Sequence[Past]) -> Single:
+def _prefer(tasks: Sequence[RoutingTask], utterance: Utterance, pasts: Sequence[Past]) -> Single:
     """Return the one of several likely *tasks* whose slots the values fit best, or ask which is meant."""
     tried = [fill(utterance, task) for task in tasks]
     fits = [
@@ -202,7 +202,7 @@ def _together(parts: Sequence[Single]) -> Interpretation:
 
 
 def segments_of(
-    utterance: Utterance, whole: Choice | None, router: Router, about: Collection[Task] = ()
+    utterance: Utterance, whole: Route | None, router: Router, about: Collection[RoutingTask] = ()
 ) -> list[Segment]:
     """Return the segments of *utterance*, mostly one; a part that asks for no task stays with its neighbour.
 
@@ -224,7 +224,7 @@ def segments_of(
     read = [utterance.only(place) for place in zip(places, ends, strict=True)]
     if not any(_may_open(part, router) for part in read[1:]):
         return [Segment(0, len(utterance.text), utterance, whole)]
-    found: list[tuple[int, int, Choice | None]] = []
+    found: list[tuple[int, int, Route | None]] = []
     for start, end, part in zip(places, ends, read, strict=True):
         choice = router.choose(part) if not found or _may_open(part, router) else None
         if found and not _begins_anew(found[-1], part, choice, utterance, about):
@@ -251,11 +251,11 @@ def _may_open(part: Utterance, router: Router) -> bool:
 
 
 def _begins_anew(
-    last: tuple[int, int, Choice | None],
+    last: tuple[int, int, Route | None],
     part: Utterance,
-    choice: Choice | None,
+    choice: Route | None,
     whole: Utterance,
-    about: Collection[Task],
+    about: Collection[RoutingTask],
 ) -> bool:
     """Return whether *part* asks for another task than *last* does, or for the same once more."""
     words = [token for token in part.tokens if token.is_word]

@@ -12,7 +12,7 @@ from supervisor.understanding.conclusion import Filled
 from supervisor.understanding.cues import FAR, Cue, Distances
 from supervisor.understanding.outcome import Span
 from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
-from supervisor.understanding.routing import Task
+from supervisor.understanding.routing import RoutingTask
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.texts import find_announced_texts, names_in, remaining_text, stray_digits
 from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark
@@ -44,7 +44,7 @@ class _Assignment(NamedTuple):
         return {slot.name for _, slot in self.pairs}
 
 
-def fill(utterance: Utterance, task: Task, asked: Sequence[Slot] = ()) -> Filled:
+def fill(utterance: Utterance, task: RoutingTask, asked: Sequence[Slot] = ()) -> Filled:
     """Return the values of *task* in *utterance*; *asked* are the slots that a question before it was about."""
     filling = _Filling(utterance, task, asked)
     filling.take_switches()
@@ -56,7 +56,7 @@ def fill(utterance: Utterance, task: Task, asked: Sequence[Slot] = ()) -> Filled
 
 
 class _Filling:
-    def __init__(self, utterance: Utterance, task: Task, asked: Sequence[Slot]) -> None:
+    def __init__(self, utterance: Utterance, task: RoutingTask, asked: Sequence[Slot]) -> None:
         self.utterance, self.task, self.asked = utterance, task, asked
         self.text = utterance.text
         self.filled = Filled(task)
@@ -304,7 +304,7 @@ def _differ(one: _Assignment, other: _Assignment) -> bool:
     )
 
 
-def _unread(utterance: Utterance, task: Task, groups: Sequence[Group]) -> list[tuple[int, int]]:
+def _unread(utterance: Utterance, task: RoutingTask, groups: Sequence[Group]) -> list[tuple[int, int]]:
     """Return where a number, a date, a quoted text or a name stands, in order."""
     found = [(group.start, group.end) for group in groups]
     found += [*((one.start, one.end) for one in utterance.amounts), *utterance.quotations]

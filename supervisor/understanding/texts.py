@@ -11,7 +11,7 @@ from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark, ste
 if TYPE_CHECKING:
     from supervisor.understanding.conclusion import Filled
     from supervisor.understanding.cues import Cue
-    from supervisor.understanding.routing import Task
+    from supervisor.understanding.routing import RoutingTask
 
 #: Names of slots that hold a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(
@@ -101,7 +101,7 @@ def simple_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def find_announced_texts(
-    utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
+    utterance: Utterance, task: "RoutingTask", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
 ) -> Iterator[tuple[Slot, int, int]]:
     """Yield the texts that are said beyond doubt: by their pattern, as one of the examples, or behind a cue.
 
@@ -146,7 +146,7 @@ def _by_looks(utterance: Utterance, slot: Slot, filled: "Filled") -> tuple[int, 
 
 
 def _behind_cues(
-    utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled"
+    utterance: Utterance, task: "RoutingTask", cues: Sequence["Cue"], filled: "Filled"
 ) -> list[tuple[Slot, int, int]]:
     """Return the texts behind their cues; a slot may be announced twice, and the first that leads a text counts."""
     text, tokens = utterance.text, utterance.tokens
@@ -168,7 +168,7 @@ def _behind_cues(
     return found
 
 
-def _bare(utterance: Utterance, task: "Task", start: int, end: int) -> tuple[int, int]:
+def _bare(utterance: Utterance, task: "RoutingTask", start: int, end: int) -> tuple[int, int]:
     """Return the text behind a mere "to" without words of the task: "Peru" of "Peru cost" and "Peru by air"."""
     last = end
     text, tokens = utterance.text, [one for one in utterance.tokens if start <= one.start < end]
@@ -182,7 +182,7 @@ def _bare(utterance: Utterance, task: "Task", start: int, end: int) -> tuple[int
     return start, last
 
 
-def _leads(utterance: Utterance, task: "Task", cue: "Cue", cues: Sequence["Cue"]) -> bool:
+def _leads(utterance: Utterance, task: "RoutingTask", cue: "Cue", cues: Sequence["Cue"]) -> bool:
     """Return whether a text may begin behind *cue*: "name: Ada", "with the words Hello"; not "name and age"."""
     tokens, place = utterance.tokens, cue.end
     if any(one.slot is cue.slot and place <= one.first <= place + 1 for one in cues):
@@ -258,7 +258,7 @@ def _trim(text: str, start: int, end: int) -> int:
 
 
 def remaining_text(
-    utterance: Utterance, task: "Task", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
+    utterance: Utterance, task: "RoutingTask", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
 ) -> tuple[Slot, int, int] | None:
     """Return the text of the only open slot: the one quotation, the one name, or the words behind those of the task."""
     open_slots = [slot for slot in task.schema.slots if slot.kind == "text" and filled.is_open(slot)]
@@ -283,7 +283,7 @@ def _is_led_away(utterance: Utterance, slot: Slot, start: int) -> bool:
 
 
 def _after_task_words(
-    utterance: Utterance, slot: Slot, task: "Task", cues: Sequence["Cue"], filled: "Filled"
+    utterance: Utterance, slot: Slot, task: "RoutingTask", cues: Sequence["Cue"], filled: "Filled"
 ) -> tuple[int, int] | None:
     """Return the one stretch of words that the card does not know, right behind words that ask for the task."""
     tokens = utterance.tokens

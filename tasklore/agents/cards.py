@@ -9,7 +9,7 @@ from contracts.errors import Unreachable
 from contracts.messages import AgentCard, TaskCard, WorkerPresence
 from runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S
 from supervisor.cards import read_cards
-from tasklore.exits import Refused
+from tasklore.exits import Aborted
 from tasklore.places import leading_with_the_cure
 from tasklore.render.screen import print_json, print_paragraph, print_table, printable, styled
 from tasklore.stores import card_of, nats_client
@@ -66,7 +66,7 @@ async def retire_agent(agent_id: str, *, force: bool) -> None:
         card = await card_of(client, agent_id)
         alive = [worker.worker_id for worker in await live_workers(client) if worker.agent_id == agent_id]
         if alive and not force:
-            raise Refused(
+            raise Aborted(
                 f"{agent_id} has {len(alive)} live worker(s): {', '.join(alive)}; stop them first, or say --force"
             )
         try:

@@ -21,7 +21,7 @@ from contracts.analysis.immediate import EntityAnalysis, FactExtraction, MemoryE
 from contracts.analysis.pieces import UNJUDGED, Reduction
 from contracts.analysis.roster import model_of
 from memory.rendering.prompt_lines import CRITICAL
-from tasklore.render.board import Step
+from tasklore.render.board import BoardRow
 from tasklore.render.words import count_of, one_line
 
 #: The statuses of a section: absent in time, not found, at work, found.
@@ -36,7 +36,7 @@ _MOST_NAMES, _MOST_PAIRS = 3, 2
 
 
 @dataclass(frozen=True, slots=True)
-class SectionStep(Step):
+class SectionStep(BoardRow):
     """One section: `by` is `rules` or a model, `note` its summary.
 
     `status` is `ok`, `waiting`, `failed`, `late` or `skipped`, or a word that its agent chose.

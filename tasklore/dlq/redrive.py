@@ -6,7 +6,7 @@ from contracts.errors import InvalidInput
 from supervisor.dead_letters.letters import Selection
 from supervisor.dead_letters.redrive import Renewal
 from tasklore.dlq.selection import Filter, dead_letters
-from tasklore.exits import FAILED, OK, Refused
+from tasklore.exits import FAILED, OK, Aborted
 from tasklore.render.durations import parse_span
 from tasklore.render.questions import confirm
 from tasklore.render.screen import complain, patience, print_json, printable
@@ -74,7 +74,7 @@ async def purge_letters(wanted: Filter, *, is_sure: bool, as_json: bool) -> None
     """
     choice = wanted.choice()
     if wanted.everything and not is_sure and not sys.stdin.isatty():
-        raise Refused("--all deletes every dead letter; say --yes to mean it")
+        raise Aborted("--all deletes every dead letter; say --yes to mean it")
     async with dead_letters() as letters:
         if wanted.everything and not is_sure:
             number = _count(await letters.count(Selection()))

@@ -18,7 +18,7 @@ from tasklore.doctor.nats_facts import examine_nats
 from tasklore.doctor.pages import examine_monitor, examine_processes
 from tasklore.doctor.redis_facts import examine_redis
 from tasklore.doctor.report import Report
-from tasklore.doctor.rules import Finding
+from tasklore.doctor.rules import Diagnosis
 from tasklore.doctor.server_checks import check_nats, check_redis, find_durability
 from tasklore.doctor.settings_checks import check_settings
 from tasklore.doctor.stream_checks import check_streams, declare_streams
@@ -62,7 +62,7 @@ async def examine(
     return Report(findings, find_durability(facts), addresses)
 
 
-def check(facts: Facts, settings: Settings, unknown: dict[str, str | None]) -> Iterator[Finding]:
+def check(facts: Facts, settings: Settings, unknown: dict[str, str | None]) -> Iterator[Diagnosis]:
     """Yield every finding about *facts*; *unknown* are variables that name no setting, with the nearest that does."""
     yield from check_nats(facts.nats, facts.monitor)
     yield from check_streams(facts, settings)

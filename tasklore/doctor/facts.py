@@ -103,7 +103,7 @@ class RedisFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class HealthPage:
     """One answer over HTTP; *body* is empty when it is no JSON object."""
 
     status: int
@@ -117,8 +117,8 @@ class ProcessFacts:
     name: str
     url: str
     is_named: bool
-    alive: Page | Unanswered
-    ready: Page | Unanswered
+    alive: HealthPage | Unanswered
+    ready: HealthPage | Unanswered
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from runtime.servers.endpoints import masked_url
-from tasklore.doctor.facts import MonitorFacts, Page, ProcessFacts, Unanswered, reason_of
+from tasklore.doctor.facts import HealthPage, MonitorFacts, ProcessFacts, Unanswered, reason_of
 
 #: Seconds for one page, from the connection to its last byte; a process that is well needs milliseconds.
 PAGE_S = 2.0
@@ -15,7 +15,7 @@ PAGE_S = 2.0
 PAGE_BYTES = 1024 * 1024
 
 
-async def fetch(url: str, within_s: float = PAGE_S) -> Page | Unanswered:
+async def fetch(url: str, within_s: float = PAGE_S) -> HealthPage | Unanswered:
     """Return the page at *url*, whatever its status, or why there is none after at most *within_s* seconds."""
     try:
         async with asyncio.timeout(within_s):
@@ -31,7 +31,7 @@ async def fetch(url: str, within_s: float = PAGE_S) -> Page | Unanswered:
 async def examine_monitor(url: str, source: str) -> MonitorFacts:
     """Ask the nats-server monitored at *url* for its settings."""
     page = await fetch(f"{url.rstrip('/')}/varz")
-    if isinstance(page, Page) and (page.status != 200 or "server_id" not in page.body):
+    if isinstance(page, HealthPage) and (page.status != 200 or "server_id" not in page.body):
         page = Unanswered(f"status {page.status}, and not what a nats-server says there")
     return MonitorFacts(masked_url(url), source, page if isinstance(page, Unanswered) else page.body)
 
@@ -66,7 +66,7 @@ async def _download(url: str) -> bytes:
         writer.close()
 
 
-def _parse_page(answer: bytes) -> Page:
+def _parse_page(answer: bytes) -> HealthPage:
     head, _, body = answer.partition(b"\r\n\r\n")
     words = head.split(None, 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/"):
@@ -75,4 +75,4 @@ def _parse_page(answer: bytes) -> Page:
         content = json.loads(body)
     except ValueError:
         content = {}
-    return Page(int(words[1]), content if isinstance(content, dict) else {})
+    return HealthPage(int(words[1]), content if isinstance(content, dict) else {})

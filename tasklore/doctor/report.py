@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tasklore.doctor.rules import MARKS, Finding, Mark
+from tasklore.doctor.rules import MARKS, Diagnosis, Mark
 from tasklore.doctor.server_checks import MEANINGS, Durability
 from tasklore.exits import FAILED, OK, UNREACHABLE
 from tasklore.render.screen import printable, styled
@@ -25,7 +25,7 @@ _GROUPS = {"nats": "NATS", "redis": "Redis or Valkey", "processes": "Supervisor 
 class Report:
     """All findings; *addresses* names the servers by group, without passwords."""
 
-    findings: Sequence[Finding]
+    findings: Sequence[Diagnosis]
     durability: Durability
     addresses: dict[str, str]
 

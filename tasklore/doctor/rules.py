@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """One thing that was looked at.
 
     `check` names it for programs (`nats.sync_interval`), `found` is a sentence for people, and `cure` says what to do;
@@ -46,30 +46,30 @@ class Rule(NamedTuple, Generic[T]):
     cure: str | None = None
 
 
-def apply_rules(rules: Iterable[Rule[T]], fact: T, **words: object) -> Iterator[Finding]:
+def apply_rules(rules: Iterable[Rule[T]], fact: T, **words: object) -> Iterator[Diagnosis]:
     """Yield the finding of each of *rules* that holds for *fact*, with *words* filled into its texts."""
     for rule in rules:
         if rule.holds(fact):
             cure = None if rule.cure is None else rule.cure.format(**words)
-            yield Finding(rule.check, rule.mark, rule.found.format(**words), cure)
+            yield Diagnosis(rule.check, rule.mark, rule.found.format(**words), cure)
 
 
-def ok(check: str, found: str) -> Finding:
+def ok(check: str, found: str) -> Diagnosis:
     """Return a finding that needs no cure."""
-    return Finding(check, "ok", found)
+    return Diagnosis(check, "ok", found)
 
 
-def unreachable(check: str, found: str, cure: str) -> Finding:
+def unreachable(check: str, found: str, cure: str) -> Diagnosis:
     """Return a finding of a server that could not be examined."""
-    return Finding(check, "problem", found, cure, is_unreachable=True)
+    return Diagnosis(check, "problem", found, cure, is_unreachable=True)
 
 
-def check_fullness(check: str, what: str, used: float, limit: float, cure: str) -> Finding:
+def check_fullness(check: str, what: str, used: float, limit: float, cure: str) -> Diagnosis:
     """Return how much of *limit* bytes *what* has taken."""
     part = used / limit
     mark: Mark = "problem" if part >= FULL_PROBLEM else "warning" if part >= FULL_WARNING else "ok"
     found = f"{what} holds {format_bytes(used)} of {format_bytes(limit)} ({part:.0%})"
-    return Finding(check, mark, found, None if mark == "ok" else cure)
+    return Diagnosis(check, mark, found, None if mark == "ok" else cure)
 
 
 def format_bytes(number: float) -> str:

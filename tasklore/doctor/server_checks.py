@@ -9,7 +9,7 @@ from contracts import subjects
 from runtime.servers.embedded import MAX_PAYLOAD, OLDEST_NATS, OLDEST_REDIS
 from runtime.servers.endpoints import NATS_VARIABLE, REDIS_VARIABLE
 from tasklore.doctor.facts import Answer, Facts, MonitorFacts, NatsFacts, RedisFacts, Skew, Unanswered
-from tasklore.doctor.rules import Finding, Mark, Rule, apply_rules, check_fullness, format_bytes, ok, unreachable
+from tasklore.doctor.rules import Diagnosis, Mark, Rule, apply_rules, check_fullness, format_bytes, ok, unreachable
 from tasklore.render.words import count_of, join_names
 
 #: `lazy` is less than any promise of ours; `unknown` could not be told from here.
@@ -126,7 +126,7 @@ _REDIS_RULES: tuple[Rule[Answer], ...] = (
 )
 
 
-def check_nats(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Finding]:
+def check_nats(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Diagnosis]:
     """Yield the findings about the NATS server itself."""
     if nats.refusal is not None:
         yield unreachable("nats.reachable", nats.refusal, f"{_START}, or correct {NATS_VARIABLE}")
@@ -134,14 +134,14 @@ def check_nats(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Findin
     yield _check_version("nats.version", "nats-server", nats.version, OLDEST_NATS)
     if isinstance(nats.account, Unanswered):
         cure = "start nats-server with -js or a `jetstream` block, and enable it for this account"
-        yield Finding("nats.jetstream", "problem", f"JetStream does not serve us: {nats.account.reason}", cure)
+        yield Diagnosis("nats.jetstream", "problem", f"JetStream does not serve us: {nats.account.reason}", cure)
     else:
         yield ok("nats.jetstream", f"JetStream keeps {nats.account.get('streams', 0)} streams")
     found = f"a message may have {format_bytes(nats.max_payload)}"
     if nats.max_payload < MAX_PAYLOAD:
         found += f"; a body of {format_bytes(subjects.MAX_BODY)}, which the wire promises, does not fit"
         cure = "set `max_payload: 1MB` in the configuration of nats-server"
-        yield Finding("nats.max_payload", "problem", found, cure)
+        yield Diagnosis("nats.max_payload", "problem", found, cure)
     else:
         yield ok("nats.max_payload", found)
     yield _check_skew("nats.clock", "NATS", nats.skew)
@@ -149,7 +149,7 @@ def check_nats(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Findin
     yield find_jetstream_durability(nats, monitor)[1]
 
 
-def check_redis(redis: RedisFacts | None) -> Iterator[Finding]:
+def check_redis(redis: RedisFacts | None) -> Iterator[Diagnosis]:
     """Yield the findings about the Redis or Valkey server itself; *redis* is None when its address is not known."""
     if redis is None:
         found = "nobody says which Redis or Valkey goes with this NATS"
@@ -161,7 +161,7 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Finding]:
     info = redis.info
     if isinstance(info, Unanswered):
         found = f"the server says nothing about itself: {info.reason}"
-        yield Finding("redis.info", "unknown", found, "allow this user INFO")
+        yield Diagnosis("redis.info", "unknown", found, "allow this user INFO")
     else:
         program, version = ("Valkey", "valkey_version") if "valkey_version" in info else ("Redis", "redis_version")
         yield _check_version("redis.version", program, str(info.get(version, "")), OLDEST_REDIS)
@@ -174,13 +174,13 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Finding]:
     for agent_id, number in sorted(redis.left_behind.items()):
         found = f"{count_of(number, 'answer')} of {agent_id} came from other code or another version: none is served"
         cure = f"nothing: their time ends; `tasklore ltm forget --stale --agent {agent_id}` drops them at once"
-        yield Finding("redis.left_behind", "note", found, cure)
+        yield Diagnosis("redis.left_behind", "note", found, cure)
     yield _check_skew("redis.clock", "the server", redis.skew)
     if redis.set_aside:
         runs = count_of(len(redis.set_aside), "pipeline run is", "pipeline runs are")
         found = f"{runs} set aside, as supervisors froze or died over them: {join_names(redis.set_aside)}"
         cure = "read the supervisors' logs, then `tasklore pipeline resume SESSION` or `tasklore session drop SESSION`"
-        yield Finding("redis.pipelines", "warning", found, cure)
+        yield Diagnosis("redis.pipelines", "warning", found, cure)
     yield find_redis_durability(redis)[1]
 
 
@@ -191,12 +191,12 @@ def find_durability(facts: Facts) -> Durability:
     return next(durability for durability in order if durability in both)
 
 
-def find_jetstream_durability(nats: NatsFacts, monitor: MonitorFacts | None) -> tuple[Durability, Finding]:
+def find_jetstream_durability(nats: NatsFacts, monitor: MonitorFacts | None) -> tuple[Durability, Diagnosis]:
     """Return what the `sync_interval` of JetStream, known to `/varz` alone, guards against, and the finding."""
     check, unsure = "nats.sync_interval", "how often JetStream writes to disk is unknown"
 
-    def unknown(why: str) -> tuple[Durability, Finding]:
-        return "unknown", Finding(check, "unknown", f"{unsure}{why}", _MONITOR_CURE)
+    def unknown(why: str) -> tuple[Durability, Diagnosis]:
+        return "unknown", Diagnosis(check, "unknown", f"{unsure}{why}", _MONITOR_CURE)
 
     if monitor is None:
         return unknown(" (the default of 2 min is too lazy)")
@@ -225,16 +225,16 @@ def find_jetstream_durability(nats: NatsFacts, monitor: MonitorFacts | None) -> 
     copies = min((info["config"].get("num_replicas", 1) for info in infos), default=1)
     if copies >= SAFE_COPIES:
         found += f"; {copies} copies of each stream help when one server is hit"
-        return "lazy", Finding(check, "warning", found, _JETSTREAM_CURE)
-    return "lazy", Finding(check, "problem", found, _JETSTREAM_CURE)
+        return "lazy", Diagnosis(check, "warning", found, _JETSTREAM_CURE)
+    return "lazy", Diagnosis(check, "problem", found, _JETSTREAM_CURE)
 
 
-def find_redis_durability(redis: RedisFacts | None) -> tuple[Durability, Finding]:
+def find_redis_durability(redis: RedisFacts | None) -> tuple[Durability, Diagnosis]:
     """Return what the append-only file, and how often it is written to disk, guards against, and the finding."""
     check = "redis.appendonly"
 
-    def finding(durability: Durability, mark: Mark, found: str, cure: str | None) -> tuple[Durability, Finding]:
-        return durability, Finding(check, mark, found, cure)
+    def finding(durability: Durability, mark: Mark, found: str, cure: str | None) -> tuple[Durability, Diagnosis]:
+        return durability, Diagnosis(check, mark, found, cure)
 
     if redis is None or redis.refusal is not None or isinstance(redis.info, Unanswered):
         found = "whether anything is kept on disk is unknown: INFO is refused"
@@ -265,37 +265,37 @@ def find_redis_durability(redis: RedisFacts | None) -> tuple[Durability, Finding
     return "standard", ok(check, "changes reach the disk every second (appendfsync everysec)")
 
 
-def _check_version(check: str, program: str, version: str, oldest: tuple[int, int]) -> Finding:
+def _check_version(check: str, program: str, version: str, oldest: tuple[int, int]) -> Diagnosis:
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     needed = ".".join(map(str, oldest))
     if not numbers:
         cure = f"make sure that it is {needed} or newer"
-        return Finding(check, "unknown", f"{program} does not tell its version", cure)
+        return Diagnosis(check, "unknown", f"{program} does not tell its version", cure)
     if numbers < oldest:
-        return Finding(check, "problem", f"{program} {version} is too old", f"install {program} {needed} or newer")
+        return Diagnosis(check, "problem", f"{program} {version} is too old", f"install {program} {needed} or newer")
     return ok(check, f"{program} {version}")
 
 
-def _check_skew(check: str, server: str, skew: Skew | None) -> Finding:
+def _check_skew(check: str, server: str, skew: Skew | None) -> Diagnosis:
     """Return how far the clock of *server* is from ours; what the round trip leaves open speaks for it."""
     if skew is None:
-        return Finding(check, "unknown", f"{server} does not tell its time", "allow this user to ask for it")
+        return Diagnosis(check, "unknown", f"{server} does not tell its time", "allow this user to ask for it")
     apart_s = abs(skew.ahead_s) - skew.error_s
     found = f"the clock of {server} is {abs(skew.ahead_s):.1f} s {'ahead of' if skew.ahead_s > 0 else 'behind'} ours"
     found += f" (give or take {skew.error_s:.1f} s)" if skew.error_s >= 0.05 else ""
     cure = "let both machines keep time by NTP (chrony, systemd-timesyncd)"
     if apart_s > SKEW_PROBLEM_S:
-        return Finding(check, "problem", f"{found}: deadlines end tasks too early or too late", cure)
+        return Diagnosis(check, "problem", f"{found}: deadlines end tasks too early or too late", cure)
     if apart_s > SKEW_WARNING_S:
-        return Finding(check, "warning", found, cure)
+        return Diagnosis(check, "warning", found, cure)
     if skew.error_s > SKEW_PROBLEM_S:
         found = f"{server} answers too slowly to compare clocks"
-        return Finding(check, "unknown", found, "run the doctor nearer to it")
+        return Diagnosis(check, "unknown", found, "run the doctor nearer to it")
     within_ms = math.ceil(1000 * max(abs(skew.ahead_s), skew.error_s))
     return ok(check, f"the clock of {server} agrees with ours within {within_ms:,} ms")
 
 
-def _check_storage(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Finding]:
+def _check_storage(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Diagnosis]:
     cure = "purge or delete what is not needed (`nats stream report`), or allow JetStream more"
     account = {} if isinstance(nats.account, Unanswered) else nats.account
     limit = (account.get("limits") or {}).get("max_storage", -1)

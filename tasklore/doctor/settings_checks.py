@@ -6,7 +6,7 @@ from runtime.messaging.streams import DUPLICATE_WINDOW
 from runtime.models.prices import is_priced
 from runtime.models.settings import OPENAI_URL
 from runtime.settings import Settings
-from tasklore.doctor.rules import Finding, Rule, apply_rules, ok
+from tasklore.doctor.rules import Diagnosis, Rule, apply_rules, ok
 from tasklore.doctor.server_checks import Durability
 
 #: Seconds below which `ack_wait` ends while one C call holds the interpreter: 5.6 s were measured for a regex.
@@ -33,7 +33,7 @@ _RULES: tuple[Rule[Settings], ...] = (
 )
 
 
-def check_settings(settings: Settings, unknown: Mapping[str, str | None], found: Durability) -> Iterator[Finding]:
+def check_settings(settings: Settings, unknown: Mapping[str, str | None], found: Durability) -> Iterator[Diagnosis]:
     """Yield the unsafe *settings*; *unknown* are variables that name none, with the nearest that does."""
     findings = list(
         apply_rules(
@@ -49,7 +49,7 @@ def check_settings(settings: Settings, unknown: Mapping[str, str | None], found:
         cure = (
             "it is obeyed by the servers of `tasklore up` alone; set `sync_interval: always` and `appendfsync always`"
         )
-        findings.append(Finding("settings.durability", "warning", problem, cure))
+        findings.append(Diagnosis("settings.durability", "warning", problem, cure))
     llm = settings.llm()
     for model in sorted({role.model for role in llm.roles.values()}) if llm.configured else ():
         if not is_priced(model, llm.base_url or OPENAI_URL, llm.prices):
@@ -59,10 +59,10 @@ def check_settings(settings: Settings, unknown: Mapping[str, str | None], found:
             cure = (
                 f"set TASKLORE_LLM_PRICES={model}=INPUT/OUTPUT/CACHED, in US dollars per million tokens (0/0 is free)"
             )
-            findings.append(Finding("settings.llm_prices", "warning", problem, cure))
+            findings.append(Diagnosis("settings.llm_prices", "warning", problem, cure))
     for variable, nearest in unknown.items():
         cure = f"write {nearest}" if nearest else "remove it; `tasklore config` lists all there are"
-        findings.append(Finding("settings.unknown", "warning", f"{variable} names no setting and does nothing", cure))
+        findings.append(Diagnosis("settings.unknown", "warning", f"{variable} names no setting and does nothing", cure))
     yield from findings or [ok("settings.safe", "no setting of this environment breaks a promise")]
 
 

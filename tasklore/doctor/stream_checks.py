@@ -8,7 +8,7 @@ from contracts import subjects
 from runtime.messaging.streams import Sizes, differences, stands_on_remains, stream_configurations
 from runtime.settings import Settings
 from tasklore.doctor.facts import Answer, Facts, NatsFacts, Unanswered
-from tasklore.doctor.rules import Finding, Mark, check_fullness, ok
+from tasklore.doctor.rules import Diagnosis, Mark, check_fullness, ok
 from tasklore.doctor.server_checks import SAFE_COPIES
 from tasklore.render.durations import read_aloud
 from tasklore.render.words import count_of, join_names
@@ -22,7 +22,7 @@ def declare_streams(settings: Settings) -> list[dict[str, Any]]:
     return stream_configurations(Sizes(settings.tasks_max_bytes, settings.replicas, settings.dead_max_bytes))
 
 
-def check_streams(facts: Facts, settings: Settings) -> Iterator[Finding]:
+def check_streams(facts: Facts, settings: Settings) -> Iterator[Diagnosis]:
     """Yield the findings about every stream and bucket; none when NATS or JetStream does not serve us."""
     nats = facts.nats
     if nats.refusal is not None or isinstance(nats.account, Unanswered):
@@ -36,30 +36,30 @@ def check_streams(facts: Facts, settings: Settings) -> Iterator[Finding]:
     for name in (name for name, info in found.items() if stands_on_remains(info)):
         problem = "its last message is older than itself: it was made while one was being deleted, and takes none"
         cure = f"`nats stream rm -f {name}`, and start a supervisor or worker, which declares it"
-        yield Finding("nats.streams", "problem", f"{_names([name])}: {problem}", cure)
+        yield Diagnosis("nats.streams", "problem", f"{_names([name])}: {problem}", cure)
     yield from _check_copies(nats, found)
     yield from _check_contents(nats, facts.now)
 
 
-def _check_existence(nats: NatsFacts, names: Sequence[str], settings: Settings) -> Iterator[Finding]:
+def _check_existence(nats: NatsFacts, names: Sequence[str], settings: Settings) -> Iterator[Diagnosis]:
     check = "nats.streams"
     silent = {name: info.reason for name in names if isinstance(info := nats.streams.get(name), Unanswered)}
     if silent:
         first = next(iter(silent.values()))
         cure = "see `nats stream report` and the log of nats-server; this user may be forbidden to ask (STREAM.INFO)"
-        yield Finding(check, "problem", f"without an answer about {_names(silent)}: {first}", cure)
+        yield Diagnosis(check, "problem", f"without an answer about {_names(silent)}: {first}", cure)
     missing = [name for name in names if nats.streams.get(name) is None]
     if missing:
         cure = "run the bootstrap job, since TASKLORE_PROVISION=never leaves them to it"
         if settings.provision == "auto":
             cure = "start a supervisor or worker, which declares them"
         what = "every stream and bucket" if len(missing) == len(names) else _names(missing)
-        yield Finding(check, "problem", f"missing: {what}", cure)
+        yield Diagnosis(check, "problem", f"missing: {what}", cure)
     elif not silent:
         yield ok(check, f"all {len(names)} streams and buckets are there")
 
 
-def _check_drift(declared: list[dict[str, Any]], found: Mapping[str, Answer]) -> Iterator[Finding]:
+def _check_drift(declared: list[dict[str, Any]], found: Mapping[str, Answer]) -> Iterator[Diagnosis]:
     # A setting that differs in all of them is one finding, not eight.
     alike: dict[tuple[str, str], list[str]] = {}
     for one in declared:
@@ -72,18 +72,18 @@ def _check_drift(declared: list[dict[str, Any]], found: Mapping[str, Answer]) ->
     for (key, difference), names in sorted(alike.items()):
         if key == "max_bytes":
             cure = "restart a supervisor or worker, which adjusts it, or correct the setting"
-            yield Finding("nats.drift", "warning", f"{_names(names)}: {difference}", cure)
+            yield Diagnosis("nats.drift", "warning", f"{_names(names)}: {difference}", cure)
             continue
         cure = f"`nats stream edit {names[0]}`; delete it only when it holds nothing worth keeping: it is declared anew"
         if key == "num_replicas":
             cure = f"set TASKLORE_REPLICAS={found[names[0]]['config'].get(key)} if that is meant, else {cure}"
         problem = f"{_names(names)}: {difference}; processes with these settings do not start"
-        yield Finding("nats.drift", "problem", problem, cure)
+        yield Diagnosis("nats.drift", "problem", problem, cure)
 
 
 def _check_windows(
     declared: list[dict[str, Any]], found: Mapping[str, Answer], settings: Settings
-) -> Iterator[Finding]:
+) -> Iterator[Diagnosis]:
     for one in declared:
         name, window_s = one["name"], found[one["name"]]["config"].get("duplicate_window", 0) / 1e9
         declared_s = one["duplicate_window"] / 1e9
@@ -96,10 +96,10 @@ def _check_windows(
                 "may be stored twice"
             )
         cure = f"`nats stream edit {name} --dupe-window={declared_s:.0f}s`"
-        yield Finding("nats.duplicate_window", "problem", problem, cure)
+        yield Diagnosis("nats.duplicate_window", "problem", problem, cure)
 
 
-def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Finding]:
+def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Diagnosis]:
     copies = {name: int(info["config"].get("num_replicas", 1)) for name, info in found.items()}
     clusters = {name: info.get("cluster") or {} for name, info in found.items()}
     few = [name for name, number in copies.items() if number < SAFE_COPIES] if nats.others else []
@@ -129,12 +129,12 @@ def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Find
             "start those servers, or give them time to catch up (`nats server report jetstream`)",
         ),
     )
-    yield from (Finding("nats.replicas", mark, problem, cure) for names, mark, problem, cure in rows if names)
+    yield from (Diagnosis("nats.replicas", mark, problem, cure) for names, mark, problem, cure in rows if names)
     if nats.others and not (few or lost or late):
         yield ok("nats.replicas", f"{SAFE_COPIES} or more copies of each stream, all of them current")
 
 
-def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Finding]:
+def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Diagnosis]:
     tasks, dead = nats.stream(subjects.TASKS), nats.stream(subjects.DEAD)
     limit = -1 if tasks is None else tasks["config"].get("max_bytes", -1)
     if tasks is not None and limit > 0:
@@ -148,10 +148,10 @@ def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Finding]:
         number = count_of(dead["state"]["messages"], "dead letter waits", "dead letters wait")
         cure = "look at them and send them again or drop them (`tasklore dlq`); after 30 d they are gone"
         found = f"{number}, the oldest for {read_aloud(max(0, int(age_s * 1000)))}"
-        yield Finding("nats.dead", "warning", found, cure)
+        yield Diagnosis("nats.dead", "warning", found, cure)
     if nats.schedules:
         found = f"{count_of(nats.schedules, 'schedule')} in {subjects.LATER} for another run"
-        yield Finding("nats.later", "note", found)
+        yield Diagnosis("nats.later", "note", found)
 
 
 def _names(names: Iterable[str]) -> str:

@@ -7,8 +7,8 @@ from contracts.messages import AgentCard, WorkerPresence
 from runtime.messaging.streams import Source, differences
 from runtime.settings import Settings
 from supervisor.delivery import inbox_sources
-from tasklore.doctor.facts import Answer, Facts, NatsFacts, Page, ProcessFacts, Unanswered
-from tasklore.doctor.rules import Finding, Rule, apply_rules, ok, unreachable
+from tasklore.doctor.facts import Answer, Facts, HealthPage, NatsFacts, ProcessFacts, Unanswered
+from tasklore.doctor.rules import Diagnosis, Rule, apply_rules, ok, unreachable
 from tasklore.render.words import count_of, join_names
 
 #: Seconds of `ack_wait` below which a worker loses its lease for a pause of its interpreter or its machine.
@@ -39,7 +39,7 @@ _CONSUMER_RULES: tuple[Rule[Answer], ...] = (
 )
 
 
-def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
+def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
     """Yield the findings about consumers, agents and workers; none when NATS or JetStream does not serve us."""
     if nats.refusal is not None or isinstance(nats.account, Unanswered):
         return
@@ -49,7 +49,7 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
         unread = nats.consumers.get(stream)
         if isinstance(unread, Unanswered):
             found = f"the consumers of {stream} are not known: {unread.reason}"
-            yield Finding("nats.consumers", "unknown", found, "allow CONSUMER.LIST")
+            yield Diagnosis("nats.consumers", "unknown", found, "allow CONSUMER.LIST")
         for consumer in nats.consumers_of(stream):
             if consumer["config"].get("durable_name"):
                 durable += 1
@@ -59,13 +59,13 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
     yield from _check_reports(nats, settings)
     if isinstance(nats.workers, Unanswered) or isinstance(nats.cards, Unanswered):
         if nats.stream(subjects.bucket_stream(subjects.WORKERS_BUCKET)) is not None:
-            yield Finding("nats.workers", "unknown", "the buckets of agents and workers do not answer", "try again")
+            yield Diagnosis("nats.workers", "unknown", "the buckets of agents and workers do not answer", "try again")
         return
     yield from _check_agents(nats, nats.workers, nats.cards)
     yield from _check_conflicts(nats.workers)
 
 
-def check_processes(facts: Facts) -> Iterator[Finding]:
+def check_processes(facts: Facts) -> Iterator[Diagnosis]:
     """Yield the findings about the supervisor and the workers whose health pages have a known address."""
     healthy, away = [], []
     for process in facts.processes:
@@ -78,15 +78,15 @@ def check_processes(facts: Facts) -> Iterator[Finding]:
     if away:
         found = f"alive on NATS, with a health page that cannot be seen from here: {join_names(away)}"
         cure = "run the doctor where they run; TASKLORE_HTTP_HOST opens their pages"
-        yield Finding("processes.reachable", "warning", found, cure)
+        yield Diagnosis("processes.reachable", "warning", found, cure)
     if healthy:
         yield ok("processes.health", f"alive and ready: {join_names(healthy)}")
     if facts.unexamined:
         found = f"{count_of(facts.unexamined, 'further worker was', 'further workers were')} not asked"
-        yield Finding("processes.health", "note", found)
+        yield Diagnosis("processes.health", "note", found)
 
 
-def _check_consumer(stream: str, consumer: Answer) -> Iterator[Finding]:
+def _check_consumer(stream: str, consumer: Answer) -> Iterator[Diagnosis]:
     name, config = consumer["name"], consumer["config"]
     where = f"consumer {name} of {stream}"
     words = {"ack_wait_s": config.get("ack_wait", 0) / 1e9, "max_deliver": config.get("max_deliver")}
@@ -102,10 +102,10 @@ def _check_consumer(stream: str, consumer: Answer) -> Iterator[Finding]:
     expected = {key: value for key, value in sources[name].configuration().items() if key not in apart}
     for line in differences({"name": where} | expected, config):
         cure = f"`nats consumer rm {stream} {name}`: declared anew, nothing is lost, a task that runs may run twice"
-        yield Finding("nats.drift", "problem", f"{line}; its {whose} do not start", cure)
+        yield Diagnosis("nats.drift", "problem", f"{line}; its {whose} do not start", cure)
 
 
-def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
+def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
     check, name = "nats.supervisor", settings.supervisor_id
     if nats.stream(subjects.REPORTS) is None:
         return
@@ -113,7 +113,7 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
     consumer = next((one for one in nats.consumers_of(subjects.REPORTS) if one["name"] == name), None)
     if consumer is None:
         found = f"no supervisor {name!r} has ever read its reports: nobody answers `tasklore ask`"
-        yield Finding(check, "warning", found, cure)
+        yield Diagnosis(check, "warning", found, cure)
         return
     yield from _check_consumer(subjects.REPORTS, consumer)
     waiting = consumer.get("num_pending", 0) + consumer.get("num_ack_pending", 0)
@@ -121,12 +121,14 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Finding]:
         yield ok(check, f"supervisor {name} reads its reports")
     elif waiting:
         found = f"{count_of(waiting, 'report waits', 'reports wait')} for supervisor {name}"
-        yield Finding(check, "warning", found, cure)
+        yield Diagnosis(check, "warning", found, cure)
     else:
-        yield Finding(check, "note", f"supervisor {name} reads no reports at the moment", cure)
+        yield Diagnosis(check, "note", f"supervisor {name} reads no reports at the moment", cure)
 
 
-def _check_agents(nats: NatsFacts, workers: Sequence[WorkerPresence], cards: Sequence[AgentCard]) -> Iterator[Finding]:
+def _check_agents(
+    nats: NatsFacts, workers: Sequence[WorkerPresence], cards: Sequence[AgentCard]
+) -> Iterator[Diagnosis]:
     alive = {worker.agent_id for worker in workers}
     known = {card.agent_id for card in cards}
     consumers = {one["name"]: one for one in nats.consumers_of(subjects.TASKS)}
@@ -139,21 +141,21 @@ def _check_agents(nats: NatsFacts, workers: Sequence[WorkerPresence], cards: Seq
         for name in sorted(alive - consumers.keys() - listening):
             cure = "restart its workers, or make it where TASKLORE_PROVISION=never leaves that to a bootstrap job"
             found = f"{name} has workers and no consumer: they take nothing"
-            yield Finding("nats.consumer", "problem", found, cure)
+            yield Diagnosis("nats.consumer", "problem", found, cure)
     idle = sorted(known - served)
     if idle:
         found = f"without a worker: {join_names(idle)}; what is asked of them waits"
-        yield Finding("nats.idle", "note", found)
+        yield Diagnosis("nats.idle", "note", found)
     if workers:
         number = len({worker.worker_id for worker in workers})
         yield ok("nats.workers", f"{count_of(number, 'live worker')} for {join_names(sorted(alive))}")
     elif not idle:
-        yield Finding("nats.workers", "note", "no worker was started yet", "`tasklore worker` starts one")
+        yield Diagnosis("nats.workers", "note", "no worker was started yet", "`tasklore worker` starts one")
 
 
 def _check_waiting(
     nats: NatsFacts, consumers: Mapping[str, Answer], served: set[str], known: set[str]
-) -> Iterator[Finding]:
+) -> Iterator[Diagnosis]:
     for name in sorted((nats.waiting.keys() | consumers.keys()) - served):
         state = consumers.get(name, {})
         queued = state.get("num_pending", 0) + state.get("num_ack_pending", 0)
@@ -164,10 +166,10 @@ def _check_waiting(
         is_known = name in known or name in consumers
         start = "start a worker that serves it" if is_known else "start its first worker, if the name is right"
         drop = f"`nats stream purge {subjects.TASKS} --subject='{_tasks_of(name)}'` drops them"
-        yield Finding("nats.waiting", "warning", found, f"{start}; {drop}")
+        yield Diagnosis("nats.waiting", "warning", found, f"{start}; {drop}")
 
 
-def _check_conflicts(workers: Sequence[WorkerPresence]) -> Iterator[Finding]:
+def _check_conflicts(workers: Sequence[WorkerPresence]) -> Iterator[Diagnosis]:
     digests: dict[tuple[str, int], dict[str, str]] = {}
     versions: dict[str, set[int]] = {}
     for worker in workers:
@@ -176,14 +178,14 @@ def _check_conflicts(workers: Sequence[WorkerPresence]) -> Iterator[Finding]:
     for (agent_id, version), ids in sorted(digests.items()):
         if len(ids) > 1:
             found = f"workers {join_names(sorted(ids.values()))} serve {agent_id} v{version} with different tasks"
-            yield Finding("nats.conflict", "problem", found, "raise the version of one of them, or rename its agent")
+            yield Diagnosis("nats.conflict", "problem", found, "raise the version of one of them, or rename its agent")
     for agent_id, numbers in sorted(versions.items()):
         if len(numbers) > 1:
             found = f"workers of {agent_id} in versions {', '.join(map(str, sorted(numbers)))} run side by side"
-            yield Finding("nats.versions", "note", found)
+            yield Diagnosis("nats.versions", "note", found)
 
 
-def _check_process(process: ProcessFacts) -> Iterator[Finding]:
+def _check_process(process: ProcessFacts) -> Iterator[Diagnosis]:
     alive, ready = process.alive, process.ready
     where = f"{process.name} at {process.url}"
     if isinstance(alive, Unanswered):
@@ -192,29 +194,29 @@ def _check_process(process: ProcessFacts) -> Iterator[Finding]:
             yield unreachable("processes.reachable", f"{where} does not answer: {alive.reason}", cure)
     elif alive.status == 503:
         cure = "restart it; a task that blocks the interpreter belongs into a process"
-        yield Finding("processes.health", "problem", f"{where} is stuck: {_failing_checks(alive)}", cure)
+        yield Diagnosis("processes.health", "problem", f"{where} is stuck: {_failing_checks(alive)}", cure)
     elif alive.status != 200:
         found = f"something else answers at {process.url}, where {process.name} should (status {alive.status})"
-        yield Finding("processes.health", "warning", found, "run the doctor where that process runs")
+        yield Diagnosis("processes.health", "warning", found, "run the doctor where that process runs")
     elif isinstance(ready, Unanswered):
         found = f"{where} does not say whether it is ready: {ready.reason}"
-        yield Finding("processes.ready", "warning", found, "ask it again")
+        yield Diagnosis("processes.ready", "warning", found, "ask it again")
     elif ready.status != 200:
         cure = "mend what its checks name; it starts or leaves when nothing else is wrong"
         found = f"{where} is alive and takes no work: {_failing_checks(ready)}"
-        yield Finding("processes.ready", "warning", found, cure)
+        yield Diagnosis("processes.ready", "warning", found, cure)
 
 
-def _check_models(process: ProcessFacts) -> Iterator[Finding]:
-    checks = process.alive.body.get("checks") if isinstance(process.alive, Page) else None
+def _check_models(process: ProcessFacts) -> Iterator[Diagnosis]:
+    checks = process.alive.body.get("checks") if isinstance(process.alive, HealthPage) else None
     about = checks.get("models") if isinstance(checks, dict) else None
     if isinstance(about, dict) and about.get("detail"):
         cure = "tasks wait until their deadline; look at the provider's page of its state and at the limits of the key"
         found = f"{process.name} at {process.url}: {about['detail']}"
-        yield Finding("processes.models", "warning", found, cure)
+        yield Diagnosis("processes.models", "warning", found, cure)
 
 
-def _failing_checks(page: Page) -> str:
+def _failing_checks(page: HealthPage) -> str:
     checks = page.body.get("checks")
     failing = [
         f"{name}: {about.get('detail', '')}"

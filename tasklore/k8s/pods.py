@@ -21,7 +21,7 @@ SECRETS = "/run/secrets/tasklore"
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class PodRole:
     """The part of a Deployment or Job that differs from the others.
 
     *rights* is the user that it is at NATS and Valkey (`deploy/privileges`): `supervisor`, `memory`, `bootstrap`, or
@@ -47,7 +47,7 @@ class Role:
         return f"{PART_OF}-{self.name}"
 
 
-def labels_of(role: Role) -> dict[str, str]:
+def labels_of(role: PodRole) -> dict[str, str]:
     """Return the labels of everything that belongs to *role*."""
     return {
         "app.kubernetes.io/name": PART_OF,
@@ -57,17 +57,17 @@ def labels_of(role: Role) -> dict[str, str]:
     }
 
 
-def selector_of(role: Role) -> dict[str, str]:
+def selector_of(role: PodRole) -> dict[str, str]:
     """Return the labels that choose the pods of *role* and no others; they can never change."""
     return {"app.kubernetes.io/name": PART_OF, "app.kubernetes.io/component": role.name}
 
 
-def metadata(role: Role, **more: object) -> Manifest:
+def metadata(role: PodRole, **more: object) -> Manifest:
     """Return the metadata of a manifest of *role*."""
     return {"name": role.full_name, "namespace": role.namespace, "labels": labels_of(role), **more}
 
 
-def deployment(role: Role) -> list[Manifest]:
+def deployment(role: PodRole) -> list[Manifest]:
     """Return *role* as a Deployment with all that it needs; how many pods there are is left to its scaler."""
     return [
         _account(role),
@@ -96,7 +96,7 @@ def deployment(role: Role) -> list[Manifest]:
     ]
 
 
-def job(role: Role) -> list[Manifest]:
+def job(role: PodRole) -> list[Manifest]:
     """Return *role* as a Job that ends by itself, is tried again, and is gone ten minutes after it is done."""
     template = _template(role, ends=True)
     spec: Manifest = {
@@ -112,7 +112,7 @@ def job(role: Role) -> list[Manifest]:
     ]
 
 
-def _account(role: Role) -> Manifest:
+def _account(role: PodRole) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -121,7 +121,7 @@ def _account(role: Role) -> Manifest:
     }
 
 
-def _config(role: Role) -> Manifest:
+def _config(role: PodRole) -> Manifest:
     data = {
         "TASKLORE_NATS_URL": f"tls://nats.{role.namespace}.svc.cluster.local:4222",
         "TASKLORE_REDIS_URL": f"rediss://valkey.{role.namespace}.svc.cluster.local:6379/0",
@@ -139,7 +139,7 @@ def _config(role: Role) -> Manifest:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(role), "data": dict(sorted(data.items()))}
 
 
-def _template(role: Role, *, ends: bool = False) -> Manifest:
+def _template(role: PodRole, *, ends: bool = False) -> Manifest:
     asks = {"tasklore.dev/asks-models": "true"} if role.asks_models else {}
     spread = [
         {
@@ -174,7 +174,7 @@ def _template(role: Role, *, ends: bool = False) -> Manifest:
     }
 
 
-def _container(role: Role, *, ends: bool) -> Manifest:
+def _container(role: PodRole, *, ends: bool) -> Manifest:
     container: Manifest = {
         "name": PART_OF,
         "image": role.image,
@@ -202,7 +202,7 @@ def _container(role: Role, *, ends: bool) -> Manifest:
     return container
 
 
-def _serving(role: Role) -> Manifest:
+def _serving(role: PodRole) -> Manifest:
     """Return the ports and probes of a container that serves.
 
     Liveness knows the process alone: pods that die because NATS is away would only make it worse.
@@ -228,7 +228,7 @@ def _probe(path: str, *, every_s: int, failures: int) -> Manifest:
     }
 
 
-def _volumes(role: Role) -> list[Manifest]:
+def _volumes(role: PodRole) -> list[Manifest]:
     """Return where a pod may write, and its secrets: those of its rights alone, all in one folder."""
     nats, valkey = f"{PART_OF}-nats-{role.rights}", f"{PART_OF}-valkey-{role.rights}"
     known = ("publishers.json",) if role.rights in READERS else ()

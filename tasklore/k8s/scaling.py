@@ -8,7 +8,7 @@ monitoring port.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tasklore.k8s.pods import Manifest, Role, metadata
+from tasklore.k8s.pods import Manifest, PodRole, metadata
 
 #: Where the monitoring of NATS answers: the headless service, whose names are those of the servers.
 NATS_MONITOR = "nats-headless.{namespace}.svc.cluster.local:8222"
@@ -58,7 +58,7 @@ class Scale:
 
 
 def scaled_object(
-    role: Role,
+    role: PodRole,
     scale: Scale,
     consumers: Sequence[Consumer],
     series: Sequence[Series] = (),
@@ -101,7 +101,7 @@ def _behaviour() -> Manifest:
     }
 
 
-def _jetstream(role: Role, consumer: Consumer) -> Manifest:
+def _jetstream(role: PodRole, consumer: Consumer) -> Manifest:
     return {
         "type": "nats-jetstream",
         "metricType": "AverageValue",

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from contracts import subjects
 from contracts.errors import ConfigurationError
 from contracts.identifiers import PARTITIONS
-from tasklore.k8s.pods import Manifest, Role, deployment, job
+from tasklore.k8s.pods import Manifest, PodRole, deployment, job
 from tasklore.k8s.scaling import Consumer, Scale, Series, Window, scaled_object
 from workers.agent import Agent
 
@@ -56,7 +56,7 @@ def bootstrap_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifes
     """Return the Job that makes the consumers which *agents* read; workers may not make any."""
     name = f"bootstrap-{worker_name(wanted, agents)}"
     arguments = ("bootstrap", *_portable(wanted.references))
-    role = Role(
+    role = PodRole(
         name,
         "bootstrap",
         arguments,
@@ -68,11 +68,11 @@ def bootstrap_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifes
     return job(role)
 
 
-def _role(wanted: Wanted, agents: Sequence[Agent]) -> Role:
+def _role(wanted: Wanted, agents: Sequence[Agent]) -> PodRole:
     listens = any(agent.listeners for agent in agents)
     name = worker_name(wanted, agents)
     asks = listens or any("llm" in task.uses for agent in agents for task in agent.tasks.values())
-    return Role(
+    return PodRole(
         name,
         "memory" if listens else f"worker-{name}",
         ("worker", *_portable(wanted.references)),
@@ -98,7 +98,7 @@ def _consumers(agents: Sequence[Agent], slots: int) -> list[Consumer]:
     return found
 
 
-def _series(agents: Sequence[Agent], role: Role) -> list[Series]:
+def _series(agents: Sequence[Agent], role: PodRole) -> list[Series]:
     """Return the series of rows waiting in the tables of Valkey, where no consumer counts them.
 
     Only the pods themselves know. Where there is none, nothing waits that was taken in; where one is there and cannot

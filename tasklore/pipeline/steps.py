@@ -7,7 +7,7 @@ from typing import Any
 
 from memory.sessions.pipeline_records import PhaseState
 from tasklore.pipeline.stores import Look
-from tasklore.render.board import Step
+from tasklore.render.board import BoardRow
 from tasklore.render.words import count_of, duration, one_line
 
 #: Characters of an error that is printed whole.
@@ -18,7 +18,7 @@ _FROM_MEMORY = ("hit", "joined", "near")
 Reused = Mapping[tuple[str, int], int]
 
 
-def steps_of(look: Look, progress: Mapping[str, str] | None = None, reused: Reused | None = None) -> Sequence[Step]:
+def steps_of(look: Look, progress: Mapping[str, str] | None = None, reused: Reused | None = None) -> Sequence[BoardRow]:
     """Return a step for each phase, from the session or, once that is gone, from the outcome."""
     phases = phases_of(look)
     if look.record is not None:
@@ -41,7 +41,7 @@ def phases_of(look: Look) -> Mapping[str, PhaseState]:
 
 def _step(
     name: str, state: PhaseState, look: Look, absent: str | None, progress: Mapping[str, str], reused: Reused
-) -> Step:
+) -> BoardRow:
     status: str = state.status
     took_ms, note = None, reason_of(state)
     if state.status == "running":
@@ -58,7 +58,7 @@ def _step(
     saved_ms = reused.get((name, state.run))
     if state.status == "done" and saved_ms is not None:
         status, took_ms, note = "reused", None, f"{duration(saved_ms)} saved"
-    return Step(name, status, took_ms, one_line(note), state.run)
+    return BoardRow(name, status, took_ms, one_line(note), state.run)
 
 
 def reason_of(state: PhaseState) -> str:

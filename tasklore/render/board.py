@@ -41,7 +41,7 @@ _UNDER_WAY = ("pending", "waiting", "running", "away")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BoardRow:
     """A phase of a run or a section of an analysis.
 
     `took_ms` is None while nothing began, `note` a reason or a progress, and `run` counts how often it was begun.
@@ -62,7 +62,7 @@ class Step:
         return f"  {self.name.ljust(width)}  {status}  {took:>10}  {self.note}".rstrip()
 
 
-Show = Callable[[Sequence[Step]], None]
+Show = Callable[[Sequence[BoardRow]], None]
 
 
 @contextlib.contextmanager
@@ -99,7 +99,7 @@ class LineBoard:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[str, int, str]] = {}
 
-    def show(self, steps: Sequence[Step]) -> None:
+    def show(self, steps: Sequence[BoardRow]) -> None:
         """Write the changes since the last call."""
         for step in steps:
             # A step that ends between two calls is written once, as its end.
@@ -116,10 +116,10 @@ class LiveBoard:
 
     def __init__(self, title: str = "") -> None:
         self._title = title
-        self._steps: Sequence[Step] = ()
+        self._steps: Sequence[BoardRow] = ()
         self._began = time.monotonic()
 
-    def show(self, steps: Sequence[Step]) -> None:
+    def show(self, steps: Sequence[BoardRow]) -> None:
         """Draw *steps* from now on."""
         self._steps = steps
 
@@ -146,12 +146,12 @@ class LiveBoard:
         return Group(*lines)
 
 
-def widest(steps: Sequence[Step]) -> int:
+def widest(steps: Sequence[BoardRow]) -> int:
     """Return the width of the column of names."""
     return max((len(step.name) for step in steps), default=0)
 
 
-def fit(steps: Sequence[Step], room: int) -> tuple[Sequence[Step], str]:
+def fit(steps: Sequence[BoardRow], room: int) -> tuple[Sequence[BoardRow], str]:
     """Return the steps that fit into *room* lines, failed and running ones first, and a count of the others."""
     if len(steps) <= room:
         return steps, ""

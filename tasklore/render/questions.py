@@ -2,7 +2,7 @@
 
 import sys
 
-from tasklore.exits import Refused
+from tasklore.exits import Aborted
 
 
 def confirm(question: str, *, unasked: str, declined: str) -> None:
@@ -14,6 +14,6 @@ def confirm(question: str, *, unasked: str, declined: str) -> None:
     import typer
 
     if not sys.stdin.isatty():
-        raise Refused(unasked)
+        raise Aborted(unasked)
     if not typer.confirm(question, err=True):
-        raise Refused(declined)
+        raise Aborted(declined)

@@ -17,7 +17,7 @@ from memory.stories.arithmetic import Standing, countdowns, plain, thread_status
 from memory.stories.store import StoryInfo
 from memory.stories.view import StandingStory
 from tasklore.analysis.documents import open_stores
-from tasklore.exits import OK, USAGE, Refused
+from tasklore.exits import OK, USAGE, Aborted
 from tasklore.render.columns import Column, print_facts, print_records
 from tasklore.render.screen import complain, patience, print_json, printable, say, styled
 from tasklore.render.words import age, count_of, one_line
@@ -186,10 +186,10 @@ async def delete_story(story_id: str, *, is_sure: bool, as_json: bool) -> None:
         title = one_line((await stores.stories.settings(story_id)).title)
         if not is_sure:
             if not sys.stdin.isatty():
-                raise Refused("what was found in a story cannot be brought back; say --yes to mean it")
+                raise Aborted("what was found in a story cannot be brought back; say --yes to mean it")
             named = f"{story_id} ({title})" if title else story_id
             if not typer.confirm(f"Remove {named}, its responses and their analyses? It cannot be undone.", err=True):
-                raise Refused("nothing was removed")
+                raise Aborted("nothing was removed")
         if not await stores.stories.delete(story_id):
             raise UnknownStory(f"there is no story {story_id!r}; `tasklore story list` shows those there are")
     if as_json:

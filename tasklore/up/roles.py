@@ -13,7 +13,7 @@ from typing import IO
 
 from contracts.errors import Unreachable
 from runtime.servers.child import GUARDED
-from tasklore.exits import FAILED, OK, Refused
+from tasklore.exits import FAILED, OK, Aborted
 
 #: What a role prints on stdout, followed by its HTTP address, once it takes work.
 READY = "ready http="
@@ -88,7 +88,7 @@ class Role:
             self.kill()
             raise Unreachable(f"{self.name} was not ready within {READY_WITHIN_S:.0f} s; see what it logged")
         status = process.returncode
-        raise Refused(f"{self.name} ended with status {status} before it was ready", status if status > OK else FAILED)
+        raise Aborted(f"{self.name} ended with status {status} before it was ready", status if status > OK else FAILED)
 
     async def wait(self) -> int:
         """Return the status with which the process ended, once it has; negative is the number of a signal."""

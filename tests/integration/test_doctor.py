@@ -25,7 +25,7 @@ from runtime.servers.endpoints import Endpoints
 from runtime.settings import Settings
 from tasklore.doctor.examination import examine
 from tasklore.doctor.report import Report
-from tasklore.doctor.rules import Finding
+from tasklore.doctor.rules import Diagnosis
 
 SETTINGS = Settings()
 
@@ -92,7 +92,7 @@ async def examined(
         return await examine(endpoints, SETTINGS, "endpoints.json", lambda: time.time() + ahead_s)
 
 
-def told(report: Report, check: str) -> Finding:
+def told(report: Report, check: str) -> Diagnosis:
     """Return the one finding of *check*."""
     found = [one for one in report.findings if one.check == check]
     assert len(found) == 1, [(one.check, one.mark, one.found) for one in report.findings]

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.health import HealthServer
 from runtime.servers.claims import free_port
-from tasklore.doctor.facts import Page, Unanswered
+from tasklore.doctor.facts import HealthPage, Unanswered
 from tasklore.doctor.pages import PAGE_BYTES, examine_monitor, examine_processes, fetch
 
 #: Seconds that any of it may take on a busy machine.
@@ -56,14 +56,14 @@ async def dripping(writer: asyncio.StreamWriter) -> None:
 async def test_a_page_has_its_status_and_its_json() -> None:
     """An error page, too: it says what fails."""
     async with answering(saying(b'HTTP/1.0 503 Busy\r\nX: y\r\n\r\n{"checks": {}}')) as url:
-        assert await fetch(f"{url}/readyz", PATIENCE_S) == Page(503, {"checks": {}})
+        assert await fetch(f"{url}/readyz", PATIENCE_S) == HealthPage(503, {"checks": {}})
 
 
 @pytest.mark.parametrize("body", [b"plain words", b"[1, 2]", b"\xff\xfe", b""])
 async def test_a_page_without_a_json_object_has_an_empty_body(body: bytes) -> None:
     """Something else lives there."""
     async with answering(saying(b"HTTP/1.1 200 OK\r\n\r\n" + body)) as url:
-        assert await fetch(url, PATIENCE_S) == Page(200, {})
+        assert await fetch(url, PATIENCE_S) == HealthPage(200, {})
 
 
 @pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.0 fine\r\n\r\n"])
@@ -82,7 +82,7 @@ async def test_a_page_that_never_ends_is_given_up() -> None:
             assert await fetch(url, 0.2) == Unanswered("no answer within 0.2 s")
         flood = b"HTTP/1.0 200 OK\r\n\r\n" + b"x" * (2 * PAGE_BYTES)
         async with answering(saying(flood)) as url:
-            assert await fetch(url, PATIENCE_S) == Page(200, {})
+            assert await fetch(url, PATIENCE_S) == HealthPage(200, {})
 
 
 async def test_nobody_there_is_told_with_the_reason() -> None:
@@ -106,6 +106,6 @@ async def test_processes_are_asked_for_both_pages_at_once() -> None:
     stuck = {"loop": lambda: (False, "no beat")}
     with HealthServer("127.0.0.1", 0, alive={}, ready=stuck, metrics=bytes) as server:
         (found,) = await examine_processes([("worker-1", server.url, True)])
-    assert found.alive == Page(200, {"status": "ok", "checks": {}})
-    assert isinstance(found.ready, Page)
+    assert found.alive == HealthPage(200, {"status": "ok", "checks": {}})
+    assert isinstance(found.ready, HealthPage)
     assert (found.ready.status, found.ready.body["checks"]["loop"]["detail"]) == (503, "no beat")

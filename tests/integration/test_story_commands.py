@@ -15,7 +15,7 @@ from contracts.errors import InvalidInput, UnknownStory, Unreachable
 from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
 from runtime.servers.embedded import EmbeddedServers
-from tasklore.exits import OK, USAGE, Refused
+from tasklore.exits import OK, USAGE, Aborted
 from tasklore.story.files import read_story
 from tasklore.story.views import delete_story, load_story, print_stories, print_story
 
@@ -249,12 +249,12 @@ async def test_nothing_is_deleted_unasked(folder: Path, stories: StoryStore, mon
     """Without a terminal it has to be said, on one it is asked."""
     await load_story(folder, as_json=False)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    with pytest.raises(Refused, match="say --yes to mean it"):
+    with pytest.raises(Aborted, match="say --yes to mean it"):
         await delete_story("quay", is_sure=False, as_json=False)
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(typer, "confirm", lambda *_, **__: False)
-    with pytest.raises(Refused, match="nothing was removed"):
+    with pytest.raises(Aborted, match="nothing was removed"):
         await delete_story("quay", is_sure=False, as_json=False)
     assert [one.story_id for one in await stories.stories()] == ["quay"]
 

@@ -10,8 +10,8 @@ from contracts.messages import AgentCard, TaskCard, WorkerPresence
 from runtime.messaging.streams import Source
 from runtime.settings import Settings
 from tasklore.doctor.examination import check
-from tasklore.doctor.facts import Facts, MonitorFacts, NatsFacts, Page, ProcessFacts, RedisFacts, Skew
-from tasklore.doctor.rules import Finding
+from tasklore.doctor.facts import Facts, HealthPage, MonitorFacts, NatsFacts, ProcessFacts, RedisFacts, Skew
+from tasklore.doctor.rules import Diagnosis
 from tasklore.doctor.stream_checks import declare_streams
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -103,7 +103,7 @@ def monitor(**config: Any) -> MonitorFacts:
 
 def process(**changes: Any) -> ProcessFacts:
     """Return a supervisor that is well but for *changes*."""
-    well = Page(200, {"status": "ok", "checks": {}})
+    well = HealthPage(200, {"status": "ok", "checks": {}})
     return replace(ProcessFacts("supervisor", "http://127.0.0.1:8080", True, well, well), **changes)
 
 
@@ -113,12 +113,12 @@ def healthy(**changes: Any) -> Facts:
     return replace(facts, **changes)
 
 
-def findings(facts: Facts, settings: Settings = SETTINGS, **strangers: str | None) -> list[Finding]:
+def findings(facts: Facts, settings: Settings = SETTINGS, **strangers: str | None) -> list[Diagnosis]:
     """Return all that the doctor says about *facts*."""
     return list(check(facts, settings, strangers))
 
 
-def complaints(facts: Facts, settings: Settings = SETTINGS, **strangers: str | None) -> dict[str, Finding]:
+def complaints(facts: Facts, settings: Settings = SETTINGS, **strangers: str | None) -> dict[str, Diagnosis]:
     """Return what is neither ok nor a note, by check; fails when one check complains twice."""
     found = [one for one in findings(facts, settings, **strangers) if one.mark not in ("ok", "note")]
     assert len({one.check for one in found}) == len(found), found

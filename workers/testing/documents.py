@@ -10,7 +10,7 @@ from memory.documents.kinds import Kinds
 from memory.documents.storage.history import read_entry
 from memory.documents.storage.repository import (
     DocumentRepository,
-    Forgotten,
+    RemovedDocuments,
     StoredDocument,
     StoredDocuments,
     Transaction,
@@ -104,11 +104,11 @@ class _FakeRepository(DocumentRepository):
     async def reads(self, token: str) -> dict[str, int]:
         return dict(self._table(token).reads)
 
-    async def forget(self, token: str, resources: Iterable[str]) -> Forgotten:
+    async def forget(self, token: str, resources: Iterable[str]) -> RemovedDocuments:
         gone = self._table(token, resources)
         del self._tables[token]
         entries = sum(len(kept.entries) for kept in gone.documents.values())
-        return Forgotten(len(gone.documents), entries, len(gone.plans), len(gone.reads))
+        return RemovedDocuments(len(gone.documents), entries, len(gone.plans), len(gone.reads))
 
     def _table(self, token: str, resources: Iterable[str] = ()) -> _Table:
         for resource_id in resources:

@@ -11,7 +11,7 @@ _TOKENS = re.compile(r'\s+|"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s"{}\[\],:]++')
 _LINES = re.compile(r"\r?\n")
 
 
-class Form(BaseModel):
+class JsonForm(BaseModel):
     """How a file is written.
 
     `indent` is what one level is indented by, None for a file on one line. `flat_lists` and `flat_objects` tell that
@@ -53,7 +53,7 @@ class _Holder:
         return "\n" not in self.padding
 
 
-def form_of(text: str) -> Form:
+def form_of(text: str) -> JsonForm:
     """Return the rules that *text*, which is JSON, seems to follow: each judged by the first place that shows it."""
     content = text.strip(" \t\r\n")
     start = text.index(content)
@@ -64,7 +64,7 @@ def form_of(text: str) -> Form:
     )
     on_one_line = [held for held in (flat_list, flat_object, root) if held is not None and held.is_on_one_line]
     newline = _LINES.search(text)
-    return Form(
+    return JsonForm(
         indent=None if root.is_on_one_line else _LINES.split(root.padding)[-1],
         colon=colon if colon and "\n" not in colon else ": ",
         comma=next((held.comma for held in on_one_line if held.comma and "\n" not in held.comma), ", "),
@@ -105,13 +105,13 @@ def _walk(content: str) -> tuple[str | None, list[_Holder]]:
     return colon, found
 
 
-def text_of(body: JsonValue, form: Form) -> str:
+def text_of(body: JsonValue, form: JsonForm) -> str:
     """Return *body* as JSON in *form*, without a byte order mark."""
     scalar = json.JSONEncoder(ensure_ascii=form.ascii_only).encode
     return f"{form.before}{_spell(body, form, scalar, form.newline)}{form.after}"
 
 
-def _spell(value: JsonValue, form: Form, scalar: Callable[[object], str], line: str) -> str:
+def _spell(value: JsonValue, form: JsonForm, scalar: Callable[[object], str], line: str) -> str:
     """Return *value* as JSON; *line* is what ends a line and indents the next one as far as *value* is."""
     if not isinstance(value, dict | list) or not value:
         return scalar(value)
@@ -127,6 +127,6 @@ def _spell(value: JsonValue, form: Form, scalar: Callable[[object], str], line: 
     return f"{first}{within}{f',{within}'.join(parts)}{line}{last}"
 
 
-def _is_on_one_line(value: dict[str, JsonValue] | list[JsonValue], form: Form) -> bool:
+def _is_on_one_line(value: dict[str, JsonValue] | list[JsonValue], form: JsonForm) -> bool:
     wanted, held = (form.flat_objects, value.values()) if isinstance(value, dict) else (form.flat_lists, value)
     return wanted and not any(isinstance(inner, dict | list) for inner in held)

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 from contracts.errors import InvalidInput
-from memory.documents.files.forms import Form, form_of, text_of
+from memory.documents.files.forms import JsonForm, form_of, text_of
 from memory.documents.items import METADATA, Body
 
 #: Levels of lists and objects within each other that a file may have: far above any document that is accepted.
@@ -72,7 +72,7 @@ def write(body: Mapping[str, JsonValue], form: str = "") -> bytes:
         InvalidInput: *form* is none of `read`.
     """
     try:
-        rules = Form.model_validate_json(form) if form else Form()
+        rules = JsonForm.model_validate_json(form) if form else JsonForm()
     except ValueError as error:
         raise InvalidInput(f"form {form[:_SHOWN]!r} is none of a file; import the file anew") from error
     whole = dict(body)
@@ -137,7 +137,7 @@ def _depth(value: JsonValue) -> int:
     return depth
 
 
-def _bytes(text: str, form: Form) -> bytes:
+def _bytes(text: str, form: JsonForm) -> bytes:
     return (_BOM if form.bom else b"") + text.encode("utf-8")
 
 
@@ -147,7 +147,7 @@ def _digest(body: Mapping[str, JsonValue]) -> str:
     return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
-def _dump(form: Form) -> str:
+def _dump(form: JsonForm) -> str:
     return form.model_dump_json(exclude_defaults=True)
 
 

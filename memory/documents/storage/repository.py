@@ -73,7 +73,7 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class RemovedDocuments:
     """How much there was of a user: documents, log entries, plans and noted reads."""
 
     documents: int = 0
@@ -139,7 +139,7 @@ class DocumentRepository:
         found = as_mapping((await self._batch.run([("HGETALL", keys.document_reads(token))]))[0])
         return {place.decode(): int(ms) for place, ms in found.items()}
 
-    async def forget(self, token: str, resources: Iterable[str]) -> Forgotten:
+    async def forget(self, token: str, resources: Iterable[str]) -> RemovedDocuments:
         """Remove *resources* and whatever else lies beside them, and say how much there was."""
         named = keys.plans(token), keys.document_reads(token), *_pairs(token, resources)
         counts = await self._run(document_scripts.FORGET, named)
@@ -150,7 +150,7 @@ class DocumentRepository:
             if rest:
                 await self._batch.run([("UNLINK", *rest)])
             if not int(cursor):
-                return Forgotten(*counts)
+                return RemovedDocuments(*counts)
 
     async def _run(self, script: str, named: Sequence[str], *words: str | int | bytes) -> list[Any]:
         command = "FCALL_RO" if script in (document_scripts.READ, document_scripts.ENTRIES) else "FCALL"

@@ -17,12 +17,12 @@ from memory.documents.stamps import with_stamp_of
 from memory.documents.storage.commits import Committed, Stale
 from memory.documents.storage.history import PlanRecord, json_bytes
 from memory.documents.storage.reader import Look, token_of
-from memory.documents.storage.repository import Forgotten
+from memory.documents.storage.repository import RemovedDocuments
 from memory.documents.storage.writer import DocumentWriter
 from memory.documents.undo import entry_of, take_back_changes
 from memory.times import milliseconds
 
-__all__ = ["Committed", "DocumentStore", "Forgotten", "Stale"]
+__all__ = ["Committed", "DocumentStore", "RemovedDocuments", "Stale"]
 
 #: How often what needs no model is worked out again when somebody else was quicker; each time somebody gets ahead.
 _ATTEMPTS = 20
@@ -131,7 +131,7 @@ class DocumentStore(DocumentWriter):
                 return record
         raise _outrun(user_id)
 
-    async def forget(self, user_id: str) -> Forgotten:
+    async def forget(self, user_id: str) -> RemovedDocuments:
         """Remove all documents of a user with their history; the name is free at once.
 
         Raises:

@@ -18,7 +18,7 @@ from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.chat.errors import answers
 from supervisor.http.chat.forms import MODEL, ChatRequest, Completion, Model, ModelList, demand_served, refuse_field
 from supervisor.http.chat.history import History, derive_conversation
-from supervisor.http.chat.stream import Answer, PendingAnswer, complete, stream_chunks
+from supervisor.http.chat.stream import ChatAnswer, PendingAnswer, complete, stream_chunks
 from supervisor.http.owners import demand_conversation
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, unavailable
@@ -155,7 +155,7 @@ class _Chat:
 
     async def answer(
         self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended = ignore_part
-    ) -> Answer:
+    ) -> ChatAnswer:
         """Return the answer to *asked*; *ended* is called with each of several parts once it is answered.
 
         Raises:
@@ -171,7 +171,7 @@ class _Chat:
             detail = f"{', '.join(map(str, busy))} is still at it; {later}"
             # OpenAI's clients would ask twice more, ten minutes each.
             raise Refused(504, "still_running", detail, headers={"x-should-retry": "false"})
-        return Answer(reply, spent.usage.as_usage(), int(time.time()))
+        return ChatAnswer(reply, spent.usage.as_usage(), int(time.time()))
 
     async def _answer_before_leaving(
         self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended

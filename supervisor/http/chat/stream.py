@@ -29,7 +29,7 @@ _END = b"data: [DONE]\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChatAnswer:
     """A reply, the usage of models for understanding the question, and when it was given, in seconds since 1970."""
 
     reply: PersonReply
@@ -47,17 +47,17 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class PendingAnswer:
-    """An answer that `begin` works out; *at* is when it was asked for, as in `Answer`.
+    """An answer that `begin` works out; *at* is when it was asked for, as in `ChatAnswer`.
 
     The argument of `begin` is called with each of several parts once it is answered.
     """
 
-    begin: Callable[[Ended], Coroutine[Any, Any, Answer]]
+    begin: Callable[[Ended], Coroutine[Any, Any, ChatAnswer]]
     request_id: str
     at: int
 
 
-def complete(answer: Answer) -> Completion:
+def complete(answer: ChatAnswer) -> Completion:
     """Return *answer* as one body."""
     reply = answer.reply
     return Completion(

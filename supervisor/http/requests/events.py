@@ -21,7 +21,7 @@ from contracts.messages import Progress
 from supervisor.http.admission.keys import Caller
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import over_share, unavailable
-from supervisor.http.requests.outcome import Asked, Place, read_outcome
+from supervisor.http.requests.outcome import Lookup, RequestPlace, read_outcome
 from supervisor.http.responses import wait_first
 
 ACCEPTED, ROUTED, PROGRESS, DONE = 1, 2, 3, 4
@@ -89,7 +89,7 @@ class EventStream(StreamingResponse):
             await asyncio.gather(sending, leaving, return_exceptions=True)
 
 
-async def events_of(parts: ApiParts, place: Place, task_id: str, after: int) -> AsyncGenerator[bytes, None]:
+async def events_of(parts: ApiParts, place: RequestPlace, task_id: str, after: int) -> AsyncGenerator[bytes, None]:
     """Yield the events of the request at *place*, which becomes *task_id*, beyond the stage *after*."""
     reached = after
     loop = asyncio.get_running_loop()
@@ -167,7 +167,7 @@ async def _listen(parts: ApiParts, task_id: str) -> AsyncIterator[_ProgressListe
         await listener.close()
 
 
-def _stages(asked: Asked) -> list[tuple[int, bytes]]:
+def _stages(asked: Lookup) -> list[tuple[int, bytes]]:
     """Return the stages that *asked* has reached, in order, each with its event."""
     first = asked.model_copy(update={"state": "accepted", "reply": None, "agent_id": None, "task": None, "parts": ()})
     stages = [(ACCEPTED, _event(ACCEPTED, "accepted", first))]

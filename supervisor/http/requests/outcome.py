@@ -46,7 +46,7 @@ class AskedPart(View):
     reply: ReplyPart | None = Field(default=None, exclude_if=is_none)
 
 
-class Asked(View):
+class Lookup(View):
     """A request now: `accepted`, `running` once it is a task, `done` with its reply.
 
     Of one that asked for several tasks `parts` has those, and the fields of the one task are null.
@@ -62,7 +62,7 @@ class Asked(View):
     parts: tuple[AskedPart, ...] = Field(default=(), exclude_if=lambda parts: not parts)
 
 
-class Place(NamedTuple):
+class RequestPlace(NamedTuple):
     """The place of one request: its *key* in the records, *request_id* as *caller*, its sender, named it."""
 
     key: str
@@ -70,7 +70,7 @@ class Place(NamedTuple):
     caller: Caller
 
 
-async def read_outcome(parts: ApiParts, place: Place, text: str | None = None) -> Asked:
+async def read_outcome(parts: ApiParts, place: RequestPlace, text: str | None = None) -> Lookup:
     """Return the state of a request; *text* is its words, None when only the conversation has them.
 
     Raises:
@@ -85,7 +85,7 @@ async def read_outcome(parts: ApiParts, place: Place, text: str | None = None) -
     return await _read_stored(parts, place, known, known.record, text)
 
 
-async def wait_for(parts: ApiParts, place: Place, within_s: float, text: str | None = None) -> Asked:
+async def wait_for(parts: ApiParts, place: RequestPlace, within_s: float, text: str | None = None) -> Lookup:
     """Return a request at its end, or as it is after *within_s* seconds, or when this process leaves.
 
     Raises:
@@ -110,7 +110,7 @@ async def wait_for(parts: ApiParts, place: Place, within_s: float, text: str | N
 
 
 async def begin(
-    parts: ApiParts, place: Place, request: PersonRequest, *, is_new: bool = False, claim: Commands = ()
+    parts: ApiParts, place: RequestPlace, request: PersonRequest, *, is_new: bool = False, claim: Commands = ()
 ) -> None:
     """Begin *request* at *place*, unless it is under way there; *is_new* and *claim* as in `Work.begin`.
 
@@ -121,7 +121,7 @@ async def begin(
     await parts.work.begin(place.key, request, name, most, is_new=is_new, claim=claim)
 
 
-def _read_underway(place: Place, underway: Underway) -> Asked | None:
+def _read_underway(place: RequestPlace, underway: Underway) -> Lookup | None:
     """Return how far *underway* is, None where only the records and the ledger know."""
     if underway.reply is not None and underway.reply.kind != "pending":
         return _finish(place, underway.reply)
@@ -131,8 +131,8 @@ def _read_underway(place: Place, underway: Underway) -> Asked | None:
     return _running(place, routed, routed[0].conversation_id or place.request_id, underway.parts)
 
 
-def _finish(place: Place, reply: PersonReply) -> Asked:
-    return Asked(
+def _finish(place: RequestPlace, reply: PersonReply) -> Lookup:
+    return Lookup(
         request_id=place.request_id,
         conversation_id=reply.conversation_id,
         state="done",
@@ -149,12 +149,12 @@ def _finish(place: Place, reply: PersonReply) -> Asked:
 
 
 def _running(
-    place: Place,
+    place: RequestPlace,
     assignments: Sequence[TaskAssignment],
     conversation_id: str,
     ended: Mapping[str, ReplyPart] = MappingProxyType({}),
-) -> Asked:
-    asked = Asked(request_id=place.request_id, conversation_id=conversation_id, state="running")
+) -> Lookup:
+    asked = Lookup(request_id=place.request_id, conversation_id=conversation_id, state="running")
     first = assignments[0]
     if first.parent_id is None:
         return asked.model_copy(update={"task_id": first.task_id, "agent_id": first.agent_id, "task": first.task})
@@ -165,7 +165,9 @@ def _running(
     return asked.model_copy(update={"parts": found})
 
 
-async def _read_stored(parts: ApiParts, place: Place, known: Known, record: RequestRecord, text: str | None) -> Asked:
+async def _read_stored(
+    parts: ApiParts, place: RequestPlace, known: Known, record: RequestRecord, text: str | None
+) -> Lookup:
     entry = await parts.ledger.read(record.task_id)
     newest = entry.generations[entry.newest] if entry is not None else None
     report = read_body(CompletionReport, newest.report) if newest is not None else None
@@ -189,7 +191,7 @@ async def _read_stored(parts: ApiParts, place: Place, known: Known, record: Requ
                 call = task.assignment.task if task.assignment is not None else one.task if one is not None else None
                 reply = build_part(parts, task, one)
                 found.append(AskedPart(task_id=task.task_id, agent_id=task.agent_id, task=call, reply=reply))
-            asked = Asked(request_id=place.request_id, conversation_id=conversation_id, state="running")
+            asked = Lookup(request_id=place.request_id, conversation_id=conversation_id, state="running")
             return asked.model_copy(update={"parts": tuple(found)})
     if known.end is not None or report is not None:
         turns = await _read_turns(parts, place, record)
@@ -197,12 +199,12 @@ async def _read_stored(parts: ApiParts, place: Place, known: Known, record: Requ
     if assignment is not None:
         return _running(place, [assignment], conversation_id)
     lost = None if is_held else await _begin_again(parts, place, record, text)
-    return lost or Asked(request_id=place.request_id, conversation_id=conversation_id, state="accepted")
+    return lost or Lookup(request_id=place.request_id, conversation_id=conversation_id, state="accepted")
 
 
 def _rebuild(
     parts: ApiParts,
-    place: Place,
+    place: RequestPlace,
     known: Known,
     conversation_id: str,
     report: CompletionReport | None,
@@ -239,7 +241,7 @@ def _rebuild(
     )
 
 
-async def _begin_again(parts: ApiParts, place: Place, record: RequestRecord, text: str | None) -> Asked | None:
+async def _begin_again(parts: ApiParts, place: RequestPlace, record: RequestRecord, text: str | None) -> Lookup | None:
     """Go on with a request that no process works on, and return None; or its end when nothing is known of it."""
     conversation_id = record.conversation_id or place.request_id
     turns = await _read_turns(parts, place, record)
@@ -269,7 +271,7 @@ def _parts_read(turns: Sequence[HeardTurn]) -> tuple[PartRead, ...]:
     return person.read_as.parts if person is not None and person.read_as is not None else ()
 
 
-async def _read_turns(parts: ApiParts, place: Place, record: RequestRecord) -> list[HeardTurn]:
+async def _read_turns(parts: ApiParts, place: RequestPlace, record: RequestRecord) -> list[HeardTurn]:
     """Return the turns of one request."""
     conversation_id, request_id = record.conversation_id or place.request_id, place.request_id.encode()
     for count in (_NEAR, _FAR):

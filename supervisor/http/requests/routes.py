@@ -22,7 +22,7 @@ from supervisor.http.owners import demand_conversation, own_conversation, task_p
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found, respond, unavailable
 from supervisor.http.requests.events import EventStream, events_of
-from supervisor.http.requests.outcome import Asked, Place, begin, read_outcome, wait_for
+from supervisor.http.requests.outcome import Lookup, RequestPlace, begin, read_outcome, wait_for
 from supervisor.http.requests.parts import cancel_request
 from supervisor.http.requests.work import HOLD_MS, is_unstarted
 from supervisor.http.responses import ACCEPTED, EVENTS, Cancelled, Form, digest_of, respond_json, while_connected
@@ -73,8 +73,8 @@ def routes(parts: ApiParts) -> APIRouter:
     @router.post(
         "",
         summary="Ask in plain words",
-        response_model=Asked,
-        responses={202: {"model": Asked, **ACCEPTED}, **answers(409)},
+        response_model=Lookup,
+        responses={202: {"model": Lookup, **ACCEPTED}, **answers(409)},
     )
     async def ask(
         body: Ask, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
@@ -82,7 +82,7 @@ def routes(parts: ApiParts) -> APIRouter:
         return await _answer(parts, request.receive, caller, body, idempotency_key)
 
     @router.get("/{request_id}", summary="See what became of a request", responses=answers(404))
-    async def see(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Asked:
+    async def see(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Lookup:
         return await read_outcome(parts, _place(caller, request_id))
 
     @router.get(
@@ -174,7 +174,7 @@ async def _answer(parts: ApiParts, receive: Receive, caller: Caller, body: Ask, 
     return respond_json(asked, f"{PATH}/{place.request_id}", is_done=asked.state == "done")
 
 
-async def accept(parts: ApiParts, caller: Caller, body: Ask, chosen: Name | None) -> Place:
+async def accept(parts: ApiParts, caller: Caller, body: Ask, chosen: Name | None) -> RequestPlace:
     """Begin the request in *body*, once for an id that was *chosen*, and return its place.
 
     Raises:
@@ -240,12 +240,12 @@ async def claim_record(parts: ApiParts, key: str, record: RequestRecord, chosen:
     return earlier is None
 
 
-async def _demand_record(parts: ApiParts, place: Place) -> RequestRecord:
+async def _demand_record(parts: ApiParts, place: RequestPlace) -> RequestRecord:
     record = (await parts.records.find(place.key)).record
     if record is None:
         raise not_found(f"there is no request {place.request_id!r}, or it is more than a day old")
     return record
 
 
-def _place(caller: Caller, request_id: str) -> Place:
-    return Place(place_of(caller.space, "request", request_id), request_id, caller)
+def _place(caller: Caller, request_id: str) -> RequestPlace:
+    return RequestPlace(place_of(caller.space, "request", request_id), request_id, caller)

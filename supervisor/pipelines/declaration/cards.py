@@ -11,7 +11,7 @@ from contracts.pipelines import PIPELINE_AGENT, Phase, Pipeline
 from contracts.session_keys import read_key
 from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.declaration.mentions import mentions_of
-from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Place, Problem, place_in_words, suggest
+from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Flaw, Place, place_in_words, suggest
 from supervisor.pipelines.declaration.references import Reference
 from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
 
@@ -23,7 +23,7 @@ _STANDARD: JsonValue = {"id": {"type": "string"}, "text": {"type": "string"}, "t
 _STANDARDS = Schema.of({"type": "array", "items": {"type": "object", "properties": _STANDARD}})
 
 
-def problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
+def problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Flaw]:
     """Return the problems of *pipeline*, in which `problems_of` finds none, with the agents of *cards* by their ids.
 
     Raises:
@@ -32,7 +32,7 @@ def problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Pr
     return list(islice(_problems_with(pipeline, cards), MOST_PROBLEMS))
 
 
-def write_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
+def write_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Flaw]:
     """Return the entries in `writes` that the results of the tasks, by *cards*, do not have."""
     return [
         problem
@@ -71,7 +71,7 @@ def _task_of(phase: Phase, cards: Mapping[str, AgentCard]) -> TaskCard | None:
     return next((task for task in card.tasks if task.name == phase.task), None) if card else None
 
 
-def _problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> Iterator[Problem]:
+def _problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> Iterator[Flaw]:
     tasks = {phase.name: task for phase in pipeline.phases if (task := _task_of(phase, cards))}
     # Each schema is checked once: a pipeline may refer to it half a million times.
     results = {
@@ -92,7 +92,7 @@ def _problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> Iterat
         if (inner := phase.pipeline) is not None:
             for problem in _problems_with(inner, cards):
                 where = place_in_words(problem.place, {"phases": inner.phases})
-                yield Problem((*place, "pipeline"), f"pipeline {inner.name!r}: {where}{problem.text}")
+                yield Flaw((*place, "pipeline"), f"pipeline {inner.name!r}: {where}{problem.text}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +126,19 @@ class _Known:
         return schema
 
 
-def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) -> Problem:
+def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) -> Flaw:
     if phase.agent == PIPELINE_AGENT:
         cure = f"name the file of {phase.task!r} in `pipeline`, in place of `agent` and `task`"
-        return Problem((*place, "agent"), f"a phase that is a pipeline has its run driven with its own; {cure}")
+        return Flaw((*place, "agent"), f"a phase that is a pipeline has its run driven with its own; {cure}")
     if (card := cards.get(phase.agent)) is None:
         known = suggest(phase.agent, cards, "known are") if cards else "; no agent has reported yet"
         cure = "or start it with `tasklore worker`"
-        return Problem((*place, "agent"), f"agent {phase.agent!r} is not known{known} {cure}")
+        return Flaw((*place, "agent"), f"agent {phase.agent!r} is not known{known} {cure}")
     known = suggest(phase.task, [task.name for task in card.tasks], "it has")
-    return Problem((*place, "task"), f"task {phase.task!r} is none of {phase.agent!r}{known}")
+    return Flaw((*place, "task"), f"task {phase.task!r} is none of {phase.agent!r}{known}")
 
 
-def _parameter_problems(place: Place, phase: Phase, task: TaskCard, known: _Known) -> Iterator[Problem]:
+def _parameter_problems(place: Place, phase: Phase, task: TaskCard, known: _Known) -> Iterator[Flaw]:
     schema = Schema.of(task.parameters)
     names = schema.names()
     aliases: dict[str, str] = {}
@@ -153,29 +153,29 @@ def _parameter_problems(place: Place, phase: Phase, task: TaskCard, known: _Know
         target = schema.inside(name)
         if target is None:
             others = suggest(spelled, [*names, *aliases], "known are")
-            yield Problem(at, f"parameters.{spelled} is no parameter of {task.name!r}{others}")
+            yield Flaw(at, f"parameters.{spelled} is no parameter of {task.name!r}{others}")
         elif name in given:
-            yield Problem(at, f"parameters.{spelled} is the same parameter as {given[name]!r}; give it once")
+            yield Flaw(at, f"parameters.{spelled} is the same parameter as {given[name]!r}; give it once")
         else:
             given[name] = spelled
             for reason in mismatches(value, target, lambda reference: known.schema_at(reference, phase.name)):
-                yield Problem(at, f"parameters.{spelled}{'' if reason.startswith('.') else ' '}{reason}")
+                yield Flaw(at, f"parameters.{spelled}{'' if reason.startswith('.') else ' '}{reason}")
     required = schema.body.get("required", ()) if isinstance(schema.body, dict) else ()
     for name in required:
         if name not in given:
-            yield Problem((*place, "parameters"), f"parameters.{name} is missing; task {task.name!r} needs it")
+            yield Flaw((*place, "parameters"), f"parameters.{name} is missing; task {task.name!r} needs it")
 
 
-def _write_problems(place: Place, phase: Phase, task: TaskCard) -> Iterator[Problem]:
+def _write_problems(place: Place, phase: Phase, task: TaskCard) -> Iterator[Flaw]:
     result = Schema.of(task.result)
     for n, data_type in enumerate(phase.writes):
         if data_type != "results" and result.inside(data_type) is None:
             why = f"the result of {task.name!r} {_lacks(result, data_type)}"
             why += "" if result.names() else "; write 'results', which is all of it"
-            yield Problem((*place, "writes", n), f"writes {data_type!r}, but {why}")
+            yield Flaw((*place, "writes", n), f"writes {data_type!r}, but {why}")
 
 
-def _path_problems(place: Place, phase: Phase, known: _Known) -> Iterator[Problem]:
+def _path_problems(place: Place, phase: Phase, known: _Known) -> Iterator[Flaw]:
     for mention in mentions_of(phase)[0]:
         schema = known.schema_of(mention.reference, phase.name)
         above = mention.reference.name
@@ -186,7 +186,7 @@ def _path_problems(place: Place, phase: Phase, known: _Known) -> Iterator[Proble
             if inner is None:
                 why = f"{above!r} {_lacks(schema, step)}"
                 field = ".".join(map(str, mention.place))
-                yield Problem((*place, *mention.place), f"{field} reads {mention.reference.text!r}, but {why}")
+                yield Flaw((*place, *mention.place), f"{field} reads {mention.reference.text!r}, but {why}")
             above, schema = f"{above}.{step}", inner
 
 

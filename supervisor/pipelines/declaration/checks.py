@@ -15,8 +15,8 @@ from supervisor.pipelines.declaration.inputs import misfit
 from supervisor.pipelines.declaration.mentions import Mention, mentions_of
 from supervisor.pipelines.declaration.problems import (
     MOST_PROBLEMS,
+    Flaw,
     Place,
-    Problem,
     nearest,
     place_in_words,
     quote_names,
@@ -28,12 +28,12 @@ from supervisor.pipelines.declaration.references import Reference, is_json, read
 LONGEST_TIMEOUT = timedelta(days=7)
 
 
-def problems_of(pipeline: Pipeline) -> list[Problem]:
+def problems_of(pipeline: Pipeline) -> list[Flaw]:
     """Return the problems of *pipeline* by itself, in the order of its phases; `problems_with` asks the agents."""
     return list(islice(_Checks(pipeline).problems(), MOST_PROBLEMS))
 
 
-def all_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Problem]:
+def all_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Flaw]:
     """Return what keeps *pipeline* from running with the agents of *cards*, as far as it can be known at once."""
     own = problems_of(pipeline)
     # Other misfits with the agents may follow from that; a property that a result does not have does not.
@@ -54,147 +54,147 @@ class _Checks:
         for phase, mentions in zip(pipeline.phases, self._mentions, strict=True):
             self._keys[phase.name] += [one.reference.name for one in mentions if one.reference.kind == "entry"]
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Flaw]:
         yield from self.whole()
         yield from self.duplicates()
         for n, phase in enumerate(self._pipeline.phases):
             for problem in (*self.phase(n, phase), *self._unreadable[n]):
-                yield Problem(("phases", n, *problem.place), problem.text)
+                yield Flaw(("phases", n, *problem.place), problem.text)
         edges = edges_of(self._pipeline.phases, self._keys)
         if cycle := find_cycle(edges):
-            yield Problem(("phases", self._index[cycle[0]]), describe_cycle(cycle, edges))
+            yield Flaw(("phases", self._index[cycle[0]]), describe_cycle(cycle, edges))
         else:
             yield from self.absences(Graph.of_phases(self._pipeline.phases, self._keys))
 
-    def whole(self) -> Iterator[Problem]:
+    def whole(self) -> Iterator[Flaw]:
         for name, declared in self._pipeline.inputs.items():
             why = None if declared.required else misfit(declared, declared.default)
             if not is_json(declared.default):
                 why = "has a number that JSON does not know (nan or inf)"
             if why:
-                yield Problem(("inputs", name, "default"), f"input {name!r}: its default {why}")
+                yield Flaw(("inputs", name, "default"), f"input {name!r}: its default {why}")
         yield from self.root()
         if self._pipeline.result is not None:
             try:
                 key = read_key(self._pipeline.result)
             except InvalidInput as error:
-                yield Problem(("result",), f"result: {error}")
+                yield Flaw(("result",), f"result: {error}")
             else:
                 if why := self.why_unwritten(key):
-                    yield Problem(("result",), f"result is {str(key)!r}, but {why}")
+                    yield Flaw(("result",), f"result is {str(key)!r}, but {why}")
         if (number := sum(len(phase.reads_files) for phase in self._pipeline.phases)) > MOST_GLOBS:
             why = f"all phases together have {number:,} patterns, at most {MOST_GLOBS:,} are taken"
-            yield Problem(("phases",), f"reads_files: {why}; join them by wildcards, or split the pipeline")
+            yield Flaw(("phases",), f"reads_files: {why}; join them by wildcards, or split the pipeline")
 
-    def root(self) -> Iterator[Problem]:
+    def root(self) -> Iterator[Flaw]:
         try:
             references = references_in(self._pipeline.root)
         except InvalidInput as error:
-            yield Problem(("root",), f"root: {error}")
+            yield Flaw(("root",), f"root: {error}")
             return
         for reference in references:
             why = self.why_missing(reference)
             if reference.kind != "input":
                 why = f"{reference.text} is not known before the run; only inputs are"
             if why:
-                yield Problem(("root",), f"root: {why}")
+                yield Flaw(("root",), f"root: {why}")
 
-    def duplicates(self) -> Iterator[Problem]:
+    def duplicates(self) -> Iterator[Flaw]:
         corrected: dict[str, str] = {}
         for n, phase in enumerate(self._pipeline.phases):
             if self._index[phase.name] != n:
-                yield Problem(("phases", n, "name"), f"name: another phase is called {phase.name!r}; rename one")
+                yield Flaw(("phases", n, "name"), f"name: another phase is called {phase.name!r}; rename one")
             if phase.corrects in corrected:
                 other = corrected[phase.corrects]
                 why = f"{other!r} corrects it already; correct {other!r} instead"
-                yield Problem(("phases", n, "corrects"), f"corrects {phase.corrects!r}, but {why}")
+                yield Flaw(("phases", n, "corrects"), f"corrects {phase.corrects!r}, but {why}")
             elif phase.corrects is not None:
                 corrected[phase.corrects] = phase.name
 
-    def phase(self, at: int, phase: Phase) -> Iterator[Problem]:
+    def phase(self, at: int, phase: Phase) -> Iterator[Flaw]:
         """Yield the problems of one phase, with places inside it."""
         yield from self.order(phase)
         for name, value in phase.parameters.items():
             if not is_json(value):
                 why = "has a number that JSON does not know (nan or inf); write it as a text"
-                yield Problem(("parameters", name), f"parameters.{name} {why}")
+                yield Flaw(("parameters", name), f"parameters.{name} {why}")
         for mention in self._mentions[at]:
             if unreadable := self.why_unreadable(mention.reference, phase):
                 field = "" if mention.place[0] == "reads" else f"{'.'.join(map(str, mention.place[:2]))} "
-                yield Problem(mention.place, f"{field}reads {mention.reference.text!r}, but {unreadable}")
+                yield Flaw(mention.place, f"{field}reads {mention.reference.text!r}, but {unreadable}")
         first = {data_type: n for n, data_type in reversed([*enumerate(phase.writes)])}
         for n, data_type in enumerate(phase.writes):
             if first[data_type] != n:
-                yield Problem(("writes", n), f"writes {data_type!r} twice; leave one out")
+                yield Flaw(("writes", n), f"writes {data_type!r} twice; leave one out")
         if phase.has_parts:
             yield from self.parts(phase)
         yield from self.sources(phase)
         yield from self.times(phase)
 
-    def times(self, phase: Phase) -> Iterator[Problem]:
+    def times(self, phase: Phase) -> Iterator[Flaw]:
         if phase.longest is not None and phase.longest > LONGEST_TIMEOUT:
             field = "timeout" if phase.longest == phase.timeout else "cancel_after"
             most = f"more than {LONGEST_TIMEOUT.days} days, after which a task is forgotten"
-            yield Problem((field,), f"{field} is {phase.longest.days} days, {most}; split the phase")
+            yield Flaw((field,), f"{field} is {phase.longest.days} days, {most}; split the phase")
         if phase.cancel_after is not None and phase.late_after is None:
             why = "counts from when the phase is late; give it a `late_after`, too"
-            yield Problem(("cancel_after",), f"cancel_after {why}")
+            yield Flaw(("cancel_after",), f"cancel_after {why}")
         if phase.cancel_after is not None and phase.has_parts:
             why = "only a phase of one task can be cancelled by it; use `timeout`"
-            yield Problem(("cancel_after",), f"cancel_after: {why}")
+            yield Flaw(("cancel_after",), f"cancel_after: {why}")
         if phase.late_after is not None and phase.corrects is not None:
             why = f"what waits for the correction of {phase.corrects!r} would mix both; leave it out"
-            yield Problem(("late_after",), f"late_after: {why}")
+            yield Flaw(("late_after",), f"late_after: {why}")
 
-    def sources(self, phase: Phase) -> Iterator[Problem]:
+    def sources(self, phase: Phase) -> Iterator[Flaw]:
         if phase.reads_files and self._pipeline.root is None:
             why = "needs a `root`, below which the files are looked for where the supervisor runs"
-            yield Problem(("reads_files",), f'reads_files {why}; write root = "${{input.folder}}" or a whole path')
+            yield Flaw(("reads_files",), f'reads_files {why}; write root = "${{input.folder}}" or a whole path')
         for n, glob in enumerate(phase.reads_files):
             if reason := reason_against(glob):
                 # Short enough that the cure behind it is seen.
-                yield Problem(("reads_files", n), f"reads_files {glob[:100]!r} {reason}")
+                yield Flaw(("reads_files", n), f"reads_files {glob[:100]!r} {reason}")
         for kind, tags in (("standards", phase.standards), ("design", phase.design)):
             if not all(tag.strip() for tag in tags):
-                yield Problem((kind,), f"{kind} has an empty tag; leave it out")
+                yield Flaw((kind,), f"{kind} has an empty tag; leave it out")
 
-    def order(self, phase: Phase) -> Iterator[Problem]:
+    def order(self, phase: Phase) -> Iterator[Flaw]:
         named: list[tuple[Place, str, str]] = [(("after", n), "runs after", name) for n, name in enumerate(phase.after)]
         if phase.corrects is not None:
             named.append((("corrects",), "corrects", phase.corrects))
         for place, verb, name in named:
             if name == phase.name:
-                yield Problem(place, f"{verb} itself; name another phase")
+                yield Flaw(place, f"{verb} itself; name another phase")
             elif name not in self._phases:
-                yield Problem(place, f"{verb} {name!r}, but {self.no_phase(name)}")
+                yield Flaw(place, f"{verb} {name!r}, but {self.no_phase(name)}")
 
-    def parts(self, phase: Phase) -> Iterator[Problem]:
+    def parts(self, phase: Phase) -> Iterator[Flaw]:
         """Yield the problems of a phase that is items, rounds or a pipeline."""
         field = "for_each" if phase.for_each is not None else "repeat_until" if phase.repeat_until else "pipeline"
         if phase.for_each is not None and not self.is_one_reference(phase.for_each):
             why = "write one reference to a list, such as ${plan:results.papers}"
-            yield Problem(("for_each",), f"for_each is {phase.for_each!r}; {why}")
+            yield Flaw(("for_each",), f"for_each is {phase.for_each!r}; {why}")
         if phase.for_each is not None and phase.repeat_until is not None:
             why = "a phase with `for_each` has no rounds; let a phase after it repeat"
-            yield Problem(("repeat_until",), f"repeat_until: {why}")
+            yield Flaw(("repeat_until",), f"repeat_until: {why}")
         if phase.writes != ("results",):
-            yield Problem(("writes",), f"writes: a phase with `{field}` writes `results` alone; leave it out")
+            yield Flaw(("writes",), f"writes: a phase with `{field}` writes `results` alone; leave it out")
         if phase.corrects is not None:
             why = f"a phase with `{field}` corrects none; let a phase after it do that"
-            yield Problem(("corrects",), f"corrects: {why}")
+            yield Flaw(("corrects",), f"corrects: {why}")
         if (other := items_phase(phase.name)) in self._phases:
-            yield Problem(("name",), f"name: the items of {phase.name!r} are kept as {other!r}; rename that phase")
+            yield Flaw(("name",), f"name: the items of {phase.name!r} are kept as {other!r}; rename that phase")
         if phase.pipeline is None:
             return
         if _levels(phase.pipeline) >= MOST_LEVELS:
             why = f"there are more than {MOST_LEVELS} pipelines inside each other; make it flatter"
-            yield Problem(("pipeline",), f"pipeline: {why}")
+            yield Flaw(("pipeline",), f"pipeline: {why}")
             return
         for problem in problems_of(phase.pipeline):
             where = place_in_words(problem.place, {"phases": phase.pipeline.phases})
-            yield Problem(("pipeline",), f"pipeline {phase.pipeline.name!r}: {where}{problem.text}")
+            yield Flaw(("pipeline",), f"pipeline {phase.pipeline.name!r}: {where}{problem.text}")
 
-    def absences(self, graph: Graph) -> Iterator[Problem]:
+    def absences(self, graph: Graph) -> Iterator[Flaw]:
         """Yield entries that a phase needs and does not find when their phase is left out, or corrected by less."""
         for n, phase in enumerate(self._pipeline.phases):
             for mention in self._mentions[n]:
@@ -209,7 +209,7 @@ class _Checks:
                     optional = f"{text[:-1]}?}}" if text.startswith("${") else f"{text}?"
                     why = f"{key.phase!r} {why}; write {optional!r}, which is null then"
                     field = "" if mention.place[0] == "reads" else f"{'.'.join(map(str, mention.place))} "
-                    yield Problem(("phases", n, *mention.place), f"{field}reads {text!r}, but {why}")
+                    yield Flaw(("phases", n, *mention.place), f"{field}reads {text!r}, but {why}")
                 if key.identifier is not None or key.data_type not in self._phases[key.phase].writes:
                     continue
                 for correction in row:
@@ -217,7 +217,7 @@ class _Checks:
                         why = f"does not write {key.data_type!r}, which {phase.name!r} reads"
                         cure = "add it to `writes`, or read it with '?'"
                         place: Place = ("phases", self._index[correction.name], "writes")
-                        yield Problem(place, f"corrects {correction.corrects!r} but {why}; {cure}")
+                        yield Flaw(place, f"corrects {correction.corrects!r} but {why}; {cure}")
 
     def why_unreadable(self, reference: Reference, phase: Phase) -> str | None:
         """Return why *phase* can never find *reference*, None when it may."""

@@ -10,7 +10,7 @@ from contracts.errors import InvalidPipeline
 from contracts.faults import complaint_of
 from contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
 from quantities.amounts.spellings import shown
-from supervisor.pipelines.declaration.problems import Place, Problem, nearest, place_in_words, quote_names
+from supervisor.pipelines.declaration.problems import Flaw, Place, nearest, place_in_words, quote_names
 
 #: Pydantic's types in words of a declaration.
 _IN_WORDS = {
@@ -37,21 +37,21 @@ def pipeline_from(mapping: Mapping[str, Any]) -> Pipeline:
     return pipeline
 
 
-def read_declaration(mapping: Mapping[str, Any]) -> tuple[Pipeline | None, list[Problem]]:
+def read_declaration(mapping: Mapping[str, Any]) -> tuple[Pipeline | None, list[Flaw]]:
     """Return the pipeline that *mapping* declares, or None and the problems."""
     phases = mapping.get("phases")
     if isinstance(phases, list) and len(phases) > MOST_PHASES:
         # Each of these may be wrong in many ways, and all of them would be quote_names.
-        return None, [Problem(("phases",), f"phases has {len(phases):,} items; keep to {MOST_PHASES}")]
+        return None, [Flaw(("phases",), f"phases has {len(phases):,} items; keep to {MOST_PHASES}")]
     try:
         return Pipeline.model_validate(dict(mapping)), []
     except ValidationError as error:
         return None, problems_in(error)
 
 
-def problems_in(error: ValidationError) -> list[Problem]:
+def problems_in(error: ValidationError) -> list[Flaw]:
     """Return the problems in *error*, raised by a declaration, one for every field."""
-    problems: dict[Place, Problem] = {}
+    problems: dict[Place, Flaw] = {}
     details = error.errors(include_url=False)
     # A list is also called too short when its items are refused.
     for detail in [one for one in details if one["type"] != "too_short"] or details:
@@ -61,7 +61,7 @@ def problems_in(error: ValidationError) -> list[Problem]:
             if part in ("parameters", "default"):
                 place = place[: n + 1 + (part == "parameters")]
                 break
-        problems.setdefault(place, Problem(place, _describe(detail, place, error.title)))
+        problems.setdefault(place, Flaw(place, _describe(detail, place, error.title)))
     return list(problems.values())
 
 

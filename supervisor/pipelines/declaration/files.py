@@ -10,7 +10,7 @@ from typing import Any
 from contracts.errors import InvalidPipeline
 from contracts.pipelines import MOST_LEVELS, Pipeline
 from supervisor.pipelines.declaration.declarations import read_declaration
-from supervisor.pipelines.declaration.problems import Place, Problem, nearest, place_in_words
+from supervisor.pipelines.declaration.problems import Flaw, Place, nearest, place_in_words
 from supervisor.pipelines.declaration.python_files import lines_in, pipeline_in
 from supervisor.pipelines.declaration.toml_lines import lines_of
 
@@ -59,7 +59,7 @@ def read_pipeline(path: Path | str, level: int = 1) -> Source:
     return _read_toml(file, label, level)
 
 
-def describe_problems(problems: Iterable[Problem], source: Source) -> list[str]:
+def describe_problems(problems: Iterable[Flaw], source: Source) -> list[str]:
     """Return *problems* as sentences: `health.toml:23: phase analysis: reads 'x', but ...`, sorted by line."""
     return _describe(problems, source.label, source.lines, {"phases": source.pipeline.phases})
 
@@ -110,7 +110,7 @@ def _read_toml(file: Path, label: str, level: int) -> Source:
 
 
 def _describe(
-    problems: Iterable[Problem], label: str, lines: Mapping[Place, int], declaration: Mapping[str, Any]
+    problems: Iterable[Flaw], label: str, lines: Mapping[Place, int], declaration: Mapping[str, Any]
 ) -> list[str]:
     placed = sorted(((_line(one.place, lines), one) for one in problems), key=lambda pair: pair[0] or 0)
     return [f"{_prefix(label, line)}{place_in_words(one.place, declaration)}{one.text}" for line, one in placed]

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, InputType, Pipeline
-from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Problem, suggest
+from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Flaw, suggest
 from supervisor.pipelines.declaration.references import is_json, kind_of
 
 #: The kinds of values as `kind_of` names them.
@@ -16,7 +16,7 @@ _KINDS = {"text": "a text", "number": "a number", "flag": "true or false", "list
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def problems_in_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> list[Problem]:
+def problems_in_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> list[Flaw]:
     """Return the problems of *inputs*: missing, not declared, or of another type than declared."""
     return list(islice(_problems(pipeline, inputs), MOST_PROBLEMS))
 
@@ -52,16 +52,16 @@ def misfit(declared: Input, value: JsonValue) -> str | None:
     return None if fits else f"must be {_KINDS[declared.type]}, not {kind_of(value)}"
 
 
-def _problems(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[Problem]:
+def _problems(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[Flaw]:
     for name in inputs:
         if name not in pipeline.inputs:
-            yield Problem(("inputs", name), _describe_unknown(pipeline, name))
+            yield Flaw(("inputs", name), _describe_unknown(pipeline, name))
     for name, declared in pipeline.inputs.items():
         if name not in inputs and declared.required:
             meaning = f" ({declared.description})" if declared.description else ""
-            yield Problem(("inputs", name), f"input {name!r} is missing{meaning}; give it, such as --input {name}=...")
+            yield Flaw(("inputs", name), f"input {name!r} is missing{meaning}; give it, such as --input {name}=...")
         elif name in inputs and (why := misfit(declared, inputs[name])):
-            yield Problem(("inputs", name), f"input {name!r} {why}")
+            yield Flaw(("inputs", name), f"input {name!r} {why}")
 
 
 def _describe_unknown(pipeline: Pipeline, name: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from contracts.errors import InvalidInput
 from contracts.pipelines import Phase
 from supervisor.pipelines.declaration.conditions import Condition
-from supervisor.pipelines.declaration.problems import Place, Problem
+from supervisor.pipelines.declaration.problems import Flaw, Place
 from supervisor.pipelines.declaration.references import Reference, read_entry, references_in, texts_in
 
 #: References of one phase.
@@ -38,10 +38,10 @@ def keys_read(phase: Phase) -> dict[str, bool]:
     return keys
 
 
-def mentions_of(phase: Phase) -> tuple[list[Mention], list[Problem]]:
+def mentions_of(phase: Phase) -> tuple[list[Mention], list[Flaw]]:
     """Return everything that *phase* refers to, and the references that cannot be read; places are inside the phase."""
     mentions: list[Mention] = []
-    problems: list[Problem] = []
+    problems: list[Flaw] = []
     for place, text in _texts_of(phase):
         field = ".".join(map(str, place)) if place[0] == "parameters" else place[0]
         try:
@@ -50,11 +50,11 @@ def mentions_of(phase: Phase) -> tuple[list[Mention], list[Problem]]:
             else:
                 found = (read_entry(text),) if field == "reads" else references_in(text)
         except InvalidInput as error:
-            problems.append(Problem(place, f"{field}: {error}"))
+            problems.append(Flaw(place, f"{field}: {error}"))
         else:
             mentions.extend(Mention(place, reference) for reference in dict.fromkeys(found))
         if len(mentions) > MOST_MENTIONS:
-            problems.append(Problem(place, f"{field}: it refers to more than {MOST_MENTIONS:,} things"))
+            problems.append(Flaw(place, f"{field}: it refers to more than {MOST_MENTIONS:,} things"))
             return mentions[:MOST_MENTIONS], problems
     return mentions, problems
 

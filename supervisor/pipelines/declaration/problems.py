@@ -13,7 +13,7 @@ MOST_PROBLEMS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Flaw:
     """One thing to mend: *text* says how, without the place; *place* () is the pipeline as a whole."""
 
     place: Place

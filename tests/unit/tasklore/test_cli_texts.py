@@ -138,7 +138,7 @@ def test_an_error_is_one_line_however_it_was_written(capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(Unreachable("away"), 3), (InvalidInput("bad"), 2), (exits.Refused("no", 1), 1), (LlmError("failed"), 1)],
+    [(Unreachable("away"), 3), (InvalidInput("bad"), 2), (exits.Aborted("no", 1), 1), (LlmError("failed"), 1)],
 )
 def test_exit_codes_say_whose_fault_it_was(error: Exception, code: int) -> None:
     """3 a server, 2 the input, 1 the work."""

@@ -5,20 +5,20 @@ import json
 import pytest
 
 from tasklore.doctor.report import Report
-from tasklore.doctor.rules import Finding, ok, unreachable
+from tasklore.doctor.rules import Diagnosis, ok, unreachable
 from tasklore.render.words import count_of, join_names
 
 FINE = ok("nats.version", "nats-server 2.15.1")
-NOTED = Finding("nats.idle", "note", "without a worker: A")
-UNTOLD = Finding("nats.sync_interval", "unknown", "it is unknown", "say --monitor")
-WARNED = Finding("redis.eviction", "warning", "it would forget", "tell it not to")
-BROKEN = Finding(
+NOTED = Diagnosis("nats.idle", "note", "without a worker: A")
+UNTOLD = Diagnosis("nats.sync_interval", "unknown", "it is unknown", "say --monitor")
+WARNED = Diagnosis("redis.eviction", "warning", "it would forget", "tell it not to")
+BROKEN = Diagnosis(
     "redis.appendonly", "problem", "nothing is kept on disk, and a restart loses all of it", "set `appendonly yes`"
 )
 AWAY = unreachable("nats.reachable", "nobody listens", "start it")
 
 
-def report(*findings: Finding) -> Report:
+def report(*findings: Diagnosis) -> Report:
     """Return a report of *findings*."""
     return Report(findings, "standard", {"nats": "nats://127.0.0.1:4222", "redis": "redis://127.0.0.1:6379"})
 
@@ -33,7 +33,7 @@ def report(*findings: Finding) -> Report:
         ((BROKEN, AWAY), 3, 3),
     ],
 )
-def test_the_exit_code_tells_the_worst(findings: tuple[Finding, ...], code: int, strict_code: int) -> None:
+def test_the_exit_code_tells_the_worst(findings: tuple[Diagnosis, ...], code: int, strict_code: int) -> None:
     """Warnings and what is unknown count when that is asked for; a server that is away always, and first."""
     assert report(*findings).exit_code(strict=False) == code
     assert report(*findings).exit_code(strict=True) == strict_code
@@ -70,7 +70,7 @@ def test_what_others_wrote_cannot_steer_the_terminal() -> None:
     """Names of agents and errors of servers come from outside."""
     (line,) = [
         one
-        for one in report(Finding("nats.x", "problem", "evil\x1b[2J\nname", "cure\x07")).lines(None)
+        for one in report(Diagnosis("nats.x", "problem", "evil\x1b[2J\nname", "cure\x07")).lines(None)
         if "evil" in one
     ]
     assert line == "  problem  evil[2J name"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runtime.settings import Settings
-from tasklore.doctor.facts import MonitorFacts, Page, Skew, Unanswered
+from tasklore.doctor.facts import HealthPage, MonitorFacts, Skew, Unanswered
 from tasklore.doctor.server_checks import find_durability
 from tests.unit.patient import (
     CONFIG,
@@ -213,7 +213,7 @@ def test_a_worker_elsewhere_whose_page_cannot_be_seen_is_a_warning() -> None:
 def test_a_process_that_is_not_well_says_why(alive: int, ready: int, check: str, mark: str) -> None:
     """The checks that fail are named with their details."""
     body = {"checks": {"loop": {"ok": False, "detail": "no beat for 12 s"}, "pull": {"ok": True, "detail": "fine"}}}
-    found = complaints(healthy(processes=(process(alive=Page(alive, body), ready=Page(ready, body)),)))
+    found = complaints(healthy(processes=(process(alive=HealthPage(alive, body), ready=HealthPage(ready, body)),)))
     assert {name: one.mark for name, one in found.items()} == {check: mark}
     assert "no beat for 12 s" in found[check].found or alive == 404
     assert "fine" not in found[check].found

@@ -33,7 +33,7 @@ LONGEST_SUMMARY, _LONGEST_TITLE = 140, 40
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PromptBlock:
     """Data that a model is shown: `lines` between marks that carry its `name`.
 
     The higher its `rank`, the sooner its last lines are left out where not all fits. `is_prose` marks the response
@@ -80,12 +80,12 @@ def plain_line(line: str) -> str:
     return plain(line, _LINE)
 
 
-def fit(blocks: Sequence[Block], prose_tokens: int, tokens: int) -> tuple[Block, ...]:
+def fit(blocks: Sequence[PromptBlock], prose_tokens: int, tokens: int) -> tuple[PromptBlock, ...]:
     """Return *blocks* with the response in at most *prose_tokens*, and all other lines in at most *tokens*.
 
     Of a longer response the beginning and the end are kept; last lines of the highest rank go first.
     """
-    kept, left = list[Block](), tokens
+    kept, left = list[PromptBlock](), tokens
     for block in blocks:
         mark = plain(block.name, _MARK)
         left -= count_tokens(f"<{mark}>\n\n</{mark}>\n")
@@ -109,7 +109,7 @@ def _line_tokens(line: str) -> int:
     return count_tokens(plain_line(line)) + 1
 
 
-def blocks_of(names: Iterable[str], view: StoryView) -> list[Block]:
+def blocks_of(names: Iterable[str], view: StoryView) -> list[PromptBlock]:
     """Return the blocks *names*, each once: the response last, so that older texts are read first."""
     once = sorted(dict.fromkeys(names), key=list(BLOCKS).index)
     return [BLOCKS[name](view) for name in once]
@@ -194,29 +194,29 @@ def _thread_line(state: ThreadState, view: StoryView) -> str:
     return f"{thread.id}: {thread.title or thread.id} ({', '.join([*facts, *about])})"
 
 
-def _nearest(name: str, lines: Sequence[str], view: StoryView, rank: int) -> Block:
-    return Block(name, [lines[place] for place in by_nearness(lines, view.response.text)], rank)
+def _nearest(name: str, lines: Sequence[str], view: StoryView, rank: int) -> PromptBlock:
+    return PromptBlock(name, [lines[place] for place in by_nearness(lines, view.response.text)], rank)
 
 
-def _response(view: StoryView) -> Block:
-    return Block("response", (plain_prose(view.response.text),), rank=0, is_prose=True)
+def _response(view: StoryView) -> PromptBlock:
+    return PromptBlock("response", (plain_prose(view.response.text),), rank=0, is_prose=True)
 
 
-def _names(view: StoryView) -> Block:
+def _names(view: StoryView) -> PromptBlock:
     first = {name: place for place, name in enumerate(view.mentions)}
     ordered = sorted(view.entities, key=lambda one: (first.get(one.name, len(first)), one.kind != "character"))
-    return Block("names", [f"{one.kind}: {', '.join((one.name, *one.aliases))}" for one in ordered])
+    return PromptBlock("names", [f"{one.kind}: {', '.join((one.name, *one.aliases))}" for one in ordered])
 
 
-def _before(view: StoryView) -> Block:
+def _before(view: StoryView) -> PromptBlock:
     lines = [
         f"{one.scene}, tension {plain(f'{one.tension or 0:g}')}/10, {one.timestamp or 'no time told'}"
         for one in view.scenes[:1]
     ]
-    return Block("before", lines)
+    return PromptBlock("before", lines)
 
 
-def _tastes(view: StoryView) -> Block:
+def _tastes(view: StoryView) -> PromptBlock:
     tables = {view.owner_of(name): tastes for name, tastes in view.relations.tastes.items()}
     cues = {trait: f" ({', '.join(cues[:_CUES])})" for trait, cues in view.settings.traits.items()}
 
@@ -228,41 +228,41 @@ def _tastes(view: StoryView) -> Block:
     lines = [
         f"{name} likes: {listed(tables[name].likes)}; dislikes: {listed(tables[name].dislikes)}" for name in ordered
     ]
-    return Block("tastes", lines, rank=2)
+    return PromptBlock("tastes", lines, rank=2)
 
 
-def _threads(name: str, states: Callable[[StoryView], list[ThreadState]]) -> Callable[[StoryView], Block]:
-    def block(view: StoryView) -> Block:
+def _threads(name: str, states: Callable[[StoryView], list[ThreadState]]) -> Callable[[StoryView], PromptBlock]:
+    def block(view: StoryView) -> PromptBlock:
         found = states(view)
         texts = [f"{state.thread.title} {' '.join(state.thread.keywords)} {state.thread.text}" for state in found]
         critical = [place for place, state in enumerate(found) if status_of(state, view) == "critical"]
         order = dict.fromkeys((*critical, *by_nearness(texts, view.response.text)))
-        return Block(name, [_thread_line(found[place], view) for place in order], rank=2)
+        return PromptBlock(name, [_thread_line(found[place], view) for place in order], rank=2)
 
     return block
 
 
-def _knowledge(view: StoryView) -> Block:
+def _knowledge(view: StoryView) -> PromptBlock:
     return _nearest("known", [f"{fact.subject}: {fact.fact}" for fact in view.knowledge], view, rank=3)
 
 
-def _statements(view: StoryView) -> Block:
-    return Block("told_before", list(dict.fromkeys(one.line for one in earlier_statements(view))), rank=4)
+def _statements(view: StoryView) -> PromptBlock:
+    return PromptBlock("told_before", list(dict.fromkeys(one.line for one in earlier_statements(view))), rank=4)
 
 
-def _memories(view: StoryView) -> Block:
+def _memories(view: StoryView) -> PromptBlock:
     owned = memories_of(view)
     lines = [f"{one.id} ({name}): {title_of(one)}. {summary_of(one)}" for name, found in owned.items() for one in found]
     return _nearest("memories", lines, view, rank=3)
 
 
-def _files(view: StoryView) -> Block:
+def _files(view: StoryView) -> PromptBlock:
     lines = [f"{entity.name}: {line}" for entity in files_to_condense(view) for line in lines_of(entity.text)]
     return _nearest("files", lines, view, rank=3)
 
 
 #: The builder of each block, by its name, in the order in which a question has them.
-BLOCKS: Mapping[str, Callable[[StoryView], Block]] = {
+BLOCKS: Mapping[str, Callable[[StoryView], PromptBlock]] = {
     "names": _names,
     "tastes": _tastes,
     "before": _before,

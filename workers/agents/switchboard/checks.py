@@ -38,7 +38,7 @@ _STEM = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Veto:
     """A fault: the field, why, and a *word* that labels a metric."""
 
     field: str
@@ -72,19 +72,19 @@ class Checker:
         self._kinds = kinds
         self._facts = facts
 
-    def check(self, heard: HeardFact, number: int) -> Checked | list[Fault]:
+    def check(self, heard: HeardFact, number: int) -> Checked | list[Veto]:
         """Return fact *number* as it may be kept, or all its faults."""
         faults = list(self._faults_of_form(heard))
         is_placed = home_of(heard.category, heard.subject, self._kinds) is not None
         if not is_placed and not (heard.relation == "forget" and self._is_topic(heard.category)):
-            faults.append(Fault("category", "must be one of the list", "place"))
+            faults.append(Veto("category", "must be one of the list", "place"))
         quotation = ""
         if 1 <= heard.turn <= len(self._scene.turns):
             quotation = self._quotation_of(heard) or ""
             if not quotation:
-                faults.append(Fault("quotation", f"does not stand in turn {heard.turn}; copy its words", "evidence"))
+                faults.append(Veto("quotation", f"does not stand in turn {heard.turn}; copy its words", "evidence"))
         else:
-            faults.append(Fault("turn", f"must be 1 to {len(self._scene.turns)}", "evidence"))
+            faults.append(Veto("turn", f"must be 1 to {len(self._scene.turns)}", "evidence"))
         days = self._read_days(heard, faults)
         named = self._read_items(heard, number, faults)
         faults += self._faults_of_value(heard, named, days)
@@ -112,10 +112,10 @@ class Checker:
         most = _OWN_PAIRS if any(map(_is_unspaced, _WORDS.findall(heard.statement))) else _OWN_WORDS
         return len(stems - _stems(said)) > min(most, max(_OWN_FEW, len(stems) * 3 // 5))
 
-    def _faults_of_form(self, heard: HeardFact) -> Iterator[Fault]:
+    def _faults_of_form(self, heard: HeardFact) -> Iterator[Veto]:
         for field, words in (("said", SAID), ("relation", RELATIONS), ("durability", DURABILITIES)):
             if getattr(heard, field) not in words:
-                yield Fault(field, f"must be one of {', '.join(words)}", "shape")
+                yield Veto(field, f"must be one of {', '.join(words)}", "shape")
         for field, most in (
             ("statement", LONGEST_STATEMENT),
             ("value", LONGEST_VALUE),
@@ -123,11 +123,11 @@ class Checker:
             ("subject", LONGEST_VALUE),
         ):
             if len(getattr(heard, field)) > most:
-                yield Fault(field, f"has more than {most} characters; shorten it", "shape")
+                yield Veto(field, f"has more than {most} characters; shorten it", "shape")
         if not heard.statement.strip():
-            yield Fault("statement", "is needed", "shape")
+            yield Veto("statement", "is needed", "shape")
         if not heard.value.strip() and not (heard.relation in _NAMING and heard.items) and heard.relation != "forget":
-            yield Fault("value", "is needed", "shape")
+            yield Veto("value", "is needed", "shape")
 
     def _is_topic(self, category: str) -> bool:
         """Return whether *category* is a prefix of several places, or empty, which means all."""
@@ -142,23 +142,23 @@ class Checker:
         place = next(locate(heard.quotation, text), None)
         return None if place is None else text[place.start : place.end]
 
-    def _read_days(self, heard: HeardFact, faults: list[Fault]) -> tuple[date | None, date | None]:
+    def _read_days(self, heard: HeardFact, faults: list[Veto]) -> tuple[date | None, date | None]:
         days: list[date | None] = []
         for field, is_last in (("valid_from", False), ("until", True)):
             said = getattr(heard, field).strip()
             day = _day(said, is_last=is_last) if said else None
             if said and day is None:
-                faults.append(Fault(field, 'must be a day as YYYY-MM-DD, or ""', "dates"))
+                faults.append(Veto(field, 'must be a day as YYYY-MM-DD, or ""', "dates"))
             days.append(day)
         begin, end = days
         if begin is not None and end is not None and end < begin:
-            faults.append(Fault("until", "is before valid_from", "dates"))
+            faults.append(Veto("until", "is before valid_from", "dates"))
         return begin, end
 
-    def _read_items(self, heard: HeardFact, number: int, faults: list[Fault]) -> list[Entry | str]:
+    def _read_items(self, heard: HeardFact, number: int, faults: list[Veto]) -> list[Entry | str]:
         """Return the entries that the marks of *heard* name, or references of facts before it."""
         if len(heard.items) > MOST_ITEMS:
-            faults.append(Fault("items", f"names more than {MOST_ITEMS}", "sweep"))
+            faults.append(Veto("items", f"names more than {MOST_ITEMS}", "sweep"))
             return []
         named: list[Entry | str] = []
         for mark in heard.items:
@@ -166,7 +166,7 @@ class Checker:
             if found is None:
                 last = len(self._scene.shown.entries)
                 known = f"#1 to #{last}, or @1 for an earlier fact of this answer" if last else "none, so give []"
-                faults.append(Fault("items", f"{mark[:20]!r} is no mark that was shown; there are {known}", "path"))
+                faults.append(Veto("items", f"{mark[:20]!r} is no mark that was shown; there are {known}", "path"))
             elif found:
                 named.append(found)
         return named
@@ -182,7 +182,7 @@ class Checker:
 
     def _faults_of_value(
         self, heard: HeardFact, named: list[Entry | str], days: tuple[date | None, date | None]
-    ) -> Iterator[Fault]:
+    ) -> Iterator[Veto]:
         """Yield numbers and words of value and subject that were neither said nor shown."""
         entries = [one for one in named if isinstance(one, Entry)]
         said = "\n".join([self._scene.text, *(f"{one.subject} {one.text}" for one in entries)])
@@ -190,14 +190,14 @@ class Checker:
         for number in numbers_in(heard.value):
             if number.readings and grounded.isdisjoint(number.readings):
                 written = heard.value[number.start : number.end]
-                yield Fault("value", f"{written} was not said; write it as the person does", "number")
+                yield Veto("value", f"{written} was not said; write it as the person does", "number")
         known = _stems(said)
         for field in ("value", "subject"):
             stems = _stems(getattr(heard, field))
             if stems and 2 * len(stems & known) < len(stems):
-                yield Fault(field, "its words were not said; use those of the turn, in its language", "support")
+                yield Veto(field, "its words were not said; use those of the turn, in its language", "support")
 
-    def _faults_of_protected(self, heard: HeardFact, named: list[Entry | str]) -> Iterator[Fault]:
+    def _faults_of_protected(self, heard: HeardFact, named: list[Entry | str]) -> Iterator[Veto]:
         """Yield entries about health that are to go and that no turn names: the harm is too great for a slip."""
         if heard.relation not in _RETIRING:
             return
@@ -205,7 +205,7 @@ class Checker:
         for entry in named:
             kind = self._kinds.get(entry.resource_id) if isinstance(entry, Entry) else None
             if isinstance(entry, Entry) and kind is not None and kind.guarded and not _stems(entry.text) & said:
-                yield Fault("items", f"{entry.text[:60]!r} is about health, and no turn names it", "guarded")
+                yield Veto("items", f"{entry.text[:60]!r} is about health, and no turn names it", "guarded")
 
 
 def _day(said: str, *, is_last: bool) -> date | None:

@@ -8,7 +8,7 @@ from contracts.errors import LlmError
 from contracts.messages import Fact
 from workers.agent_files import AgentFiles, load_agent_files
 from workers.agents.switchboard.answer import Heard, HeardFact
-from workers.agents.switchboard.checks import Checked, Checker, Fault
+from workers.agents.switchboard.checks import Checked, Checker, Veto
 from workers.agents.switchboard.facts import fact_id, from_model, set_aside
 from workers.agents.switchboard.prompt import Scene, categories_of, question_of
 from workers.context.llm import TaskLlm
@@ -28,7 +28,7 @@ class _Faulty:
 
     number: int
     heard: HeardFact
-    faults: tuple[Fault, ...]
+    faults: tuple[Veto, ...]
 
 
 async def extract_facts(context: ListenContext, model: TaskLlm, scene: Scene) -> dict[str, list[Fact]]:

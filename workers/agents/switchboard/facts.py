@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contracts.messages import Fact
 from memory.documents.entries import home_of
 from memory.documents.kinds import Kinds
-from workers.agents.switchboard.checks import LONGEST_STATEMENT, Checked, Fault
+from workers.agents.switchboard.checks import LONGEST_STATEMENT, Checked, Veto
 from workers.statements import Statement
 
 #: Letters of an id on the wire.
@@ -72,7 +72,7 @@ def from_model(identity: str, checked: Checked, kinds: Kinds, *, reasoning: str,
     )
 
 
-def set_aside(identity: str, text: str, faults: Sequence[Fault], model: str) -> Fact:
+def set_aside(identity: str, text: str, faults: Sequence[Veto], model: str) -> Fact:
     """Return a fact that failed its checks: of no confidence, so that it is listed with its reason and never kept."""
     why = "; ".join(map(str, faults))
     return Fact(

@@ -16,7 +16,7 @@ from supervisor.catalogue import Catalogue
 from supervisor.http.chat.errors import answers, error_body
 from supervisor.http.chat.forms import ChatMessage, ChatRequest, demand_served
 from supervisor.http.chat.history import History, derive_conversation
-from supervisor.http.chat.stream import Answer, complete, split_pieces
+from supervisor.http.chat.stream import ChatAnswer, complete, split_pieces
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused
 from supervisor.understanding import RuleInterpreter, Understood
@@ -236,9 +236,9 @@ def test_usage_is_what_models_were_paid_for() -> None:
         finished_at=NOW,
     )
     reply = PersonReply(request_id="r", conversation_id="c", kind="answer", text="ok", report=report)
-    usage = complete(Answer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
+    usage = complete(ChatAnswer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (105, 12, 117)
-    assert complete(Answer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
+    assert complete(ChatAnswer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
 
 
 class Paid:

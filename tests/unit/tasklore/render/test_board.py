@@ -5,9 +5,12 @@ import io
 import pytest
 from rich.console import Console
 
-from tasklore.render.board import LiveBoard, Step, board, fit
+from tasklore.render.board import BoardRow, LiveBoard, board, fit
 
-STEPS = [Step("relationship", "ok", 1_200, "Marcus and Lily, now 28, Acquaintance"), Step("knowledge", "waiting")]
+STEPS = [
+    BoardRow("relationship", "ok", 1_200, "Marcus and Lily, now 28, Acquaintance"),
+    BoardRow("knowledge", "waiting"),
+]
 
 
 @pytest.mark.parametrize("width", [50, 80])
@@ -36,9 +39,12 @@ def test_a_silent_board_writes_nothing(is_silent: bool, has_lines: bool, capsys:
 def test_more_steps_than_lines_show_failed_and_running_ones_first() -> None:
     """The others are counted, those that wait for a worker as waiting."""
     statuses = ["done"] * 20 + ["failed", "running"] + ["pending"] * 29 + ["away"]
-    steps = [Step(f"p{number}", status) for number, status in enumerate(statuses)]
+    steps = [BoardRow(f"p{number}", status) for number, status in enumerate(statuses)]
     shown, others = fit(steps, 10)
     assert [step.status for step in shown] == ["failed", "running", *["pending"] * 6, "away"]
     assert others == "43 more phases: 23 waiting, 20 done"
     assert fit(steps, 100) == (steps, "")
-    assert fit([Step("p", one) for one in ("failed", "away", "pending", "pending")], 2)[1] == "3 more phases: 3 waiting"
+    assert (
+        fit([BoardRow("p", one) for one in ("failed", "away", "pending", "pending")], 2)[1]
+        == "3 more phases: 3 waiting"
+    )

@@ -13,7 +13,7 @@ from contracts.pipelines import Phase, Pipeline
 from quantities.amounts import Amount
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import all_problems, problems_of
-from supervisor.pipelines.declaration.problems import Problem
+from supervisor.pipelines.declaration.problems import Flaw
 from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
 from tests.acceptance.agents import exact
 from workers.agent import Agent
@@ -90,7 +90,7 @@ def a_phase(name: str, task: str = "find", **fields: Any) -> Phase:
     return Phase(**{"name": name, "agent": "ReaderAgent", "task": task, **fields})
 
 
-def misfits_of(*phases: Phase, cards: dict[str, AgentCard] = CARDS, **fields: Any) -> list[Problem]:
+def misfits_of(*phases: Phase, cards: dict[str, AgentCard] = CARDS, **fields: Any) -> list[Flaw]:
     """Return the problems of *phases* with *cards*; by themselves they have none."""
     pipeline = Pipeline(**{"name": "x", "phases": phases, **fields})
     assert problems_of(pipeline) == []
@@ -107,7 +107,7 @@ def test_an_unknown_agent_or_task_is_named_with_the_nearest() -> None:
     (none,) = misfits_of(a_phase("a"), cards={})
     assert "no agent has reported yet" in none.text
     (task,) = misfits_of(a_phase("a", task="fnd"))
-    assert task == Problem(("phases", 0, "task"), "task 'fnd' is none of 'ReaderAgent'; did you mean 'find'?")
+    assert task == Flaw(("phases", 0, "task"), "task 'fnd' is none of 'ReaderAgent'; did you mean 'find'?")
 
 
 def test_parameters_are_known_by_name_and_alias_and_once() -> None:

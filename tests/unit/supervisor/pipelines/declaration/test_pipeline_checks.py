@@ -10,7 +10,7 @@ from contracts.errors import InvalidInput
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.inputs import fill_defaults, parse_inputs, problems_in_inputs
-from supervisor.pipelines.declaration.problems import Problem
+from supervisor.pipelines.declaration.problems import Flaw
 
 
 def a_phase(name: str = "p", **fields: Any) -> Phase:
@@ -18,7 +18,7 @@ def a_phase(name: str = "p", **fields: Any) -> Phase:
     return Phase(**{"name": name, "agent": "A", "task": "t", **fields})
 
 
-def of(*phases: Phase, **fields: Any) -> list[Problem]:
+def of(*phases: Phase, **fields: Any) -> list[Flaw]:
     """Return the problems of a pipeline of *phases*."""
     return problems_of(Pipeline(**{"name": "x", "phases": phases, **fields}))
 
