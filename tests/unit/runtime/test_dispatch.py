@@ -103,7 +103,7 @@ async def test_what_is_kept_for_the_ledger_has_a_limit(monkeypatch: pytest.Monke
     """The newest stay: the oldest are the likeliest to have been done meanwhile."""
     scene = Scene()
     size = len(an_assignment("t1").model_dump_json(exclude_none=True))
-    monkeypatch.setattr(dispatching, "_MOST_UNTOLD_BYTES", 2 * size)
+    monkeypatch.setattr(dispatching, "_MOST_PENDING_BYTES", 2 * size)
     scene.ledger.is_away = True
     for task_id in ("t1", "t2", "t3"):
         await scene.dispatch.assign(an_assignment(task_id))
