@@ -12,7 +12,7 @@ from contracts.errors import EditRefused, InvalidInput, MemoryUnavailable
 from memory import keys
 from memory.documents.draft import Document, Draft, Snapshot
 from memory.documents.guard import LIMITS
-from memory.documents.storage.store import Committed, DocumentStore, Forgotten, Stale
+from memory.documents.storage.store import Committed, DocumentStore, RemovedDocuments, Stale
 from memory.queues.claims import Claim, Closing
 from memory.queues.queue import PersonalQueue
 from tests.integration.documents import (
@@ -297,8 +297,8 @@ async def test_the_documents_of_a_forgotten_user_are_gone(store: DocumentStore) 
     await commit(store, plan("p2", like("Ham")))
     await store.note_reads(USER, [(FOOD, "food.likes.eggs")], NOW)
     await commit(store, plan("p1", like("Tea")), user="neighbour")
-    assert await store.forget(USER) == Forgotten(documents=2, entries=3, plans=2, reads=1)
-    assert await store.forget(USER) == Forgotten()
+    assert await store.forget(USER) == RemovedDocuments(documents=2, entries=3, plans=2, reads=1)
+    assert await store.forget(USER) == RemovedDocuments()
     assert await liked(store) == []
     assert await store.history(USER) == ()
     assert await store.reads(USER) == {}

@@ -6,7 +6,7 @@ their own make an agent with `decision_agent`; this one is started with `tasklor
 
 from workers.agents.decision.answer import Wish
 from workers.agents.decision.decide import EARLIER, RULES, Decision, decision_agent
-from workers.agents.decision.moment import Bounds, NewMessage, WorldMoment
+from workers.agents.decision.moment import Bounds, Moment, NewMessage
 from workers.agents.decision.policy import Choice, Policy, by_rules
 from workers.agents.decision.skills import SKILLS, Refusal, Skill
 
@@ -17,12 +17,12 @@ __all__ = [
     "Bounds",
     "Choice",
     "Decision",
+    "Moment",
     "NewMessage",
     "Policy",
     "Refusal",
     "Skill",
     "Wish",
-    "WorldMoment",
     "agent",
     "by_rules",
     "decision_agent",

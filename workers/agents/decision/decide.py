@@ -13,7 +13,7 @@ from contracts.errors import InvalidParameters
 from contracts.observations import Action, AgentTarget, Observation, Position
 from memory.rendering.narration import Narrator, TellSense, list_words
 from workers import Agent, Context
-from workers.agents.decision.moment import WorldMoment
+from workers.agents.decision.moment import Moment
 from workers.agents.decision.policy import LOOKED_AT, Choice, Policy, by_rules
 from workers.agents.decision.question import Question, ask_model, question_of
 from workers.agents.decision.skills import SKILLS, Refusal, Skill, permit, wish_of
@@ -71,7 +71,7 @@ def decision_agent(
         narrator = narrator.with_sense(key, tell)
 
     @agent.task(remember=False, uses=("llm",), in_words=False)
-    async def decide(moment: WorldMoment, context: Context) -> Decision:
+    async def decide(moment: Moment, context: Context) -> Decision:
         """Decide what an agent does now, from what it was told, what it senses, and what it remembers of both."""
         _demand_skills(moment, skills)
         task_id = context.assignment.task_id
@@ -87,7 +87,7 @@ def decision_agent(
                 decision = decision.model_copy(update={"prompt": question.text})
             return await _store(context, moment, decision)
 
-    async def choose(context: Context, moment: WorldMoment, taken: Taken, question: Question | None) -> Decision:
+    async def choose(context: Context, moment: Moment, taken: Taken, question: Question | None) -> Decision:
         answered = await ask_model(context, question) if question is not None else None
         refused = None
         if answered is not None:
@@ -100,7 +100,7 @@ def decision_agent(
     return agent
 
 
-def _demand_skills(moment: WorldMoment, skills: Sequence[Skill]) -> None:
+def _demand_skills(moment: Moment, skills: Sequence[Skill]) -> None:
     known = [skill.action for skill in skills]
     unknown = [action for action in moment.allowed if action not in known]
     if unknown:
@@ -110,7 +110,7 @@ def _demand_skills(moment: WorldMoment, skills: Sequence[Skill]) -> None:
         )
 
 
-def _arriving(moment: WorldMoment, task_id: str) -> tuple[Utterance, ...]:
+def _arriving(moment: Moment, task_id: str) -> tuple[Utterance, ...]:
     """Return the new messages as they are stored; each has an id that a further run of the task gives it again."""
     return tuple(
         Utterance(
@@ -123,7 +123,7 @@ def _arriving(moment: WorldMoment, task_id: str) -> tuple[Utterance, ...]:
     )
 
 
-def _by_policy(policy: Policy, moment: WorldMoment, taken: Taken, skills: Sequence[Skill]) -> Choice:
+def _by_policy(policy: Policy, moment: Moment, taken: Taken, skills: Sequence[Skill]) -> Choice:
     """Return the choice of *policy*; waiting when that is not possible."""
     choice = policy(moment, taken)
     outcome = permit(wish_of(choice.action), moment, skills)
@@ -153,7 +153,7 @@ def _decision(choice: Choice, by: str, refused: str | None = None) -> Decision:
     )
 
 
-async def _store(context: Context, moment: WorldMoment, decision: Decision) -> Decision:
+async def _store(context: Context, moment: Moment, decision: Decision) -> Decision:
     """Store the moment and deliver a text into its conversation; return the decision with its message id."""
     history, said, address = context.history, None, None
     if decision.utterance is not None:

@@ -73,7 +73,7 @@ class Bounds(WorldPart):
         return f"from {place(self.low)} to {place(self.high)}"
 
 
-class WorldMoment(Parameters):
+class Moment(Parameters):
     """What an agent senses and is told at one moment, and what the world allows it to do.
 
     Raises:

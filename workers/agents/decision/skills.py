@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from contracts.observations import Action, AgentTarget, Position, SeenObject
 from memory.rendering.narration import TellAction, distance, list_words, place, short
 from workers.agents.decision.answer import Wish
-from workers.agents.decision.moment import WorldMoment
+from workers.agents.decision.moment import Moment
 
 #: Characters of what a model says at once: three sentences.
 LONGEST_SAID = 500
@@ -38,7 +38,7 @@ class Skill:
 
     action: str
     explained: str
-    checked: Callable[[Wish, WorldMoment], Action | Refusal]
+    checked: Callable[[Wish, Moment], Action | Refusal]
     told: TellAction | None = None
 
 
@@ -46,7 +46,7 @@ class Skill:
 _ROUNDING = 1e-9
 
 
-def nearest_objects(moment: WorldMoment, within: float | None = None) -> list[SeenObject]:
+def nearest_objects(moment: Moment, within: float | None = None) -> list[SeenObject]:
     """Return the objects in sight, the nearest first, only those *within* a distance when one is given."""
     here = moment.sensory_data.position
     seen = sorted(
@@ -88,7 +88,7 @@ def text_of(wish: Wish) -> str | None:
     return text or None
 
 
-def _move(wish: Wish, moment: WorldMoment) -> Action | Refusal:
+def _move(wish: Wish, moment: Moment) -> Action | Refusal:
     there, here = position_of(wish), moment.sensory_data.position
     if there is None:
         return Refusal("a move needs x and z")
@@ -97,7 +97,7 @@ def _move(wish: Wish, moment: WorldMoment) -> Action | Refusal:
     return Action(action="move", target=towards(here, there, moment.step))
 
 
-def _text(wish: Wish, moment: WorldMoment) -> Action | Refusal:
+def _text(wish: Wish, moment: Moment) -> Action | Refusal:
     utterance, others = text_of(wish), moment.others
     if wish.agent not in others:
         return Refusal(f"there is nobody called {(wish.agent or '')[:64]!r} to text")
@@ -106,7 +106,7 @@ def _text(wish: Wish, moment: WorldMoment) -> Action | Refusal:
     return Action(action="text", target=AgentTarget(agent=wish.agent), utterance=utterance)
 
 
-def _collect(wish: Wish, moment: WorldMoment) -> Action | Refusal:
+def _collect(wish: Wish, moment: Moment) -> Action | Refusal:
     there, near = position_of(wish), nearest_objects(moment, moment.reach + _ROUNDING)
     if not near:
         return Refusal(f"no object is within {short(moment.reach)}")
@@ -131,7 +131,7 @@ SKILLS: Sequence[Skill] = (
 )
 
 
-def permit(wish: Wish, moment: WorldMoment, skills: Sequence[Skill]) -> Action | Refusal:
+def permit(wish: Wish, moment: Moment, skills: Sequence[Skill]) -> Action | Refusal:
     """Return the action of *wish* in the world, or why it is not possible."""
     skill = next((one for one in skills if one.action == wish.action), None)
     if skill is None or wish.action not in moment.allowed:
