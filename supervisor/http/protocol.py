@@ -1,13 +1,15 @@
-"""The connection protocol: uvicorn's for HTTP/1.1, with a deadline for the headers and a limit of chunks.
+"""The connection protocol: uvicorn's for HTTP/1.1, with a deadline for headers, limits of connections and of chunks.
 
 uvicorn has a deadline only for a connection that stays silent after a response; it would keep one that sends a header
-at a time, or nothing ever.
+at a time, or nothing ever. Its own limit of connections refuses requests on all of them once there is one too many.
 """
 
 import asyncio
+from collections import Counter
 from typing import Any, Final
 
 import h11
+import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from supervisor.http.admission.clients import UnknownClients
@@ -19,6 +21,27 @@ MOST_CHUNKS: Final = 5_000
 _READ_ON: Final = 64 * 1024
 #: Seconds in which the sender of a longer one can read the answer: closed at once, the connection could lose it.
 _LINGER_S: Final = 1.0
+#: Seconds between two log lines about refused connections: any client could fill the log with them.
+_REPORT_S: Final = 60.0
+
+log = structlog.get_logger(__name__)
+
+
+class RefusalLog:
+    """Counts connections that are refused or closed for newer ones, and logs the counts once a minute at most."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def count(self, reason: str) -> None:
+        """Count one connection; the log line follows at the end of the minute."""
+        if not self._counts:
+            asyncio.get_running_loop().call_later(_REPORT_S, self._report)
+        self._counts[reason] += 1
+
+    def _report(self) -> None:
+        log.warning("api_connections_refused", **self._counts)
+        self._counts.clear()
 
 
 class _Connection(h11.Connection):
@@ -41,25 +64,32 @@ class _Connection(h11.Connection):
 class TimedProtocol(H11Protocol):
     """One connection, closed when the headers of its next request are not complete in time.
 
-    *unknown* counts it until it shows a known key, and the response has to be read in that time, too; None where no
-    keys are required.
+    It is closed at once when it is one too many and none without a known key makes room. *unknown* counts it until it
+    shows a known key, and the response has to be read in that time, too; None where no keys are required.
     """
 
-    def __init__(self, *args: Any, limits: Limits, unknown: UnknownClients | None, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, limits: Limits, unknown: UnknownClients | None, refusals: RefusalLog, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
         self.conn = _Connection(h11.SERVER)
         self._limits = limits
         self._unknown = unknown
+        self._refusals = refusals
         self._deadline: asyncio.TimerHandle | None = None
         self._is_lingering = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
-        """Start the deadline of the first request; beyond the limit of connections the oldest unknown one closes."""
+        """Start the deadline of the first request; beyond the limit the oldest unknown connection closes, or this."""
         super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            has_room = self._unknown is not None and self._unknown.make_room()
+            self._refusals.count("evicted" if has_room else "over_limit")
+            if not has_room:
+                self._drop()
+                return
         if self._unknown is not None:
-            if len(self.connections) > self._limits.connections:
-                self._unknown.make_room()
-            self._unknown.connect(self.client, self._close)
+            self._unknown.connect(self.client, self._drop)
         self._start_deadline(self._limits.head_s)
 
     def data_received(self, data: bytes) -> None:
@@ -74,6 +104,7 @@ class TimedProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse bytes that are no HTTP; once a response has begun only the connection can be closed."""
+        self._refusals.count("invalid_http")
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(msg)
         else:
@@ -106,17 +137,15 @@ class TimedProtocol(H11Protocol):
     def _is_unknown(self) -> bool:
         return self._unknown is not None and self._unknown.is_unknown(self.client)
 
-    def _close(self) -> None:
-        """Close the connection, whether or not the other end reads the rest of the answer."""
-        if self.transport.get_write_buffer_size():
-            self.transport.abort()
-        else:
-            self.transport.close()
+    def _drop(self) -> None:
+        """End the connection at once: an orderly end would wait for the other side to read, or to agree over TLS."""
+        self.connections.discard(self)
+        self.transport.abort()
 
     def _expire(self) -> None:
         # A client that has shown a key by now is waited for.
         if not self._is_answering() or self._is_unknown():
-            self._close()
+            self._drop()
 
     def _start_deadline(self, within_s: float) -> None:
         self._stop_deadline()

@@ -16,7 +16,7 @@ from contracts.errors import ConfigurationError
 from supervisor.http.admission.key_file import KeyRing
 from supervisor.http.app import make_app
 from supervisor.http.parts import ApiParts
-from supervisor.http.protocol import TimedProtocol
+from supervisor.http.protocol import RefusalLog, TimedProtocol
 from supervisor.http.responses import wait_first
 
 log = structlog.get_logger(__name__)
@@ -51,20 +51,19 @@ class HttpServer:
         self._ended = asyncio.Event()
         self._has_begun = False
         unknown = parts.unknown if parts.keys is not None else None
-        protocol = functools.partial(TimedProtocol, limits=parts.limits, unknown=unknown)
+        protocol = functools.partial(TimedProtocol, limits=parts.limits, unknown=unknown, refusals=RefusalLog())
         config = uvicorn.Config(
             make_app(parts),
             http=protocol,  # type: ignore[arg-type]  # makes one
             ws="none",
             lifespan="off",
             log_config=None,
-            # Bytes that are no HTTP are warned of, and any client could fill the log with them.
+            # uvicorn warns of each request that is no HTTP; `RefusalLog` counts them.
             log_level="error",
             access_log=False,
             server_header=False,
             proxy_headers=False,
             backlog=_BACKLOG,
-            limit_concurrency=parts.limits.connections + 1,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=int(parts.grace_s + _FAREWELL_S) + 1,
             ssl_context_factory=(lambda _config, _default: tls) if tls is not None else None,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
+from structlog.testing import capture_logs
 
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.http.admission.key_file import KeyRing, make_key
@@ -68,16 +69,39 @@ async def test_headers_that_do_not_come_are_not_waited_for(servers: EmbeddedServ
         assert await closed(connection)
 
 
-async def test_a_request_on_one_connection_too_many_is_refused(servers: EmbeddedServers, redis: Redis) -> None:
-    """With 503; when another connection has ended there is room again."""
+async def test_a_connection_too_many_is_closed_and_the_others_are_served(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """Also where no keys are required, and many connect at once; when one has ended there is room again."""
     async with http_stand(servers, redis, limits=Limits(connections=1)) as stand:
-        async with Connection(stand.url) as first, Connection(stand.url) as second:
-            first.send("GET", "/v1/agents")
-            await until(lambda: stand.server.connections == 2)
-            second.send("GET", "/v1/agents")
-            assert (await second.head())[0] == 503
+        async with Connection(stand.url) as first:
+            await until(lambda: stand.server.connections == 1)
+            for _ in range(2):
+                burst = [await Connection(stand.url).__aenter__() for _ in range(3)]
+                assert all([await closed(one) for one in burst])
+                first.send("GET", "/v1/agents")
+                assert (await first.answer()).status == 200
+                assert stand.server.connections == 1
         await until(lambda: stand.server.connections == 0)
         assert (await ask(stand.url, "GET", "/v1/agents")).status == 200
+
+
+async def test_refused_connections_are_logged_once_with_their_number(
+    servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether they are too many or send no HTTP: one line, however many there were."""
+    monkeypatch.setattr("supervisor.http.protocol._REPORT_S", 0.5)
+    with capture_logs() as logged:
+        async with http_stand(servers, redis, limits=Limits(connections=1)) as stand, Connection(stand.url) as first:
+            await until(lambda: stand.server.connections == 1)
+            for _ in range(3):
+                async with Connection(stand.url) as one:
+                    assert await closed(one)
+            first.writer.write(b"no HTTP\r\n\r\n")
+            assert (await first.head())[0] == 400
+            await until(lambda: any(line["event"] == "api_connections_refused" for line in logged))
+    lines = [line for line in logged if line["event"] == "api_connections_refused"]
+    assert lines == [{"event": "api_connections_refused", "log_level": "warning", "over_limit": 3, "invalid_http": 1}]
 
 
 async def test_one_key_does_not_shut_the_others_out(

@@ -1,8 +1,10 @@
 """The HTTP API over TLS, with a certificate of its own."""
 
 import asyncio
+import socket
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from redis.asyncio import Redis
@@ -11,6 +13,8 @@ from contracts.errors import ConfigurationError
 from deploy.credentials import make_certificates
 from runtime.servers.embedded import EmbeddedServers
 from runtime.settings import Settings
+from supervisor.http.admission.key_file import KeyRing, make_key
+from supervisor.http.admission.limits import Limits
 from supervisor.http.server import demand_tls
 from tests.http_client import Connection, until
 from tests.integration.http_stand import http_stand
@@ -46,6 +50,32 @@ async def test_answers_and_events_come_over_tls(servers: EmbeddedServers, redis:
             plain.send("GET", "/v1/agents")
             with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
                 await plain.head()
+        await until(lambda: stand.server.connections == 0)
+
+
+async def test_a_silent_client_over_tls_makes_room_for_a_key_at_once(
+    servers: EmbeddedServers, redis: Redis, certificates: Path, tmp_path: Path
+) -> None:
+    """Its connection ends although it does not take part in the end of the TLS session."""
+    shown = {"Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'shop', ('ask',), None)}"}
+    keys, tls = KeyRing(tmp_path / "keys.json"), demand_tls(certificates / "nats.crt", certificates / "nats.key")
+    client = ssl.create_default_context(cafile=certificates / "ca.crt")
+    async with http_stand(servers, redis, tls=tls, keys=keys, limits=Limits(connections=2)) as stand:
+        place = urlsplit(stand.url)
+
+        def connect() -> ssl.SSLSocket:
+            return client.wrap_socket(
+                socket.create_connection((place.hostname, place.port)), server_hostname=place.hostname
+            )
+
+        silent = [await asyncio.to_thread(connect) for _ in range(2)]
+        await until(lambda: stand.server.connections == 2)
+        async with Connection(stand.url, client) as known, asyncio.timeout(5):
+            known.send("GET", "/v1/agents", headers=shown)
+            assert (await known.answer()).status == 200
+            assert stand.server.connections == 2
+        for one in silent:
+            one.close()
         await until(lambda: stand.server.connections == 0)
 
 

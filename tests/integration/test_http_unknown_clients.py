@@ -77,6 +77,42 @@ async def test_where_all_connections_are_open_the_oldest_without_a_key_makes_roo
                 assert (await known.answer()).status == 200
 
 
+async def test_where_every_connection_has_shown_a_key_the_newest_is_closed(
+    stand: Stand, key: tuple[KeyRing, dict[str, str]]
+) -> None:
+    """And the others are served as before."""
+    async with Connection(stand.url) as one, Connection(stand.url) as two:
+        for known in (one, two):
+            known.send("GET", AGENTS, headers=key[1])
+            assert (await known.answer()).status == 200
+        async with Connection(stand.url) as third:
+            for known in (one, two):
+                known.send("GET", AGENTS, headers=key[1])
+                assert (await known.answer()).status == 200
+            assert await is_closed(third)
+    await until(lambda: stand.server.connections == 0)
+
+
+async def test_a_key_gets_in_amid_a_burst_of_connects(
+    servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]]
+) -> None:
+    """All connect before the server runs again: those that were there before make room, the newest ones stay."""
+    async with http_stand(servers, redis, keys=key[0], limits=Limits(connections=8)) as stand:
+        address = (urlsplit(stand.url).hostname, urlsplit(stand.url).port)
+        waiting = [socket.create_connection(address) for _ in range(8)]
+        await until(lambda: stand.server.connections == 8)
+        waiting += [socket.create_connection(address) for _ in range(8)]
+        known = waiting[12]
+        known.sendall(f"GET {AGENTS} HTTP/1.1\r\nHost: x\r\nAuthorization: {key[1]['Authorization']}\r\n\r\n".encode())
+        known.setblocking(False)
+        async with asyncio.timeout(PATIENCE_S):
+            first = await asyncio.get_running_loop().sock_recv(known, 12)
+        assert first == b"HTTP/1.1 200"
+        assert stand.server.connections == 8
+        for one in waiting:
+            one.close()
+
+
 async def test_a_known_key_is_waited_for_longer_than_an_unknown_client(
     stand: Stand, key: tuple[KeyRing, dict[str, str]]
 ) -> None:

@@ -109,7 +109,9 @@ class UnknownClients:
         if peer is not None:
             self._open.pop(peer, None)
 
-    def make_room(self) -> None:
-        """Close the oldest connection that has shown no known key, if there is one."""
-        if (peer := next(iter(self._open), None)) is not None:
-            self._open.pop(peer)()
+    def make_room(self) -> bool:
+        """Close the oldest connection that has shown no known key; return False when there is none."""
+        if (peer := next(iter(self._open), None)) is None:
+            return False
+        self._open.pop(peer)()
+        return True

@@ -88,7 +88,6 @@ def test_the_oldest_connection_without_a_known_key_makes_room() -> None:
     for host, port in (("192.0.2.1", 1), ("192.0.2.1", 2), ("192.0.2.2", 3), ("10.0.0.5", 4)):
         unknown.connect((host, port), lambda port=port: closed.append(port))  # type: ignore[misc]
     unknown.settle(("192.0.2.1", 1))
-    for _ in range(3):
-        unknown.make_room()
+    assert [unknown.make_room() for _ in range(3)] == [True, True, False]
     assert closed == [2, 3]
     assert not unknown.is_unknown(("192.0.2.2", 3))
