@@ -26,6 +26,10 @@ KEEP_ALIVE_S = 75
 #: Seconds past its grace in which a request is told where to ask later, before its connection is cut.
 _FAREWELL_S = 2.0
 _BACKLOG = 1024
+#: What OpenSSL says of a certificate whose time is not now, see its x509_vfy.h; the rest is a client's choice.
+_UNTIMELY = {9: "is not valid yet", 10: "has expired"}
+#: Turns of a handshake in memory; one of TLS 1.3 is over after two.
+_TURNS = 4
 
 
 class _Server(uvicorn.Server):
@@ -130,10 +134,17 @@ def demand_tls(cert_file: Path | None, key_file: Path | None) -> ssl.SSLContext 
     """Return the TLS context, 1.2 or newer, of a certificate and its key; None without them.
 
     Raises:
-        ConfigurationError: a file cannot be read, or they are no certificate and its key.
+        ConfigurationError: a file cannot be read, they are no certificate and its key, or its time is not now.
     """
     if cert_file is None or key_file is None:
         return None
+    for variable, file in (("TASKLORE_API_TLS_CERT_FILE", cert_file), ("TASKLORE_API_TLS_KEY_FILE", key_file)):
+        try:
+            file.read_bytes()
+        except OSError as error:
+            raise ConfigurationError(
+                f"cannot read {variable} {str(file)!r}: {error.strerror or error}; correct {variable}"
+            ) from error
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -144,7 +155,31 @@ def demand_tls(cert_file: Path | None, key_file: Path | None) -> ssl.SSLContext 
             f"{str(cert_file)!r} and {str(key_file)!r} are no certificate and its private key, in PEM and without a "
             f"passphrase: {error}; correct TASKLORE_API_TLS_CERT_FILE and TASKLORE_API_TLS_KEY_FILE"
         ) from error
+    if (problem := _find_untimely(context, cert_file)) is not None:
+        raise ConfigurationError(
+            f"the certificate in {str(cert_file)!r} {problem}, and no client would accept it; renew "
+            "TASKLORE_API_TLS_CERT_FILE"
+        )
     return context
+
+
+def _find_untimely(context: ssl.SSLContext, cert_file: Path) -> str | None:
+    """Return what a client that trusts the certificate itself finds wrong with its dates, by a handshake in memory."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.load_verify_locations(cert_file)
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = client.wrap_bio(back, there), context.wrap_bio(there, back, server_side=True)
+    try:
+        for end in ends * _TURNS:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    except ssl.SSLCertVerificationError as error:
+        return _UNTIMELY.get(error.verify_code)
+    except ssl.SSLError:
+        pass  # clients say what else is wrong with it
+    return None
 
 
 def is_loopback(host: str) -> bool:

@@ -3,6 +3,8 @@
 import asyncio
 import socket
 import ssl
+import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +20,18 @@ from supervisor.http.admission.limits import Limits
 from supervisor.http.server import demand_tls
 from tests.http_client import Connection, until
 from tests.integration.http_stand import http_stand
+
+_CA = """[ca]
+default_ca = made
+[made]
+database = {folder}/index.txt
+serial = {folder}/serial
+new_certs_dir = {folder}
+default_md = sha256
+policy = any
+[any]
+commonName = supplied
+"""
 
 
 @pytest.fixture(scope="module")
@@ -80,13 +94,38 @@ async def test_a_silent_client_over_tls_makes_room_for_a_key_at_once(
 
 
 def test_files_that_are_no_certificate_are_refused_at_the_start(certificates: Path, tmp_path: Path) -> None:
-    """With the settings that name them; a key of another certificate, and a missing file, too."""
+    """With the settings that name them; a key of another certificate, too, and of a missing file its own setting."""
     good, empty = certificates / "nats.crt", tmp_path / "empty.pem"
     empty.touch()
     assert demand_tls(None, None) is None
-    for cert, key in ((good, certificates / "valkey.key"), (good, empty), (empty, empty), (good, tmp_path / "none")):
+    for cert, key in ((good, certificates / "valkey.key"), (good, empty), (empty, empty)):
         with pytest.raises(ConfigurationError, match="TASKLORE_API_TLS_CERT_FILE and TASKLORE_API_TLS_KEY_FILE"):
             demand_tls(cert, key)
+    with pytest.raises(ConfigurationError, match=r"TASKLORE_API_TLS_KEY_FILE .*missing.pem.*No such file"):
+        demand_tls(good, tmp_path / "missing.pem")
+    with pytest.raises(ConfigurationError, match=r"TASKLORE_API_TLS_CERT_FILE .*missing.pem.*No such file"):
+        demand_tls(tmp_path / "missing.pem", certificates / "nats.key")
+
+
+@pytest.mark.parametrize(("first_day", "problem"), [(-2, "has expired"), (1, "is not valid yet")])
+def test_a_certificate_whose_time_is_not_now_is_refused_at_the_start(
+    certificates: Path, tmp_path: Path, first_day: int, problem: str
+) -> None:
+    """Every client would refuse it, one after the other."""
+    key, request, made, config = certificates / "nats.key", *(tmp_path / name for name in ("asked", "made.pem", "ca"))
+    config.write_text(_CA.format(folder=tmp_path))
+    (tmp_path / "index.txt").touch()
+    (tmp_path / "serial").write_text("01\n")
+    begins = datetime.now(UTC) + timedelta(days=first_day)
+    dates = [f"{at:%Y%m%d%H%M%SZ}" for at in (begins, begins + timedelta(days=1))]
+    sign = ["ca", "-batch", "-selfsign", "-config", config, "-keyfile", key, "-in", request, "-notext"]
+    for command in (
+        ["req", "-new", "-key", key, "-subj", "/CN=shop", "-out", request],
+        [*sign, "-startdate", dates[0], "-enddate", dates[1], "-out", made],
+    ):
+        subprocess.run(["openssl", *command], check=True)
+    with pytest.raises(ConfigurationError, match=rf"made.pem' {problem}.*renew TASKLORE_API_TLS_CERT_FILE"):
+        demand_tls(made, key)
 
 
 @pytest.mark.parametrize("one", ["CERT", "KEY"])
