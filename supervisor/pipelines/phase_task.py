@@ -58,8 +58,8 @@ class Failure:
 class PhaseTask:
     """The task of *assignment* for *phase*; *is_new* when it cannot have a report yet.
 
-    A worker that runs it past its deadline has *overdue_s* to report that itself, None: five seconds. With *leaves*, a task
-    that cannot be cancelled for want of the ledger is left to its deadline; otherwise MemoryUnavailable is raised.
+    A worker that runs it past its deadline has *overdue_s* to report that itself, None: five seconds. With *leaves*, a
+    task that cannot be cancelled for want of the ledger is left to its deadline, without MemoryUnavailable.
     """
 
     def __init__(
