@@ -1,4 +1,8 @@
-"""Every function of this version, and how a server is given them."""
+"""Every function of this version, and how a server is given them.
+
+`LIBRARIES` is filled by the modules that load Lua, as they are imported: all of them are imported here, so that a
+process which calls few functions still offers every one of them.
+"""
 
 import contextlib
 
@@ -7,9 +11,20 @@ from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from contracts.errors import Forbidden, MemoryUnavailable, Unreachable
 from memory.command_batch import demand_loaded
-
-# Each registers its own.
+from memory.conversations import scripts as _conversations  # noqa: F401 - registers its functions, as all below
+from memory.documents.storage import scripts as _documents  # noqa: F401
+from memory.episodes import store as _episodes  # noqa: F401
+from memory.episodes import vectors as _vectors  # noqa: F401
+from memory.ledger import scripts as _ledger  # noqa: F401
+from memory.long_term import scripts as _long_term  # noqa: F401
+from memory.projects import scripts as _projects  # noqa: F401
+from memory.queues import scripts as _queues  # noqa: F401
 from memory.scripts import LIBRARIES
+from memory.sessions import pipeline_scripts as _pipelines  # noqa: F401
+from memory.sessions import scripts as _sessions  # noqa: F401
+from memory.stories import scripts as _stories  # noqa: F401
+
+__all__ = ["LIBRARIES", "load_functions", "offer_functions"]
 
 
 async def load_functions(client: Redis) -> None:

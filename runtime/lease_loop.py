@@ -40,6 +40,14 @@ class LeaseLost(TaskloreError):
     """Another process holds the lease, or will: stop, because nothing more of this work is accepted."""
 
 
+class NotYet(TaskloreError):
+    """The key cannot be worked on before *pause_s* seconds are over, for no fault of a server: no rest is counted."""
+
+    def __init__(self, message: str, pause_s: float) -> None:
+        super().__init__(message)
+        self.pause_s = pause_s
+
+
 @dataclass(slots=True)
 class _Held(Generic[Lease]):
     """A lease that lasts `until` by the loop's clock unless it is renewed."""
@@ -108,6 +116,7 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
 
         Raises:
             LeaseLost: another process works on it.
+            NotYet: it is not its turn.
             MemoryUnavailable: the store did not answer.
         """
 
@@ -208,13 +217,14 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
     async def _begin_some(self) -> float:
         """Begin to work on due items, as far as there is room; return seconds until the next look."""
         room = self._at_once - len(self._serving)
-        if room > 0 and not self._due:
+        if self._unreturned or (room > 0 and not self._due):
             try:
                 while self._unreturned:
                     # Its lease may last, and would be taken for that of a process that died.
                     await self.give_back(self._unreturned[0])
                     self._unreturned.popleft()
-                await self._look(room)
+                if room > 0 and not self._due:
+                    await self._look(room)
             except MemoryUnavailable as error:
                 self._failures, self._away_at = self._failures + 1, self._loop.time()
                 log.info(f"{self._what}_waits_for_store", error=str(error))
@@ -247,6 +257,9 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         except LeaseLost as error:
             log.warning(f"{self._what}_lease_lost", key=self._label(key), error=str(error))
             self._let_rest(key, jitter(ELSEWHERE_S), rests)
+        except NotYet as error:
+            log.info(f"{self._what}_waits", key=self._label(key), error=str(error))
+            self._let_rest(key, error.pause_s, rests)
         except Exception:
             log.exception(f"{self._what}_left_alone", key=self._label(key))
             self._let_rest(key, jitter(self.mistake_s), rests)
@@ -273,12 +286,16 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
 
     async def _return(self, key: Key, lease: Lease) -> None:
         """Give *lease* back, also while this task is being cancelled."""
-        returning = asyncio.ensure_future(self.give_back(lease))
+        returning = asyncio.ensure_future(self._give_back_or_keep(key, lease))
         try:
             await asyncio.shield(returning)
         except asyncio.CancelledError:
             await asyncio.wait([returning])
             raise
+
+    async def _give_back_or_keep(self, key: Key, lease: Lease) -> None:
+        try:
+            await self.give_back(lease)
         except MemoryUnavailable as error:
             log.info(f"{self._what}_lease_not_given_back", key=self._label(key), error=str(error))
             self._unreturned.append(lease)

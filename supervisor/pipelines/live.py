@@ -45,6 +45,11 @@ class Parts(TaskParts):
     drop_letters: Callable[[Collection[str], Collection[str], datetime], Awaitable[int]] | None = None
 
 
+def _refuse(work: Coroutine[Any, Any, None]) -> object:
+    work.close()
+    raise RuntimeError("this run is only looked at here, and not driven")
+
+
 @dataclass(slots=True)
 class LiveRun:
     """A run under the lease *fence*; `phases` and `corrected` change as the driver goes on.
@@ -65,7 +70,7 @@ class LiveRun:
     began: dict[str, datetime] = field(default_factory=dict)
     late: set[str] = field(default_factory=set)
     #: Does something beside the phases, before the run ends; its failure is that of driving.
-    meanwhile: Callable[[Coroutine[Any, Any, None]], object] = asyncio.ensure_future
+    meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _refuse
     #: Held by the one phase whose files are looked at; why files of the run are looked at no more, "" while they are.
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     blind: str = ""

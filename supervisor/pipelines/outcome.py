@@ -122,7 +122,7 @@ async def _make_outcome(parts: Parts, live: LiveRun, state: EndState, error: str
         # A corrected entry is served by the one that corrects it.
         stored = {key: str(read_key(key)._replace(phase=live.owner(read_key(key).phase))) for key in keys}
         if sum(entry.bytes for entry in entries if entry.key in stored.values()) > MOST_RESULT_BYTES:
-            withheld = list(stored.values())
+            withheld = list(stored)
         else:
             # Reading it is no use of an entry.
             found = await parts.cache.peek(live.session_id, list(stored.values()))

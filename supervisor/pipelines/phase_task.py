@@ -58,7 +58,8 @@ class Failure:
 class PhaseTask:
     """The task of *assignment* for *phase*; *is_new* when it cannot have a report yet.
 
-    A worker that runs it past its deadline has *overdue_s* to report that itself, None: five seconds.
+    A worker that runs it past its deadline has *overdue_s* to report that itself, None: five seconds. With *leaves*, a
+    task that cannot be cancelled for want of the ledger is left to its deadline, without MemoryUnavailable.
     """
 
     def __init__(
@@ -69,12 +70,14 @@ class PhaseTask:
         *,
         is_new: bool,
         overdue_s: float | None = None,
+        leaves: bool = False,
     ) -> None:
         self._parts = parts
         self._phase = phase
         self._assignment = assignment
         self._is_new = is_new
         self._overdue_s = _OVERDUE_S if overdue_s is None else overdue_s
+        self._left_errors = (NotAccepted, MemoryUnavailable) if leaves else NotAccepted
         #: Whether a worker ran it when its timeout was over.
         self._is_under_way = False
 
@@ -83,9 +86,14 @@ class PhaseTask:
         if not self._is_new and (report := await self._parts.reports.report_of(self._assignment, 0.0)) is not None:
             return report
         # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
-        waiting = asyncio.ensure_future(self._wait())
+        waiting, sending = asyncio.ensure_future(self._wait()), asyncio.ensure_future(self._send())
         try:
-            if await self._send() and (report := await waiting) is not None:
+            if not self._is_new:
+                # Another process may have sent it, so that its report may come while this one is refused.
+                await asyncio.wait((waiting, sending), return_when=asyncio.FIRST_COMPLETED)
+                if waiting.done() and (report := waiting.result()) is not None:
+                    return report
+            if await sending and (report := await waiting) is not None:
                 return report
         except MessageTooLarge as error:
             return Failure(
@@ -95,7 +103,8 @@ class PhaseTask:
             )
         finally:
             waiting.cancel()
-            await asyncio.gather(waiting, return_exceptions=True)
+            sending.cancel()
+            await asyncio.gather(waiting, sending, return_exceptions=True)
         return await self._expire()
 
     async def _wait(self) -> CompletionReport | None:
@@ -132,7 +141,7 @@ class PhaseTask:
             words = f"the worker that began it did not finish it within {span}"
         try:
             await self._parts.canceller.cancel(self._assignment.task_id, words)
-        except (NotAccepted, MemoryUnavailable) as error:
+        except self._left_errors as error:
             # It ends at its deadline.
             log.info("overdue_task_not_cancelled", phase=phase.name, error=str(error))
         report = await self._parts.reports.report_of(self._assignment, _LAST_LOOK_S)

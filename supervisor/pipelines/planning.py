@@ -230,7 +230,7 @@ class _Outlook:
         for correction in self.graph.replacements(phase, reader):
             if correction in again:
                 # One that may be left out may leave what it would have replaced to the reader.
-                return owner if self.phases[correction].when is not None else None
+                return owner if self.phases[correction].when is not None or self.phases[correction].optional else None
             if self.statuses.get(correction) != "done":
                 break
             owner = correction

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,13 @@ from memory.breaker import Breaker
 from memory.command_batch import CommandBatch
 from memory.conversations import scripts as inbox_scripts
 from memory.documents.storage import scripts as document_scripts
-from memory.functions import load_functions
+from memory.functions import LIBRARIES, load_functions
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Run
 from memory.long_term import scripts as long_term_scripts
 from memory.projects import scripts as project_scripts
-from memory.scripts import LIBRARIES
-from runtime.servers.embedded import ValkeyServer
+from runtime.servers.embedded import EmbeddedServers, ValkeyServer
+from tests.acceptance.command import ROOT, environment
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000
@@ -51,6 +53,16 @@ async def test_versions_stand_side_by_side(valkey_or_redis: Redis) -> None:
     listed = {one[1].decode() for one in await valkey_or_redis.function_list()}
     assert listed == {"tl_earlier", *LIBRARIES}
     assert await valkey_or_redis.fcall("tl_earlier", 0) == 7
+
+
+async def test_the_bootstrap_gives_a_server_every_function(servers: EmbeddedServers, redis: Redis) -> None:
+    """The command itself, in a process that has imported nothing else; others may not load what it leaves out."""
+    await redis.function_flush("SYNC")
+    command = [sys.executable, "-P", "-m", "tasklore", "bootstrap", "--agent-id", "BudgetTrackerAgent"]
+    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
+    done = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, env=env, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert {one[1].decode() for one in await redis.function_list()} == set(LIBRARIES)
 
 
 async def test_a_server_that_lacks_a_function_is_given_it(valkey_or_redis: Redis) -> None:

@@ -13,7 +13,7 @@ import structlog
 
 from memory.queues.claims import Claim
 from memory.queues.queue import PersonalQueue
-from runtime.lease_loop import LeaseLoop, jitter
+from runtime.lease_loop import LeaseLoop, NotYet, jitter
 from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 
 log = structlog.get_logger(__name__)
@@ -94,8 +94,7 @@ class Outflow(LeaseLoop[str, Claim]):
         try:
             await self._exclusive.enter(alone=is_alone)
         except StillBusy as error:
-            log.info("listener_waits_to_be_alone", error=str(error))
-            return jitter(_BUSY_S)
+            raise NotYet(str(error), jitter(_BUSY_S)) from error
         finally:
             self._entering.discard(key)
         try:

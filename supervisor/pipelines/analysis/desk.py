@@ -59,7 +59,9 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
 
     async def due(self, limit: int) -> Sequence[Key]:
         """Return analyses that no process drives, leased from then on."""
-        return await self._parts.analyses.due(self._parts.supervisor_id, self._lease_ms, min(limit, _LOOKED_UP))
+        # The look leases them, so that no more are taken than begin at once.
+        room = max(1, self._at_once - self.busy)
+        return await self._parts.analyses.due(self._parts.supervisor_id, self._lease_ms, min(limit, room, _LOOKED_UP))
 
     async def claim(self, key: Key) -> AnalysisRun:
         """Return the driver of an analysis."""

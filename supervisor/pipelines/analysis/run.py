@@ -339,7 +339,7 @@ class AnalysisRun:
         try:
             # A process that goes on after another one has the trace from the record alone.
             with tracing.within(spelled_context(record.trace) or tracing.current()):
-                task = PhaseTask(self._parts, record.phase(seat), assignment, is_new=is_new, overdue_s=0.0)
+                task = PhaseTask(self._parts, record.phase(seat), assignment, is_new=is_new, overdue_s=0.0, leaves=True)
                 found = await task.report()
             if not isinstance(found, Failure):
                 report = found

@@ -82,6 +82,11 @@ class _Checks:
             else:
                 if why := self.why_unwritten(key):
                     yield Flaw(("result",), f"result is {str(key)!r}, but {why}")
+                elif (phase := self._phases.get(key.phase)) is not None and phase.optional:
+                    why = f"{key.phase!r} is `optional`, so that the run would be completed without it"
+                    yield Flaw(
+                        ("result",), f"result is {str(key)!r}, but {why}; name another phase, or let it fail the run"
+                    )
         if (number := sum(len(phase.reads_files) for phase in self._pipeline.phases)) > MOST_GLOBS:
             why = f"all phases together have {number:,} patterns, at most {MOST_GLOBS:,} are taken"
             yield Flaw(("phases",), f"reads_files: {why}; join them by wildcards, or split the pipeline")
@@ -203,7 +208,7 @@ class _Checks:
                     continue
                 key = read_key(reference.name)
                 row = [self._phases[name] for name in graph.replacements(key.phase, phase.name)]
-                why = "" if row and row[0].when is None else _why_absent(self._phases[key.phase])
+                why = "" if row and not why_absent(row[0]) else why_absent(self._phases[key.phase])
                 if why:
                     text = reference.text
                     optional = f"{text[:-1]}?}}" if text.startswith("${") else f"{text}?"
@@ -262,7 +267,7 @@ class _Checks:
         return isinstance(piece, Reference) and not others and piece.kind not in ("item", "last", "index")
 
 
-def _why_absent(phase: Phase) -> str:
+def why_absent(phase: Phase) -> str:
     """Return why the entries of *phase* may be missing when the phases after it begin, "" when they may not."""
     if phase.when is not None:
         return "may be left out by its `when`"

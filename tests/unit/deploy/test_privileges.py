@@ -9,7 +9,7 @@ from deploy.privileges.nats_accounts import nats_accounts, services_of, streams_
 from deploy.privileges.roles import Cast
 from deploy.privileges.valkey_users import valkey_users, with_passwords
 from memory import keys
-from memory.scripts import LIBRARIES
+from memory.functions import LIBRARIES
 
 ROLES = {role.name: role for role in Cast().roles()}
 

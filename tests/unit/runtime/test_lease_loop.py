@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from structlog.testing import capture_logs
 
 from contracts.errors import MemoryUnavailable
-from runtime.lease_loop import LeaseLoop, LeaseLost
+from runtime.lease_loop import LeaseLoop, LeaseLost, NotYet
 
 PATIENCE_S = 60.0
 
@@ -143,3 +143,26 @@ async def test_a_mistake_in_one_key_disturbs_no_other() -> None:
                 letters.look_soon("a")
                 await until(lambda letters=letters: not letters.waiting, letters)  # type: ignore[misc]
         assert letters.begun == Counter("aab")
+
+
+async def test_only_a_store_that_is_away_counts_as_a_rest() -> None:
+    """A key whose turn has not come waits as long as it says, and is none the worse for it."""
+    for failure, counted in ((NotYet("others run", 0.01), 0), (MemoryUnavailable("away"), 1)):
+        letters = Letters("a")
+        letters.failure = failure
+        async with at_work(letters):
+            await until(lambda letters=letters: letters.begun.total() == 2, letters)  # type: ignore[misc]
+            assert letters.rests_of("a") == counted
+            letters.release.set()
+
+
+async def test_a_lease_that_cannot_be_given_back_while_draining_is_not_forgotten() -> None:
+    """The failure is kept with the lease, not lost in a task that no other awaits."""
+    letters = Letters("a")
+    letters.away_at_return = 1
+    running = asyncio.create_task(letters.run())
+    async with asyncio.timeout(PATIENCE_S):
+        await until(lambda: letters.driven, letters)
+        await letters.drain()
+        assert list(letters._unreturned) == ["lease of a"]
+        await running

@@ -55,6 +55,16 @@ BROKEN_PHASES: list[tuple[tuple[Phase, ...], tuple[str | int, ...], str]] = [
         ("reads", 0),
         "'maybe' may be left out by its `when`",
     ),
+    (
+        (MAYBE, a_phase("two", corrects="maybe", optional=True), a_phase(reads=("maybe:results",))),
+        ("reads", 0),
+        "'maybe' may be left out by its `when`",
+    ),
+    (
+        (a_phase("draft"), a_phase("better", corrects="draft"), a_phase(reads=("draft:nothing",))),
+        ("reads", 0),
+        "'draft' writes",
+    ),
     ((a_phase(writes=("a", "b", "a")),), ("writes", 2), "writes 'a' twice"),
     ((a_phase(reads_files=("*.txt",)),), ("reads_files",), 'write root = "${input.folder}"'),
     ((a_phase(timeout=timedelta(days=8)),), ("timeout",), "timeout is 8 days, more than 7 days"),
@@ -290,3 +300,11 @@ def test_a_text_that_is_not_of_the_type_is_refused(name: str, text: str, words: 
         parse_inputs(INPUTS, {name: text})
 
     assert words in str(caught.value)
+
+
+def test_the_result_is_of_no_optional_phase() -> None:
+    """Its run would be completed without one, and no reader would know."""
+    (problem,) = of(a_phase("one", optional=True), result="one:results")
+    assert problem.place == ("result",)
+    assert "name another phase" in problem.text
+    assert of(a_phase("one"), a_phase("two", optional=True), result="one:results") == []
