@@ -4,11 +4,15 @@ import contextlib
 import keyword
 import re
 import sys
+from importlib.metadata import entry_points
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 
 from contracts.errors import ConfigurationError, InvalidInput
+from runtime.origin import PACKAGES
+from workers.loading import GROUP
 
 #: What each file is called; `{module}` is the name as Python spells it.
 _FILES = {
@@ -24,13 +28,16 @@ def write_project(name: str) -> None:
     """Write the project *name* into a new folder of that name, and print what to do next.
 
     Raises:
-        InvalidInput: *name* cannot be that of a package, or the folder is there and not empty.
+        InvalidInput: *name* cannot be that of a package or is taken, or the folder is there and not empty.
         ConfigurationError: a file cannot be written.
     """
     module = name.replace("-", "_")
-    is_taken = keyword.iskeyword(module) or module in sys.stdlib_module_names
-    if is_taken or not re.fullmatch(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", name):
+    if keyword.iskeyword(module) or not re.fullmatch(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", name):
         raise InvalidInput(f"NAME {name!r} cannot name a package; use up to 40 of a-z, 0-9 and '-', such as my-agent")
+    if _is_taken(name, module):
+        raise InvalidInput(
+            f"NAME {name!r} is that of a package or an agent that is installed here; choose another, such as my-{name}"
+        )
     folder = Path(name)
     names = {"name": name, "module": module, "agent": f"{module.title().replace('_', '')}Agent"}
     try:
@@ -45,6 +52,15 @@ def write_project(name: str) -> None:
         raise ConfigurationError(f"cannot write {str(folder)!r}: {error.strerror or error}") from error
     print(f"Wrote {', '.join(sorted(path.name for path in folder.iterdir()))} in {folder}/")
     print(f"Next: cd {name}; pytest; tasklore up --agents ./{module}.py")
+
+
+def _is_taken(name: str, module: str) -> bool:
+    """Return whether Python or Tasklore finds something else under *module* or *name*."""
+    if module in sys.stdlib_module_names or module in PACKAGES:
+        return True
+    spec = find_spec(module)
+    # A folder without Python files, as one that is made for the project, is a package without an origin.
+    return (spec is not None and spec.origin is not None) or bool({name, module} & entry_points(group=GROUP).names)
 
 
 def _manifests(folder: Path, reference: str, image: str) -> str:
