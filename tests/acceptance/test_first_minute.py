@@ -53,7 +53,7 @@ def test_the_project_passes_its_own_tests(project: Path) -> None:
 def test_nothing_is_written_over(project: Path) -> None:
     """A folder with something in it is refused, and so is a name that Python has."""
     assert "is not empty" in tasklore("init", "tip-jar", cwd=project.parent).stderr
-    assert "cannot name a package" in tasklore("init", "json", cwd=project.parent).stderr
+    assert "that is installed here; choose another" in tasklore("init", "json", cwd=project.parent).stderr
 
 
 def test_who_asks_while_servers_start_is_answered(project: Path, system: Running) -> None:
