@@ -20,7 +20,7 @@ from tasklore.places import current_supervisor
 from tasklore.render.screen import print_paragraph, printable, styled
 from tasklore.render.words import duration
 
-AGENT = "examples.repository_health"
+AGENT = "tasklore.demo.repository_health"
 
 PIPELINE = "repository-health"
 #: The standard that the fourth phase demands, and does not find at first.

@@ -14,7 +14,7 @@ from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House
 
-HEALTH = Path(__file__).resolve().parents[2] / "examples" / "repository_health" / "health.toml"
+HEALTH = Path(__file__).resolve().parents[2] / "tasklore" / "demo" / "repository_health" / "health.toml"
 
 #: A package whose two modules need each other, and a script; a link that leads out, and what tools left.
 TREE = {
@@ -90,7 +90,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     house = House(servers, folder)
     try:
         shop = Shop(house, folder)
-        worker = house.worker("examples.repository_health")
+        worker = house.worker("tasklore.demo.repository_health")
         house.supervisor(evidence_dir=shop.evidence).ready()
         worker.ready()
         yield shop

@@ -62,6 +62,7 @@ BREACHES = [
     ("examples-are-users", "examples/trip.py", "from memory import keys"),
     ("examples-are-users", "examples/coin_world/agents.py", "from supervisor.dispatch import Dispatch"),
     ("examples-are-users", "examples/coin_world/running.py", "from runtime.servers.endpoints import find_endpoints"),
+    ("health-agents-are-users", "tasklore/demo/repository_health/sizes.py", "from memory import keys"),
 ]
 
 

@@ -19,10 +19,10 @@ MOST_LINES = {
     "runtime": 8_350,
     "supervisor": 21_500,
     "workers": 16_800,
-    "tasklore": 14_900,
+    "tasklore": 16_300,
     "deploy": 2_650,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 96_700, 690, 21
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 97_100, 690, 21
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.042, 0.205, 0.037
 #: Modules that are named by a gerund; the words below are nouns of the field.

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from contracts.messages import CompletionReport
-from examples.repository_health.cycles import knots, way_round
-from examples.repository_health.rules import rules_in
-from examples.repository_health.shapes import Sizes
-from examples.repository_health.sizes import Measure, measure_sizes
-from examples.repository_health.walking import walk
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
+from tasklore.demo.repository_health.cycles import knots, way_round
+from tasklore.demo.repository_health.rules import rules_in
+from tasklore.demo.repository_health.shapes import Sizes
+from tasklore.demo.repository_health.sizes import Measure, measure_sizes
+from tasklore.demo.repository_health.walk import walk
 from workers import Agent, Context
 from workers.card import card_of
 from workers.loading import load_agents
@@ -24,7 +24,7 @@ from workers.testing import AgentKit, run_task
 from workers.testing.session import PROJECT
 
 ROOT = Path(__file__).resolve().parents[3]
-AGENTS = {agent.agent_id: agent for agent in load_agents("examples.repository_health")}
+AGENTS = {agent.agent_id: agent for agent in load_agents("tasklore.demo.repository_health")}
 
 TASKS = {
     "look_around": "RepositoryContextAgent",
@@ -425,7 +425,9 @@ async def test_a_folder_that_may_not_be_read_is_left_out(tmp_path: Path) -> None
     assert ("closed/inner.py" in found["python_files"]) == (os.geteuid() == 0)
 
 
-@pytest.mark.parametrize("file", ["examples/repository_health/health.toml", "examples/health_with_own_limits.toml"])
+@pytest.mark.parametrize(
+    "file", ["tasklore/demo/repository_health/health.toml", "examples/health_with_own_limits.toml"]
+)
 def test_our_pipelines_fit_their_agents(file: str) -> None:
     """Every reference, parameter and entry: a supervisor that has their cards finds nothing to refuse."""
     source = read_pipeline(ROOT / file)

@@ -6,9 +6,9 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from examples.repository_health.shapes import MOST_LISTED, Breach, Finding, Leftovers, Rule, Unparsed
-from examples.repository_health.sources import Source, read_sources
-from examples.repository_health.walking import root_of
+from tasklore.demo.repository_health.shapes import MOST_LISTED, Breach, Finding, Leftovers, Rule, Unparsed
+from tasklore.demo.repository_health.sources import Source, read_sources
+from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Field, Parameters
 
 #: Words that say that something is not done.

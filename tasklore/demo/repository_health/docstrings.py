@@ -3,9 +3,9 @@
 import ast
 from collections.abc import Iterator
 
-from examples.repository_health.shapes import MOST_LISTED, Breach, Docstrings, Finding, Rule, Unparsed
-from examples.repository_health.sources import Documented, Source, docstring_of, read_sources
-from examples.repository_health.walking import root_of
+from tasklore.demo.repository_health.shapes import MOST_LISTED, Breach, Docstrings, Finding, Rule, Unparsed
+from tasklore.demo.repository_health.sources import Documented, Source, docstring_of, read_sources
+from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Field, Parameters
 
 agent = Agent("RepositoryDocstringsAgent", description="Counts the docstrings of what is public in Python files.")

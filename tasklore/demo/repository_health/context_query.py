@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel
 
 from contracts.errors import InvalidInput
-from examples.repository_health.shapes import Language, Overview
-from examples.repository_health.sources import LARGEST
-from examples.repository_health.walking import demand_going_on, root_of, walk
+from tasklore.demo.repository_health.shapes import Language, Overview
+from tasklore.demo.repository_health.sources import LARGEST
+from tasklore.demo.repository_health.walk import demand_going_on, root_of, walk
 from workers import Agent, Context, Field, Parameters
 
 #: Python files that are analysed, and bytes of their paths together: the list has to fit into a message twice over.

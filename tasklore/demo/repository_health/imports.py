@@ -5,11 +5,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from examples.repository_health.cycles import knots, way_round
-from examples.repository_health.modules import Modules, package_of
-from examples.repository_health.shapes import MOST_LISTED, Imports, Unparsed, Used
-from examples.repository_health.sources import Source, inner_statements, read_sources
-from examples.repository_health.walking import root_of
+from tasklore.demo.repository_health.cycles import knots, way_round
+from tasklore.demo.repository_health.modules import Modules, package_of
+from tasklore.demo.repository_health.shapes import MOST_LISTED, Imports, Unparsed, Used
+from tasklore.demo.repository_health.sources import Source, inner_statements, read_sources
+from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Parameters
 
 #: Modules that are listed as used most.

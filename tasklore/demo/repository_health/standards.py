@@ -2,8 +2,8 @@
 
 from pydantic import BaseModel
 
-from examples.repository_health.rules import rules_in
-from examples.repository_health.shapes import Breach, Imports, Rule, Sizes, Verdict
+from tasklore.demo.repository_health.rules import rules_in
+from tasklore.demo.repository_health.shapes import Breach, Imports, Rule, Sizes, Verdict
 from workers import Agent, Context, Field, GiveUp, Parameters
 
 agent = Agent("RepositoryStandardsAgent", description="Holds a repository to the standards of its project.")

@@ -5,8 +5,8 @@ from itertools import zip_longest
 
 from pydantic import BaseModel
 
-from examples.repository_health.scoring import Area, areas_of, score_of
-from examples.repository_health.shapes import (
+from tasklore.demo.repository_health.scores import Area, areas_of, score_of
+from tasklore.demo.repository_health.shapes import (
     Breach,
     Docstrings,
     Finding,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from examples.repository_health.shapes import Docstrings, Imports, Leftovers, Rule, RuleKind, Sizes, Verdict
+from tasklore.demo.repository_health.shapes import Docstrings, Imports, Leftovers, Rule, RuleKind, Sizes, Verdict
 
 #: Leftovers in 1,000 lines that are as bad as can be: one on every page.
 _WORST_PER_THOUSAND = 20

@@ -4,9 +4,9 @@ import statistics
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
-from examples.repository_health.shapes import MOST_LISTED, Finding, Measured, Sizes, Unparsed
-from examples.repository_health.sources import Function, Source, docstring_of, inner_statements, read_sources
-from examples.repository_health.walking import root_of
+from tasklore.demo.repository_health.shapes import MOST_LISTED, Finding, Measured, Sizes, Unparsed
+from tasklore.demo.repository_health.sources import Function, Source, docstring_of, inner_statements, read_sources
+from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Field, Parameters
 
 agent = Agent("RepositorySizesAgent", description="Measures the Python modules and functions of a folder.")
