@@ -22,12 +22,19 @@ def main(files: list[str]) -> int:
     """Install *files*, then the project itself without its dependencies; return pip's exit code."""
     if sys.version_info < (3, 11):  # noqa: UP036 - it runs with whatever Python is there
         sys.exit(f"Tasklore needs Python 3.11 or newer, this is {sys.version.split()[0]}; try make PYTHON=python3.12")
-    if not (_FOLDER / "bin" / "python").exists():
+    if not _has_pip():
         _say("creating .venv")
-        venv.create(_FOLDER, with_pip=True, symlinks=True)
+        venv.create(_FOLDER, with_pip=True, symlinks=True, clear=True)
     _say(f"installing the packages of {', '.join(files)}")
     pinned = [part for file in files for part in ("-r", file)]
     return _pip("--require-hashes", *pinned) or _pip("--no-deps", "--no-build-isolation", "--editable", ".")
+
+
+def _has_pip() -> bool:
+    """Return whether the environment can install: one whose making was interrupted has Python, but no pip."""
+    python = _FOLDER / "bin" / "python"
+    command = [str(python), "-m", "pip", "--version"]
+    return python.exists() and subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603
 
 
 def _pip(*arguments: str) -> int:
