@@ -21,6 +21,7 @@ from deploy.checks import (
     scanners,
     schemas,
     servers,
+    values,
 )
 from deploy.checks.problem import CannotCheck, Problem
 
@@ -29,7 +30,8 @@ UNVERIFIED = (
     "admission of pods by an API server and their scheduling",
     "the loops of KEDA and of the horizontal pod autoscaler (its formula drives real workers in a test)",
     "that the network enforces its policies (what they come to is worked out here)",
-    "volumes, and the charts of NATS and Valkey with these values",
+    "volumes, and what the charts of NATS and Valkey make of their values (facts of safety in them are checked)",
+    "fields of custom resources, such as those of KEDA and Prometheus: no schema of theirs is at hand",
     "what docker compose makes of the file when it runs",
     "certificates and secrets of a real deployment",
     "how Grafana shows the dashboards (every query of theirs is parsed)",
@@ -64,6 +66,7 @@ CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "monitoring": ("rules, alerts and dashboards ask for what is exported", monitoring.problems),
     "runbooks": ("alerts link to their runbooks, by one address", runbooks.problems),
     "dashboards": ("every query of the dashboards can be parsed", monitoring.dashboard_problems),
+    "values": ("the charts' values keep data and confine servers", values.problems),
     "nats": ("nats-server reads its configuration", servers.nats_problems),
     "valkey": ("Valkey loads its users, and a dry run refuses what none may", servers.valkey_problems),
 }

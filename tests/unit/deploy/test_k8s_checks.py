@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from contracts import subjects
-from deploy.checks import compose, golden, network, pins
-from deploy.checks.problem import Manifest, name_of
+from deploy.checks import compose, golden, network, pins, values
+from deploy.checks.problem import Manifest, at, mapped, name_of
 from deploy.manifests import OURS
 from runtime.settings import Settings
 from tasklore.bootstrap import sources_to_declare
@@ -20,6 +20,43 @@ ROOT = Path(__file__).resolve().parents[3]
 def production() -> list[Manifest]:
     """Return the manifests of production as they were reviewed."""
     return [one for one in yaml.safe_load_all((ROOT / "deploy" / "golden" / "prod.yaml").read_text()) if one]
+
+
+#: What the overlay of production patches: how many workers there may be.
+PATCHED = {"ScaledObject tasklore-budget", "ScaledObject tasklore-memory"}
+
+
+def test_the_golden_file_of_production_has_the_base() -> None:
+    """Whoever changes a manifest of the base reviews it in golden: this needs no kustomize."""
+    folder = ROOT / "k8s" / "base"
+    files = [folder / name for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]]
+    base = {name_of(one): one for file in files for one in yaml.safe_load_all(file.read_text()) if one}
+    text = (ROOT / "deploy" / "golden" / "prod.yaml").read_text().replace("registry.example/tasklore:0.1.0", "tasklore")
+    reviewed = {name_of(one): one for one in yaml.safe_load_all(text) if one}
+    assert reviewed.keys() == base.keys() >= PATCHED
+    for one in (*base.values(), *reviewed.values()):
+        labels = mapped(one, "metadata", "labels")
+        for added in ("app.kubernetes.io/managed-by", "tasklore.dev/overlay"):
+            labels.pop(added, None)
+        if not labels:
+            mapped(one, "metadata").pop("labels", None)
+
+    assert [name for name in base if name not in PATCHED and base[name] != reviewed[name]] == []
+
+
+@pytest.mark.parametrize("name", sorted(values.WANTED))
+def test_a_value_of_a_chart_that_keeps_data_or_confines_cannot_be_lost(name: str) -> None:
+    """Each of them."""
+    whole = yaml.safe_load((values.FOLDER / f"{name}.yaml").read_text())
+    assert values.unlike(name, whole) == []
+    for path in values.WANTED[name]:
+        changed = copy.deepcopy(whole)
+        *parents, last = path.split(".")
+        del mapped(changed, *parents)[last]
+        assert [path in one.what for one in values.unlike(name, changed)] == [True], path
+    for line in values.VALKEY_LINES if name == "valkey" else ():
+        less = {**whole, "valkeyConfig": str(at(whole, "valkeyConfig")).replace(line, "")}
+        assert [line in one.what for one in values.unlike(name, less)] == [True], line
 
 
 def test_network_policies_are_worked_out_as_kubernetes_does() -> None:
