@@ -1,4 +1,4 @@
-"""Pipelines in files: TOML as docs/pipelines.md shows, or Python that declares a `contracts.pipelines.Pipeline`."""
+"""Pipelines in files: TOML (docs/reference/pipelines.md), or Python that declares a `contracts.pipelines.Pipeline`."""
 
 import importlib
 import re
