@@ -42,7 +42,7 @@ async def serve_reloading(references: Sequence[str], config: Path | None, slots:
                 print(f"{READY}{worker.address}", flush=True)
             except TaskloreError as error:
                 complain(f"{error}; waiting for a change")
-            while not (changed := stamps(folders).items() ^ before.items()):  # noqa: ASYNC110  # no event tells
+            while not (changed := stamps(folders).items() ^ before.items()):  # no event tells
                 await asyncio.sleep(_LOOK_S)
                 if is_running and worker.status is not None:
                     is_running = False

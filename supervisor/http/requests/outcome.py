@@ -11,7 +11,15 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from contracts.messages import CompletionReport, PersonReply, PersonRequest, ReplyPart, Speaker, TaskAssignment, TaskCall
+from contracts.messages import (
+    CompletionReport,
+    PersonReply,
+    PersonRequest,
+    ReplyPart,
+    Speaker,
+    TaskAssignment,
+    TaskCall,
+)
 from memory.command_batch import Commands
 from memory.conversations.inbox import is_utterance
 from memory.ledger.requests import Known, RequestRecord
