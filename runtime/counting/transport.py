@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from runtime.counting.series import Children, Series
-from runtime.counting.words import HTTP_BUCKETS, PEERS, REFUSALS
+from runtime.counting.words import CONNECTION_REFUSALS, HTTP_BUCKETS, PEERS, REFUSALS
 
 
 class TransportCounts:
@@ -85,8 +85,14 @@ class HttpCounts:
             HTTP_BUCKETS,
             "route",
         )
+        refused = series.counter("http_connections_refused", "Connections to the HTTP API refused or cut.", "reason")
+        self._connections_refused = Children(refused, CONNECTION_REFUSALS)
 
     def count_http_request(self, route: str, method: str, status: int, duration_s: float) -> None:
         """Count a request; *status* 499 is of one whose sender went away before it was answered."""
         self._http_requests.labels(route, method, str(status)).inc()
         self._http_duration.labels(route).observe(duration_s)
+
+    def count_connection_refused(self, reason: str) -> None:
+        """Count a connection that was refused or cut; *reason* is one of `CONNECTION_REFUSALS`."""
+        self._connections_refused[reason].inc()

@@ -12,6 +12,7 @@ import h11
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from runtime.metrics import Metrics
 from supervisor.http.admission.clients import UnknownClients
 from supervisor.http.admission.limits import Limits
 
@@ -28,13 +29,15 @@ log = structlog.get_logger(__name__)
 
 
 class RefusalLog:
-    """Counts connections that are refused or closed for newer ones, and logs the counts once a minute at most."""
+    """Counts connections that are refused or cut, in *meter* and in the log: there once a minute at most."""
 
-    def __init__(self) -> None:
+    def __init__(self, meter: Metrics) -> None:
+        self._meter = meter
         self._counts: Counter[str] = Counter()
 
     def count(self, reason: str) -> None:
         """Count one connection; the log line follows at the end of the minute."""
+        self._meter.count_connection_refused(reason)
         if not self._counts:
             asyncio.get_running_loop().call_later(_REPORT_S, self._report)
         self._counts[reason] += 1
@@ -145,6 +148,8 @@ class TimedProtocol(H11Protocol):
     def _expire(self) -> None:
         # A client that has shown a key by now is waited for.
         if not self._is_answering() or self._is_unknown():
+            if not self._is_lingering:
+                self._refusals.count("timed_out")
             self._drop()
 
     def _start_deadline(self, within_s: float) -> None:

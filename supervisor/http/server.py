@@ -55,7 +55,8 @@ class HttpServer:
         self._ended = asyncio.Event()
         self._has_begun = False
         unknown = parts.unknown if parts.keys is not None else None
-        protocol = functools.partial(TimedProtocol, limits=parts.limits, unknown=unknown, refusals=RefusalLog())
+        refusals = RefusalLog(parts.meter)
+        protocol = functools.partial(TimedProtocol, limits=parts.limits, unknown=unknown, refusals=refusals)
         config = uvicorn.Config(
             make_app(parts),
             http=protocol,  # type: ignore[arg-type]  # makes one

@@ -186,7 +186,7 @@ def confirm(question: str, *, unasked: str, declined: str) -> None:
     """Return when the person at the terminal says yes to *question*.
 
     Raises:
-        Refused: with *unasked* where there is no terminal, with *declined* when the answer is no.
+        Aborted: with *unasked* where there is no terminal, with *declined* when the answer is no.
     """
     import typer
 

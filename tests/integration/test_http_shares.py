@@ -89,19 +89,27 @@ async def test_a_connection_too_many_is_closed_and_the_others_are_served(
 async def test_refused_connections_are_logged_once_with_their_number(
     servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether they are too many or send no HTTP: one line, however many there were."""
-    monkeypatch.setattr("supervisor.http.protocol._REPORT_S", 0.5)
+    """And counted at once: whether they are too many, too slow or send no HTTP, one line however many there were."""
+    monkeypatch.setattr("supervisor.http.protocol._REPORT_S", 2.0)
     with capture_logs() as logged:
-        async with http_stand(servers, redis, limits=Limits(connections=1)) as stand, Connection(stand.url) as first:
-            await until(lambda: stand.server.connections == 1)
-            for _ in range(3):
-                async with Connection(stand.url) as one:
-                    assert await closed(one)
-            first.writer.write(b"no HTTP\r\n\r\n")
-            assert (await first.head())[0] == 400
+        async with http_stand(servers, redis, limits=Limits(connections=1, head_s=0.5)) as stand:
+            async with Connection(stand.url) as first:
+                await until(lambda: stand.server.connections == 1)
+                for _ in range(3):
+                    async with Connection(stand.url) as one:
+                        assert await closed(one)
+                first.writer.write(b"no HTTP\r\n\r\n")
+                assert (await first.head())[0] == 400
+            await until(lambda: stand.server.connections == 0)
+            async with Connection(stand.url) as silent:
+                assert await closed(silent)
             await until(lambda: any(line["event"] == "api_connections_refused" for line in logged))
     lines = [line for line in logged if line["event"] == "api_connections_refused"]
-    assert lines == [{"event": "api_connections_refused", "log_level": "warning", "over_limit": 3, "invalid_http": 1}]
+    counts = {"over_limit": 3, "invalid_http": 1, "timed_out": 1}
+    assert lines == [{"event": "api_connections_refused", "log_level": "warning", **counts}]
+    shown = stand.parts.meter.render().decode().splitlines()
+    for reason, number in (counts | {"evicted": 0}).items():
+        assert f'tasklore_http_connections_refused_total{{reason="{reason}"}} {number}.0' in shown
 
 
 async def test_one_key_does_not_shut_the_others_out(

@@ -232,18 +232,3 @@ def _before(of: _Conversation, task_id: str, count: int) -> tuple[Observation, .
             break
         before.append(observation)
     return tuple(before[-count:]) if count > 0 else ()
-
-
-@dataclass(frozen=True)
-class KitHistory:
-    """Past messages of the agent, waiting ones, and its observations, all oldest first."""
-
-    past: tuple[Utterance, ...] = ()
-    waiting: tuple[Utterance, ...] = ()
-    observations: tuple[Observation, ...] = ()
-
-    async def put_into(self, inbox: FakeInbox, conversation_id: str) -> None:
-        """Make *inbox* know all of it."""
-        inbox.put(conversation_id, self.past, self.observations)
-        for message in self.waiting:
-            await inbox.post(conversation_id, message)

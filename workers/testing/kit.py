@@ -39,7 +39,7 @@ from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
 from workers.middleware import Hooks, notify, notify_async
 from workers.testing.answers import KitAnswers
 from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
-from workers.testing.inbox import KitHistory
+from workers.testing.history import KitHistory
 from workers.testing.session import KitSession
 from workers.testing.story import KitStory
 

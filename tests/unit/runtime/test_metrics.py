@@ -12,7 +12,7 @@ from runtime.metrics import MAX_TASKS, Metrics
 from runtime.metrics_table import families, page
 from runtime.models.prices import Expense
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 #: What FastStream adds in a process that hears and speaks every family of subjects that a worker does, rounded up.
 FRAME_SERIES = 150
 
@@ -55,6 +55,7 @@ COUNTED = {
     "tasklore_analysis_sections_total": {"agent", "outcome"},
     "tasklore_http_requests_total": {"route", "method", "status"},
     "tasklore_http_request_duration_seconds_count": {"route"},
+    "tasklore_http_connections_refused_total": {"reason"},
     "tasklore_llm_tokens_total": {"role", "model", "type"},
     "tasklore_llm_cost_usd_total": {"role", "model"},
     "tasklore_llm_unpriced_tokens_total": {"model"},
@@ -116,7 +117,7 @@ def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
     losses = (
         f"{losses} turns facts document_edits edits_refused stale_drafts listen_retries pipeline_runs pipeline_phases"
     )
-    losses = f"{losses} analyses analysis_sections"
+    losses = f"{losses} analyses analysis_sections http_connections_refused"
     for name in f"{losses} replaced_runs orphaned_deliveries streams_lost tasks_republished retries".split():
         assert set(found[f"tasklore_{name}_total"].values()) == {0.0}
     for reason in ("attempts", "gave_up", "crashes", "deadline", "unreadable"):
@@ -351,7 +352,7 @@ def test_the_ledgers_count_is_told_once_it_is_known() -> None:
 
 
 def test_the_page_of_metrics_is_up_to_date() -> None:
-    """Made anew with `python -m runtime.metrics_table > docs/metrics.md`."""
+    """Made anew with `python -m runtime.metrics_table > docs/reference/metrics.md`."""
     assert PAGE.read_text(encoding="utf-8") == page()
 
 
