@@ -63,7 +63,7 @@ soak: $(READY) ## work steadily for half an hour and look for whatever only grow
 memory-storm: $(READY) ## eight memory workers write one user's documents, 500 are killed, all is told 20 times; a quarter of an hour
 	$(BIN)/python -m tests.acceptance.memory_storm
 
-restore-drill: $(READY) ## copy both servers under load, lose them, restore the copies, and check what docs/operations.md promises
+restore-drill: $(READY) ## copy both servers under load, lose them, restore the copies, and check what docs/guide/back-up-and-restore.md promises
 	$(BIN)/python -m tests.acceptance.chaos.restore
 
 pipeline-storm: $(READY) ## kill a worker or a supervisor under each of a hundred runs of nine phases; some minutes

@@ -1,4 +1,4 @@
-"""The messages on the wire, frozen, one JSON object each (see docs/wire.md for subjects and headers).
+"""The messages on the wire, frozen, one JSON object each (see docs/reference/wire.md for subjects and headers).
 
 Readers ignore fields they do not know and read unknown words of a closed list as `other`, so that old readers can live
 beside new writers. Times are UTC in RFC 3339; durations are whole milliseconds in fields that end in `_ms`.

@@ -22,7 +22,7 @@ pipeline = Pipeline(
 ```
 
 A parameter that is one reference takes the value with its type; references inside a longer text become text. The table
-of references is in docs/pipelines.md.
+of references is in docs/reference/pipelines.md.
 """
 
 import sys

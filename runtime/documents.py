@@ -1,7 +1,7 @@
 """The wire as an AsyncAPI 3 document: every subject with its message, for programs and people outside.
 
 It comes from a broker of its own that is never connected: a documented subscriber on a started broker would take the
-messages of the pull engine. `python -m runtime.documents` prints what docs/asyncapi.json holds.
+messages of the pull engine. `python -m runtime.documents` prints what docs/reference/asyncapi.json holds.
 """
 
 import json
@@ -57,7 +57,7 @@ def _template(subject: str) -> str:
 _WHOSE = "{partition}.{user_token}"
 _CARDS = subjects.CARD_NOTICES.replace("*", "{agent_id}")
 
-#: Every subject on which a message of ours travels, in the order of docs/wire.md.
+#: Every subject on which a message of ours travels, in the order of docs/reference/wire.md.
 CHANNELS = (
     Channel(
         "tasks",
@@ -167,7 +167,7 @@ def asyncapi() -> dict[str, Any]:
         broker,
         title="Tasklore",
         version=WIRE_VERSION,
-        description="Tasks, reports and questions on NATS; docs/wire.md tells the rules around these messages.",
+        description="Tasks, reports and questions on NATS; docs/reference/wire.md has the rules around these messages.",
         license={"name": "MIT"},
     )
     document: dict[str, Any] = json.loads(specification.to_specification().to_json())
@@ -179,7 +179,7 @@ def asyncapi() -> dict[str, Any]:
 
 
 def as_text(document: dict[str, Any]) -> str:
-    """Return *document* as the file docs/asyncapi.json holds it."""
+    """Return *document* as the file docs/reference/asyncapi.json holds it."""
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 

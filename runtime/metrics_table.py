@@ -22,7 +22,7 @@ a whole are of supervisors, or of the processes that listen; each replica tells 
 exist only where somebody looks.
 
 `deploy/prometheus` holds the rules and alerts over these, `deploy/grafana` the dashboards, `deploy/runbooks` what to do
-when one fires. This page is made by `python -m runtime.metrics_table > docs/metrics.md`; a test compares the two.
+when one fires. Made by `python -m runtime.metrics_table > docs/reference/metrics.md`; a test compares the two.
 
 """
 
@@ -73,7 +73,7 @@ def exported() -> frozenset[str]:
 
 
 def page() -> str:
-    """Return docs/metrics.md."""
+    """Return docs/reference/metrics.md."""
     return _HEAD.format(most=MAX_TASKS) + "".join(_ours()) + _LEDGER + "".join(_others())
 
 

@@ -1,4 +1,4 @@
-"""Settings: every variable with its default, its unit and the reason for it (see docs/settings.md)."""
+"""Settings: every variable with its default, its unit and the reason for it (see docs/reference/settings.md)."""
 
 import difflib
 import os
@@ -213,7 +213,7 @@ class Settings(BaseSettings):
     log_format: Literal["auto", "console", "json"] = "auto"
     """`auto` is `console` on a terminal and `json` elsewhere."""
     tracing: Literal["off", "on"] = "off"
-    """Whether spans are recorded and sent by OpenTelemetry, whose own variables say where to; see docs/tracing.md."""
+    """Whether OpenTelemetry records and sends spans; its own variables say where to (docs/reference/tracing.md)."""
 
     llm_base_url: str | None = None
     """Address of an OpenAI-compatible server; without it and a key the built-in rules answer."""

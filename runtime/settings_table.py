@@ -69,7 +69,7 @@ def explain(settings: Settings) -> list[Row]:
 
 
 def reference_page() -> str:
-    """Return the text of docs/settings.md."""
+    """Return the text of docs/reference/settings.md."""
     reasons = _reasons()
     lines = [_line(name, field, reasons[name]) for name, field in Settings.model_fields.items()]
     return _PAGE_HEAD + "\n".join(lines) + "\n"
@@ -118,4 +118,4 @@ def _bounds(constraint: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(reference_page(), end="")  # noqa: T201  # `python -m runtime.settings_table > docs/settings.md`
+    print(reference_page(), end="")  # noqa: T201  # `python -m runtime.settings_table > docs/reference/settings.md`

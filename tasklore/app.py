@@ -274,7 +274,7 @@ app.command(cls=Command, epilog=example("tasklore doctor", "tasklore doctor --mo
 def config(as_json: Json = False) -> None:
     """Print every setting, its unit and where its value comes from.
 
-    Secrets are masked. Settings are environment variables; see docs/settings.md for what each is for.
+    Secrets are masked. Settings are environment variables; see docs/reference/settings.md for what each is for.
     """
     from tasklore.configuration import print_settings
 

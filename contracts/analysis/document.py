@@ -1,8 +1,8 @@
 """The analysis of one response of a story: what ten agents found, in one compact document.
 
-Python speaks long names, the document short keys; `docs/analysis.md` lists both. What an agent of somebody else's puts
-beside ours is kept as it is, and so is the order in which keys were written: a document that is read and written again
-has the same bytes, minified.
+Python speaks long names, the document short keys; `docs/reference/analysis.md` lists both. Sections of other agents are
+kept as they are, and so is the order in which keys were written: a document that is read and written again has the same
+bytes, minified.
 """
 
 import json

@@ -107,9 +107,7 @@ def _unknown_names(asked: Iterable[Query]) -> Iterator[Problem]:
     known = exported() | {str(at(rule, "record")) for rule in _rules()}
     for place, expr in asked:
         for name in sorted(names_in(expr) - known):
-            yield Problem(
-                place, f"asks for {name}, which nothing exports or records", "docs/metrics.md lists what there is"
-            )
+            yield Problem(place, f"asks for {name}, which nothing exports or records", "see docs/reference/metrics.md")
 
 
 def _unfinished_alerts() -> Iterator[Problem]:

@@ -15,7 +15,7 @@ IMAGE, TESTED = ROOT / "deploy" / "requirements.txt", ROOT / "requirements" / "d
 #: Extras of ours that the image has.
 EXTRAS = ("api", "cli", "tokens", "tracing")
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
-_CURE = "make it anew; docs/deploy.md says how"
+_CURE = "make it anew; docs/reference/deploy.md says how"
 
 
 def problems() -> list[Problem]:

@@ -28,7 +28,7 @@ _STREAMED_FOR, _ASKED_FOR = "30s", "1h"
 
 _HEADING = """\
 # Made by `python -m deploy.privileges`; change deploy/privileges/roles.py instead.
-# The public half of each role's nkey comes from the environment: see deploy/credentials.py and docs/security.md.
+# The public half of each role's nkey comes from the environment: deploy/credentials.py, docs/reference/security.md.
 # Nobody is a user of the streams' account: through an import, a reply subject is rewritten, and nobody can have the
 # server publish somewhere for them. Hence one account a role, and no user in two of them.
 """

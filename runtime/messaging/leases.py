@@ -37,7 +37,7 @@ class Leases:
     *beside* opens, in the thread, something else to be renewed as often: held deliveries are leased elsewhere too.
 
     A regular expression or another C call that holds the interpreter's lock stops this thread too: hence a generous
-    `ack_wait`, see docs/delivery.md.
+    `ack_wait`, see docs/reference/delivery.md.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ class Refusal:
         verb = "publish to" if self.kind == "publish" else "subscribe to"
         return Refused(
             f"NATS does not let {who} {verb} {subject or self.subject!r}; use the credentials of a role that may "
-            "(TASKLORE_ROLE, TASKLORE_NATS_SEED_FILE), or grant it in deploy/privileges (docs/security.md)"
+            "(TASKLORE_ROLE, TASKLORE_NATS_SEED_FILE), or grant it in deploy/privileges (docs/reference/security.md)"
         )
 
 

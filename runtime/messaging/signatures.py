@@ -77,7 +77,7 @@ class Publishers:
         """
         role, _, signature = (headers or {}).get(subjects.SIGNATURE_HEADER, "").partition(" ")
         if not signature:
-            raise Unproven(f"{subject!r} has no header {subjects.SIGNATURE_HEADER}; sign as docs/wire.md says")
+            raise Unproven(f"{subject!r} has no header {subjects.SIGNATURE_HEADER}; see docs/reference/security.md")
         self._read()
         publisher = self._known.get(role)
         if publisher is None or not any(subjects.covers(pattern, subject) for pattern in publisher.patterns):
@@ -119,7 +119,7 @@ def open_publishers(access: Access) -> Publishers | None:
     if access.seed_file is None:
         return None
     if access.publishers_file is None:
-        cure = "make it with `python -m deploy.credentials DIR --renew` (docs/security.md)"
+        cure = "make it with `python -m deploy.credentials DIR --renew` (docs/reference/security.md)"
         raise ConfigurationError(f"{PUBLISHERS_VARIABLE}: nothing says whose messages are to be taken in; {cure}")
     return Publishers(access.publishers_file)
 

@@ -46,7 +46,7 @@ class Sensed(Form):
 
     `name` None is that of the agent. `simulation_time` None is when it last observed something, 0 when it never did.
     `agents` None are those that it sees or hears of. `conversation` None is the one named after agent, name and user.
-    See docs/decisions.md for every field.
+    See docs/reference/decisions.md for every field.
     """
 
     sensory_data: SensoryData

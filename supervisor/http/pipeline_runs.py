@@ -31,7 +31,7 @@ _MOST_WAITING = 256
 
 
 class PhaseTold(View):
-    """The state of one phase; see docs/pipelines.md for the words."""
+    """The state of one phase; see docs/reference/pipelines.md for the words."""
 
     phase: str
     status: str

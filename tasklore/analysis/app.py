@@ -40,7 +40,7 @@ def front(context: Context) -> None:
     ),
 )
 def run(
-    folder: Annotated[Path, Argument(metavar="STORY_DIR", help="The folder of the story; see docs/stories.md.")],
+    folder: Annotated[Path, Argument(metavar="STORY_DIR", help="The story's folder; see docs/reference/stories.md.")],
     files: Annotated[
         list[Path] | None,
         Argument(metavar="RESPONSE_FILE", help="Such as Ch2-R009.md; without it the last one in STORY_DIR/responses."),

@@ -1,4 +1,4 @@
-"""The keys of the analysis document as tables; `python -m tasklore.analysis.keys docs/analysis.md` writes them."""
+"""The keys of the analysis document as tables: `python -m tasklore.analysis.keys docs/reference/analysis.md`."""
 
 import inspect
 import sys

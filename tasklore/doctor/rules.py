@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 #: From harmless to harmful; `unknown` cannot be told from here, and is never counted as fine. A problem breaks a
-#: promise of docs/delivery.md or stops work; a warning does harm when something else happens.
+#: promise of docs/reference/delivery.md or stops work; a warning does harm when something else happens.
 Mark = Literal["ok", "note", "unknown", "warning", "problem"]
 
 MARKS: tuple[Mark, ...] = ("problem", "warning", "unknown", "note", "ok")

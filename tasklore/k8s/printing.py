@@ -55,7 +55,7 @@ def _advice(wanted: Wanted, agents: Sequence[Agent]) -> str:
         f"  python -m deploy.credentials DIR --worker {name}={served}",
         "  python -m deploy.credentials DIR --print-secrets | kubectl apply --server-side --filename -",
         f"give it a key, a password and rights: the secrets tasklore-nats-{user} and tasklore-valkey-{user}.",
-        'Both servers read who there is when they start: restart them, see "An agent of one\'s own" in docs/deploy.md.',
+        'Both servers read users at the start: restart them. See "An agent of your own" in docs/reference/deploy.md.',
     ]
     if copied:
         lines += ["Its image is ours with your code in it:", "  FROM tasklore", f"  COPY {' '.join(copied)} /app/"]

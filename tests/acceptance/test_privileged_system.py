@@ -205,7 +205,7 @@ async def test_a_program_cannot_speak_as_somebody_else(guests: Guests, as_role) 
 
 
 async def test_what_its_publisher_did_not_sign_is_set_aside(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
-    """Another program's library signs with the nkey alone, as docs/security.md says; without that it is not heard."""
+    """Another program's library signs with the nkey alone (docs/reference/security.md); unsigned, it is not heard."""
     as_role("program")
     access = guests.pair.access("program")
     key = nkeys.from_seed(bytearray(access.nats_options()["nkeys_seed_str"].encode()))

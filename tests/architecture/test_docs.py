@@ -36,10 +36,11 @@ from workers.testing.sessions import FakeSessions
 PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "examples/README.md", "quantities/README.md")),
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
     ]
 )
-WIRE = (ROOT / "docs" / "wire.md").read_text("utf-8")
+REFERENCE = ROOT / "docs" / "reference"
+WIRE = (REFERENCE / "wire.md").read_text("utf-8")
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -85,7 +86,7 @@ async def test_the_program_on_the_wire_page_gets_its_report(own_servers: Embedde
         house.worker("workers.agents.budget").ready()
         environ = {**os.environ, "TASKLORE_NATS_URL": own_servers.nats_url}
         program = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-c", _blocks(ROOT / "docs" / "wire.md", "python")[0],
+            sys.executable, "-P", "-c", _blocks(REFERENCE / "wire.md", "python")[0],
             cwd=tmp_path, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         said, complained = await program.communicate()
@@ -97,7 +98,7 @@ async def test_the_program_on_the_wire_page_gets_its_report(own_servers: Embedde
 
 def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> None:
     """As a file and with its inputs; and the mistakes shown are told as they are shown there."""
-    page = ROOT / "docs" / "pipelines.md"
+    page = REFERENCE / "pipelines.md"
     module = type(sys)("notes")
     exec(compile(_blocks(page, "python")[0], str(page), "exec"), vars(module))  # noqa: S102 - running it is the test
     cards = {"NotesAgent": card_of(module.agent)}
@@ -251,7 +252,8 @@ def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
 
 def test_the_memory_pages_list_every_key_of_the_stores() -> None:
     """Their tables of keys are that of `memory/keys.py`."""
-    page = "".join((ROOT / "docs" / name).read_text("utf-8") for name in ("memory.md", "documents.md", "sessions.md"))
+    names = ("memory.md", "documents.md", "sessions.md")
+    page = "".join((REFERENCE / name).read_text("utf-8") for name in names)
     declared = re.findall(r"^\| `(tl:[^`]+)`", keys.__doc__ or "", re.MULTILINE)
 
     assert declared
@@ -260,7 +262,7 @@ def test_the_memory_pages_list_every_key_of_the_stores() -> None:
 
 def test_the_delivery_page_names_tests_that_exist() -> None:
     """A promise points at the test that holds us to it."""
-    page = (ROOT / "docs" / "delivery.md").read_text("utf-8")
+    page = (REFERENCE / "delivery.md").read_text("utf-8")
     written = "\n".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
     named = re.findall(r"`(test_\w+)`", page)
 
@@ -270,14 +272,14 @@ def test_the_delivery_page_names_tests_that_exist() -> None:
 
 def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
     """The JSON of an agent's configuration, its comment included."""
-    (tmp_path / "price.json").write_text(_blocks(ROOT / "docs" / "agents.md", "json")[0])
+    (tmp_path / "price.json").write_text(_blocks(REFERENCE / "agents.md", "json")[0])
 
     assert load_config(tmp_path / "price.json").settings == {"tax_percent": 19}
 
 
 def test_the_pipeline_in_python_on_its_page_is_the_one_in_toml(tmp_path: Path) -> None:
     """Whoever reads the one can write the other."""
-    page = ROOT / "docs" / "pipelines.md"
+    page = REFERENCE / "pipelines.md"
     [declared] = [code for code in _blocks(page, "python") if "Pipeline(" in code]
     (tmp_path / "notes.toml").write_text(_blocks(page, "toml")[0], "utf-8")
     (tmp_path / "notes.py").write_text(declared, "utf-8")
@@ -287,6 +289,6 @@ def test_the_pipeline_in_python_on_its_page_is_the_one_in_toml(tmp_path: Path) -
 
 async def test_the_session_on_its_page_can_be_imported() -> None:
     """With its entries, however long ago it was written."""
-    report = await FakeSessions().load(json.loads(_blocks(ROOT / "docs" / "sessions.md", "json")[0]))
+    report = await FakeSessions().load(json.loads(_blocks(REFERENCE / "sessions.md", "json")[0]))
 
     assert (report.loaded, report.expired, report.refused) == (1, (), {})

@@ -23,8 +23,8 @@ def _references(part: Any) -> Iterator[str]:
 
 
 def test_the_document_in_docs_is_current() -> None:
-    """After a change of a message: `python -m runtime.documents > docs/asyncapi.json`."""
-    assert (ROOT / "docs" / "asyncapi.json").read_text("utf-8") == as_text(asyncapi())
+    """After a change of a message: `python -m runtime.documents > docs/reference/asyncapi.json`."""
+    assert (ROOT / "docs" / "reference" / "asyncapi.json").read_text("utf-8") == as_text(asyncapi())
 
 
 def test_every_message_is_documented() -> None:

@@ -1,4 +1,4 @@
-"""Makes the picture in docs/coin-world.md: `python -m tests.browser.screenshot ADDRESS FILE`, of a world that runs."""
+"""Take the picture in docs/guide/run-a-world.md: `python -m tests.browser.screenshot ADDRESS FILE` of a running one."""
 
 import sys
 

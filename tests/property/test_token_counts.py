@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.rendering.tokens import counter, estimate, exact, known_tokens
 from tests.architecture.tree import ROOT
 
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "memory").rglob("*.py")])
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "memory").rglob("*.py")])
 O200K = bpe_openai.get_encoding("o200k_base")
 
 #: What is cut in odd ways: contractions, marks, blanks, numerals, and signs of many bytes.
@@ -52,7 +52,7 @@ def test_the_estimate_is_never_too_low(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", sorted([*ROOT.rglob("docs/*.md"), *ROOT.glob("memory/**/*.py")]), ids=lambda file: file.name
+    "file", sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("memory/**/*.py")]), ids=lambda file: file.name
 )
 def test_pages_and_code_are_estimated_within_reason(file: Path) -> None:
     """What people write is never counted too low, nor at twice what it is."""

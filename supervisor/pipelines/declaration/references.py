@@ -1,6 +1,6 @@
 """References `${...}`: their grammar, and the values in their places.
 
-docs/pipelines.md has the table of them. Beyond it: `${analysis:file:src/a.py}` is an entry with an
+docs/reference/pipelines.md has the table of them. Beyond it: `${analysis:file:src/a.py}` is an entry with an
 identifier, which goes on to the end; `${analysis:file:"src/a.py".lines}` is a place inside such an entry.
 """
 

@@ -1,4 +1,4 @@
-"""The restore drill of docs/operations.md, under load: `python -m tests.acceptance.chaos.restore [--tasks N]`.
+"""The drill of docs/guide/back-up-and-restore.md, under load: `python -m tests.acceptance.chaos.restore [--tasks N]`.
 
 NATS is copied first, then Valkey, each as a snapshot of its volume would: in one moment, while everything works. Some
 seconds later both servers are killed, their data is lost, and the copies take its place. The checker then says whether

@@ -1,4 +1,4 @@
-"""What docs/deploy.md has somebody add to the manifests does what it says, in the manifests as they are."""
+"""What docs/reference/deploy.md has somebody add to the manifests does what it says, in the manifests as they are."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ from deploy.checks.problem import at
 from deploy.checks.runbooks import unlinked
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "reference" / "deploy.md").read_text("utf-8")
 #: The manifests on the page, by what they are called there.
 SHOWN: dict[str, Any] = {
     at(one, "metadata", "name") or "kustomization": one

@@ -12,7 +12,7 @@ from runtime.metrics import MAX_TASKS, Metrics
 from runtime.metrics_table import families, page
 from runtime.models.prices import Expense
 
-PAGE = Path(__file__).parents[3] / "docs" / "metrics.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 #: What FastStream adds in a process that hears and speaks every family of subjects that a worker does, rounded up.
 FRAME_SERIES = 150
 
@@ -352,7 +352,7 @@ def test_the_ledgers_count_is_told_once_it_is_known() -> None:
 
 
 def test_the_page_of_metrics_is_up_to_date() -> None:
-    """Made anew with `python -m runtime.metrics_table > docs/metrics.md`."""
+    """Made anew with `python -m runtime.metrics_table > docs/reference/metrics.md`."""
     assert PAGE.read_text(encoding="utf-8") == page()
 
 

@@ -20,7 +20,7 @@ from runtime.servers.endpoints import (
 from runtime.settings import Settings, unknown_variables
 from runtime.settings_table import Row, explain, reference_page
 
-PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 RUNNING = Endpoints("nats://127.0.0.1:4", "redis://127.0.0.1:5", "http://127.0.0.1:6", {"w-1": "http://127.0.0.1:7"})
 
 
@@ -185,7 +185,7 @@ def test_a_role_of_the_language_model_is_set_by_its_own_variables(monkeypatch: p
 
 
 def test_the_page_of_settings_is_up_to_date() -> None:
-    """Made anew with `python -m runtime.settings_table > docs/settings.md`."""
+    """Made anew with `python -m runtime.settings_table > docs/reference/settings.md`."""
     assert PAGE.read_text("utf-8") == reference_page()
 
 

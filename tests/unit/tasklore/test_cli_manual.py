@@ -1,14 +1,14 @@
-"""docs/cli.md and the help it is made from."""
+"""docs/reference/cli.md and the help it is made from."""
 
 from pathlib import Path
 
 from tasklore.manual import page
 
-MANUAL = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
+MANUAL = Path(__file__).resolve().parents[3] / "docs" / "reference" / "cli.md"
 
 
 def test_the_manual_is_what_the_commands_say_of_themselves() -> None:
-    """Run `python -m tasklore.manual > docs/cli.md` when this fails."""
+    """Run `python -m tasklore.manual > docs/reference/cli.md` when this fails."""
     assert MANUAL.read_text("utf-8") == page()
 
 

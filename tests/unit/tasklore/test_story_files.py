@@ -671,7 +671,7 @@ def test_the_example_writes_over_nothing(tmp_path: Path, is_file: bool) -> None:
 
 def test_the_story_on_its_page_is_sound(tmp_path: Path) -> None:
     """Every file that is shown there, as one folder: nothing wrong, and nothing odd but whom it does not show."""
-    page = (Path(__file__).parents[3] / "docs" / "stories.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "stories.md").read_text("utf-8")
     shown = re.findall(r"^### `([^`]+)`$.*?^```(?:toml|markdown)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     for name, text in [*shown, ("entities/ben.md", "# Ben Okafor\n")]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -689,7 +689,7 @@ def test_the_story_on_its_page_is_sound(tmp_path: Path) -> None:
 
 def test_the_mistakes_on_the_page_are_told_so(write: Write) -> None:
     """Word for word."""
-    page = (Path(__file__).parents[3] / "docs" / "stories.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "stories.md").read_text("utf-8")
     wrong = GOOD["memories.toml"].replace('summary = "The storm took the small boat."\n', "").replace("= 9", "= 11")
     folder = write({"memories.toml": wrong})
     assert [f"tasklore: quay/{one}\n" in page for one in told(folder)] == [True]

@@ -132,8 +132,8 @@ def test_the_schema_is_what_was_shipped() -> None:
 
 
 def test_the_page_lists_every_key() -> None:
-    """After a change of a model: `python -m tasklore.analysis.keys docs/analysis.md`."""
-    page = (ROOT / "docs" / "analysis.md").read_text("utf-8")
+    """After a change of a model: `python -m tasklore.analysis.keys docs/reference/analysis.md`."""
+    page = (ROOT / "docs" / "reference" / "analysis.md").read_text("utf-8")
 
     assert with_tables(page) == page
     assert "| `sig` | `significance` | whole |" in page

@@ -13,7 +13,7 @@ from tasklore.analysis.findings import DONE, WAITING, section_steps, step_of
 
 HERE = Path(__file__).parent
 EXAMPLE = read_document((HERE / "example.json").read_bytes())
-PAGE = HERE.parents[3] / "docs" / "analysis.md"
+PAGE = HERE.parents[3] / "docs" / "reference" / "analysis.md"
 
 
 def test_each_section_of_the_example_is_told_in_a_few_words() -> None:
