@@ -1,4 +1,4 @@
-"""What is said of a run of a pipeline: how far each phase is, and what the whole run is."""
+"""Records of a run of a pipeline: the state of each phase and of the whole run."""
 
 import json
 from collections.abc import Mapping

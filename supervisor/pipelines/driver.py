@@ -19,7 +19,7 @@ from contracts.traces import spelled_context
 from memory.sessions.pipeline_records import PhaseState
 from runtime import tracing
 from runtime.lease_loop import LeaseLost
-from supervisor.pipelines.declaration.mentions import keys_read
+from supervisor.pipelines.declaration.graph import keys_read
 from supervisor.pipelines.declaration.phase_reader import Gone, find_lost_results
 from supervisor.pipelines.live import LiveRun, Parts
 from supervisor.pipelines.outcome import end_run

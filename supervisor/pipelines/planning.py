@@ -14,8 +14,7 @@ from contracts.errors import InvalidInput
 from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import read_key
 from supervisor.pipelines.declaration.globs import matches
-from supervisor.pipelines.declaration.graph import Graph, result_keys
-from supervisor.pipelines.declaration.mentions import keys_read
+from supervisor.pipelines.declaration.graph import Graph, keys_read, result_keys
 from supervisor.pipelines.declaration.problems import suggest
 
 __all__ = [

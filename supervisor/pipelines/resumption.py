@@ -4,7 +4,7 @@ A run may go on by another declaration. A phase whose declaration changed in a f
 fields that only say how its task is run count from then on.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
@@ -13,13 +13,13 @@ from contracts.errors import InvalidInput
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from contracts.pipelines import Phase, Pipeline, items_phase
 from memory.sessions.pipeline_records import PhaseState, Redeclared, RunRecord
-from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.fingerprints import Fingerprint
+from supervisor.pipelines.declaration.graph import Graph, mentions_of
 from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
-from supervisor.pipelines.declaration.mentions import mentions_of
+from supervisor.pipelines.declaration.marks import DESIGN, STANDARD, changes, summarise, tag_marks
 from supervisor.pipelines.declaration.references import Reference, read_text
-from supervisor.pipelines.declaration.staleness import Staleness
-from supervisor.pipelines.live import LiveRun, Parts, demand_root
-from supervisor.pipelines.planning import ResumePlan, resume_plan
+from supervisor.pipelines.live import LiveRun, Parts, demand_root, root_of
+from supervisor.pipelines.planning import Changes, ResumePlan, resume_plan, stale_phases
 
 #: Fields of a phase that its result does not rest on.
 _BESIDE_THE_RESULT = {
@@ -47,7 +47,6 @@ class Resumption:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._staleness = Staleness(parts)
 
     async def resume(
         self,
@@ -75,7 +74,7 @@ class Resumption:
         session_id, graph = record.session_id, Graph.of(record.pipeline)
         # Those that were marked before, each with its reason, and those that are stale since.
         marked = {name: state.why for name, state in record.phases.items() if state.status == "pending" and state.why}
-        stale = {**marked, **await self._staleness.of(record, request), **changed.stale}
+        stale = {**marked, **await self._find_stale(record, request), **changed.stale}
         if begins_at is not None:
             stale[begins_at] = "it was asked to run again"
         entries = await self._parts.cache.entries(session_id)
@@ -115,7 +114,7 @@ class Resumption:
             UnknownSession: its time to live is over.
             MemoryUnavailable: the store did not answer.
         """
-        found = await self._staleness.of(record, request)
+        found = await self._find_stale(record, request)
         if not found:
             return PipelineReply(session_id=record.session_id, kind="accepted", text="nothing is stale")
         reset = self._parts.runs.reset_phases(record.session_id, found, restart=False, expected_run=record.run)
@@ -149,6 +148,64 @@ class Resumption:
         live = LiveRun.of(record, 0)
         for name, why in stale.items():
             self._parts.tell(live.event("phase_stale", self._parts.now(), name, text=why))
+
+    async def _find_stale(self, record: RunRecord, request: PipelineRequest) -> dict[str, str]:
+        """Return each stale phase with the reason: those *request* names, those whose sources changed, and dependents.
+
+        Raises:
+            InvalidInput: it names a phase that is not there, or files lead out of the root.
+            MemoryUnavailable: the store did not answer.
+        """
+        graph = Graph.of(record.pipeline)
+        statuses = {name: state.status for name, state in record.phases.items()}
+        seen, fitting = await self._find_changes(record, request.changed)
+        named = Changes(
+            files=tuple(dict.fromkeys(fitting.values())),
+            standards=request.standards,
+            design=request.design,
+            phases=(request.phase,) if request.phase is not None else (),
+            keys=request.keys,
+            fits=lambda glob, path: fitting.get(glob) == path,
+        )
+        stale = stale_phases(record.pipeline, graph, named, statuses)
+        everything = replace(named, phases=(*named.phases, *seen))
+        # What was seen to change comes in its own words; what depends on it, in those of the graph.
+        return {**stale_phases(record.pipeline, graph, everything, statuses), **stale, **seen}
+
+    async def _find_changes(self, record: RunRecord, files: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+        """Return the phases whose sources differ from their marks, each with the difference.
+
+        Also return the globs that fit one of *files*, each with the first that it fits.
+        """
+        noted = await self._parts.runs.seen(record.session_id)
+        begun = [
+            phase
+            for phase in record.pipeline.phases
+            if phase.name in noted and record.phases[phase.name].status in ("done", "failed")
+        ]
+        readers = [phase for phase in begun if phase.reads_files]
+        fingerprint, globs = Fingerprint(), [glob for phase in record.pipeline.phases for glob in phase.reads_files]
+        if readers or (files and globs):
+            looks = [(phase.reads_files, noted[phase.name]) for phase in readers]
+            fingerprint = await self._parts.fingerprints.take(
+                root_of(record.pipeline, record.inputs),
+                looks,
+                user_id=record.user_id,
+                changed=files,
+                globs=list(dict.fromkeys(globs)),
+            )
+        projects = self._parts.projects
+        marks = {phase.name: found for phase, found in zip(readers, fingerprint.marks, strict=True)}
+        found = {}
+        for phase in begun:
+            now = marks.get(phase.name, {})
+            if phase.standards:
+                now |= tag_marks(STANDARD, await projects.marks(record.project, "standard", phase.standards))
+            if phase.design:
+                now |= tag_marks(DESIGN, await projects.marks(record.project, "decision", phase.design))
+            if differing := changes(noted[phase.name], now):
+                found[phase.name] = summarise(differing)
+        return found, fingerprint.changed
 
 
 def redeclare(record: RunRecord, pipeline: Pipeline, given: Mapping[str, JsonValue]) -> Redeclaration:

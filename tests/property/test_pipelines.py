@@ -18,11 +18,10 @@ from quantities.amounts import Amount
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.conditions import Condition
 from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.graph import Graph, result_keys
-from supervisor.pipelines.declaration.mentions import keys_read
+from supervisor.pipelines.declaration.files import lines_of
+from supervisor.pipelines.declaration.graph import Graph, keys_read, result_keys
 from supervisor.pipelines.declaration.references import Reference, resolve
 from supervisor.pipelines.declaration.schemas import Schema, mismatches
-from supervisor.pipelines.declaration.toml_lines import lines_of
 from supervisor.pipelines.planning import Changes, next_steps, resume_plan, stale_phases
 from workers.agent import Agent
 from workers.card import card_of

@@ -6,6 +6,7 @@ import secrets
 import zlib
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import structlog
 
@@ -111,34 +112,21 @@ class ReportPublisher:
         Where the stream has a report already, or the ledger may not have this one, a comparison is asked for first.
         """
         subject = subjects.report(assignment.supervisor_id, assignment.task_id, generation)
-        doubts = [_UNFENCED] if _UNFENCED in body else []
-
-        def finish(problem: NotAccepted | None) -> None:
-            if problem is not None:
-                log.error("report_not_stored", task_id=assignment.task_id, error=str(problem))
-                engine.hand_back(delivery, _RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
-            elif doubts:
-                doubts.clear()
-                comparison = subjects.comparison(subject, secrets.token_hex(8))
-                self._outbox.send(comparison, subject.encode(), comparison, finish)
-            else:
-                self._acknowledger.acknowledge(delivery, assignment, engine)
-
-        def publish() -> None:
-            self._outbox.send(
-                subject,
-                body,
-                subjects.report_message_id(assignment.task_id, generation),
-                finish,
-                headers=_user_headers(assignment),
-                known=lambda: doubts.append(b"known"),
-            )
-
+        sent = _Sent(
+            self._outbox,
+            self._acknowledger,
+            assignment,
+            generation,
+            delivery,
+            engine,
+            subject,
+            is_doubtful=_UNFENCED in body,
+        )
         if (trace := delivery.trace) is None:
-            publish()
+            sent.publish(body)
         else:
             with within(trace):
-                publish()
+                sent.publish(body)
 
     async def _put_into_dead(self, outcome: Outcome, engine: PullEngine) -> bool:
         """Return whether DEAD has the delivery of *outcome*; when not, it is handed back."""
@@ -178,6 +166,41 @@ class ReportPublisher:
             subjects.dead(delivery.subject), letter, message_id, headers=headers, waits_when_full=True
         )
         self._metrics.count_dead_letter(reason)
+
+
+@dataclass(slots=True, eq=False)
+class _Sent:
+    """A report on its way to REPORTS. No closures: those that refer to themselves wait for the garbage collector."""
+
+    outbox: Outbox
+    acknowledger: Acknowledger
+    assignment: TaskAssignment
+    generation: int
+    delivery: Delivery
+    engine: PullEngine
+    subject: str
+    is_doubtful: bool
+
+    def publish(self, body: bytes) -> None:
+        """Send *body* in the current trace."""
+        assignment = self.assignment
+        message_id = subjects.report_message_id(assignment.task_id, self.generation)
+        headers = _user_headers(assignment)
+        self.outbox.send(self.subject, body, message_id, self._finish, headers=headers, known=self._doubt)
+
+    def _doubt(self) -> None:
+        self.is_doubtful = True
+
+    def _finish(self, problem: NotAccepted | None) -> None:
+        if problem is not None:
+            log.error("report_not_stored", task_id=self.assignment.task_id, error=str(problem))
+            self.engine.hand_back(self.delivery, _RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
+        elif self.is_doubtful:
+            self.is_doubtful = False
+            comparison = subjects.comparison(self.subject, secrets.token_hex(8))
+            self.outbox.send(comparison, self.subject.encode(), comparison, self._finish)
+        else:
+            self.acknowledger.acknowledge(self.delivery, self.assignment, self.engine)
 
 
 class Metering(Middleware):

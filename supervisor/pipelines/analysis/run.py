@@ -22,10 +22,16 @@ from memory.stories.view import CHANGING, StandingStory
 from runtime import tracing
 from runtime.lease_loop import backoff
 from supervisor.catalogue import Catalogue
-from supervisor.pipelines.analysis.declaration import demand_agents, why_unknown
 from supervisor.pipelines.analysis.document import Body, sections_of
 from supervisor.pipelines.analysis.pending import PendingRequest
-from supervisor.pipelines.analysis.records import AnalysisRecord, SectionRecord, digest_of, read_record
+from supervisor.pipelines.analysis.records import (
+    AnalysisRecord,
+    SectionRecord,
+    demand_agents,
+    digest_of,
+    read_record,
+    why_unknown,
+)
 from supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
 from supervisor.pipelines.phase_task import Failure, PhaseTask, TaskParts
 

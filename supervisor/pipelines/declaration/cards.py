@@ -9,8 +9,7 @@ from pydantic import JsonValue
 from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import PIPELINE_AGENT, Phase, Pipeline
 from contracts.session_keys import read_key
-from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.mentions import mentions_of
+from supervisor.pipelines.declaration.graph import Graph, mentions_of
 from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Flaw, Place, place_in_words, suggest
 from supervisor.pipelines.declaration.references import Reference
 from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches

@@ -5,19 +5,18 @@ from datetime import timedelta
 from itertools import islice
 
 from contracts.errors import InvalidInput
+from contracts.faults import nearest
 from contracts.messages import AgentCard
 from contracts.pipelines import MOST_LEVELS, Phase, Pipeline, items_phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.declaration.cards import problems_with, write_problems
 from supervisor.pipelines.declaration.globs import MOST_GLOBS, reason_against
-from supervisor.pipelines.declaration.graph import Graph, describe_cycle, edges_of, find_cycle
+from supervisor.pipelines.declaration.graph import Graph, Mention, describe_cycle, edges_of, find_cycle, mentions_of
 from supervisor.pipelines.declaration.inputs import misfit
-from supervisor.pipelines.declaration.mentions import Mention, mentions_of
 from supervisor.pipelines.declaration.problems import (
     MOST_PROBLEMS,
     Flaw,
     Place,
-    nearest,
     place_in_words,
     quote_names,
     suggest,

@@ -1,24 +1,35 @@
 """Pipelines in files: TOML (docs/reference/pipelines.md), or Python that declares a `contracts.pipelines.Pipeline`."""
 
+import importlib
 import re
 import tomllib
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import InvalidPipeline
+from pydantic import ValidationError
+
+from contracts.errors import InvalidPipeline, TaskloreError
+from contracts.faults import nearest
 from contracts.pipelines import MOST_LEVELS, Pipeline
-from supervisor.pipelines.declaration.declarations import read_declaration
-from supervisor.pipelines.declaration.problems import Flaw, Place, nearest, place_in_words
-from supervisor.pipelines.declaration.python_files import lines_in, pipeline_in
-from supervisor.pipelines.declaration.toml_lines import lines_of
+from runtime.source_files import execute, make_importable, name_of_its_own, place_in_package
+from supervisor.pipelines.declaration.declarations import problems_in, read_declaration
+from supervisor.pipelines.declaration.problems import Flaw, Place, place_in_words
 
 #: Bytes of a file; five hundred phases need a tenth.
 _LARGEST = 4 * 1024 * 1024
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$| \(at end of document\)$")
 #: The phase that a sentence is about, and the field that it begins with.
 _ABOUT = re.compile(r"phase (?P<phase>[A-Za-z0-9_-]+): (?P<field>[A-Za-z_]+(?:\.[A-Za-z0-9_-]+)?)?")
+#: Texts and comments, and the beginning of a table or a key; `tomllib` does not say on which line these stand.
+_SKIPPED = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|(?P<text>"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\')|#[^\n]*', re.DOTALL
+)
+_PART = r'(?:"(?:\\.|[^"\\])*"|\'[^\']*\'|[A-Za-z0-9_-]+)'
+_KEY = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
+_STATEMENT = re.compile(rf"[ \t]*(?:\[(?P<list>\[?)[ \t]*(?P<table>{_KEY})[ \t]*\]|(?P<key>{_KEY})[ \t]*=)")
 
 
 @dataclass(frozen=True)
@@ -52,8 +63,8 @@ def read_pipeline(path: Path | str, level: int = 1) -> Source:
         beside = [one.name for one in around if one.suffix in (".toml", ".py")]
         raise InvalidPipeline([f"there is no file {label!r}{nearest(file.name, beside)}; give the path of one"])
     if file.suffix == ".py":
-        pipeline = pipeline_in(file, label)
-        return Source(pipeline, label, lines_in(pipeline, file))
+        pipeline = _pipeline_in(file, label)
+        return Source(pipeline, label, _lines_in(pipeline, file))
     if file.suffix != ".toml":
         raise InvalidPipeline([f"{label}: a pipeline is written in a file that ends in .toml or .py"])
     return _read_toml(file, label, level)
@@ -74,6 +85,37 @@ def with_lines(sentences: Iterable[str], source: Source) -> list[str]:
         place: Place = ("phases", index[found["phase"]], *steps) if found and found["phase"] in index else ()
         placed.append(_prefix(source.label, source.line_of(place)) + sentence)
     return placed
+
+
+def lines_of(text: str) -> dict[Place, int]:
+    """Return the line, from 1, of every table and key in the valid TOML document *text*, by its place.
+
+    Tables of a list are counted: the third `[[phase]]` is `("phase", 2)`. Inline tables and lists are one place.
+    """
+    lines: dict[Place, int] = {}
+    tables: dict[Place, int] = {}
+    table: Place = ()
+    depth = 0
+    # Texts over several lines, and comments, leave their line feeds.
+    text = _SKIPPED.sub(lambda found: found["text"] or "\n" * found[0].count("\n"), text)
+    for number, line in enumerate(text.split("\n"), 1):
+        found = _STATEMENT.match(line) if depth == 0 else None
+        signs = _SKIPPED.sub("", line)
+        depth += sum(map(signs.count, "[{")) - sum(map(signs.count, "]}"))
+        if found is None:
+            continue
+        steps = [part.strip("\"'") for part in re.findall(_PART, found["table"] or found["key"])]
+        place = table if found["key"] else ()
+        for n, step in enumerate(steps, 1):
+            place = (*place, step)
+            if found["list"] and n == len(steps):
+                tables[place] = tables.get(place, -1) + 1
+            if place in tables:
+                place = (*place, tables[place])
+            lines.setdefault(place, number)
+        if found["table"]:
+            table = place
+    return lines
 
 
 def _read_toml(file: Path, label: str, level: int) -> Source:
@@ -107,6 +149,51 @@ def _read_toml(file: Path, label: str, level: int) -> Source:
     if pipeline is None:
         raise InvalidPipeline(_describe(problems, label, lines, mapping))
     return Source(pipeline, label, lines)
+
+
+def _pipeline_in(path: Path, label: str) -> Pipeline:
+    """Return the pipeline that the file *path*, called *label* in messages, declares.
+
+    It is the one called `pipeline`, else the only one at the top level. The file runs; its folder, or the one above its
+    package, can be imported from, behind everything that is installed.
+
+    Raises:
+        InvalidPipeline: the file raises, or has no pipeline or several; the message names its line and the cure.
+    """
+    folder, name = place_in_package(path)
+    make_importable(folder)
+    try:
+        module = importlib.import_module(name) if "." in name else execute(name_of_its_own(path), path)
+    except (Exception, SystemExit) as error:
+        raise InvalidPipeline(_describe_error(error, path, label)) from error
+    found = {name: value for name, value in vars(module).items() if isinstance(value, Pipeline)}
+    several = {id(one): one for one in found.values()}
+    if "pipeline" in found or len(several) == 1:
+        return found.get("pipeline") or next(iter(found.values()))
+    if several:
+        raise InvalidPipeline([f"{label}: it declares {', '.join(found)}; call the one that is meant `pipeline`"])
+    raise InvalidPipeline([f"{label}: it declares no pipeline; write `pipeline = Pipeline(...)` at its top level"])
+
+
+def _lines_in(pipeline: Pipeline, file: Path) -> dict[Place, int]:
+    """Return the lines at which the pipeline and its parts were made in *file*; those made elsewhere have none."""
+    parts: list[tuple[Place, str]] = [((), pipeline.where)]
+    parts += [(("inputs", name), declared.where) for name, declared in pipeline.inputs.items()]
+    parts += [(("phases", n), phase.where) for n, phase in enumerate(pipeline.phases)]
+    split = [(place, where.rpartition(":")) for place, where in parts]
+    return {place: int(line) for place, (name, _, line) in split if name == str(file)}
+
+
+def _describe_error(error: BaseException, path: Path, label: str) -> list[str]:
+    """Return the sentences of *error*, with the last line of *path* that led to it."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return [f"{label}:{error.lineno}: this is no Python: {error.msg}"]
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    place = f"{label}:{own[-1].lineno}" if own else label
+    if isinstance(error, ValidationError) and error.title in ("Pipeline", "Phase", "Input"):
+        return [f"{place}: {place_in_words(one.place, {})}{one.text}" for one in problems_in(error)]
+    message = str(error) if isinstance(error, TaskloreError) else f"it raised {type(error).__name__}: {error}"
+    return [f"{place}: {message}"]
 
 
 def _describe(

@@ -9,8 +9,7 @@ from contracts.errors import InvalidInput
 from contracts.pipelines import MOST_ITEMS, Phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.declaration.conditions import Condition
-from supervisor.pipelines.declaration.graph import result_keys
-from supervisor.pipelines.declaration.mentions import keys_read, mentions_of
+from supervisor.pipelines.declaration.graph import keys_read, mentions_of, result_keys
 from supervisor.pipelines.declaration.references import Reference, kind_of, references_in, resolve
 from supervisor.pipelines.live import LiveRun, Parts
 

@@ -19,8 +19,8 @@ from supervisor.http.card_fit import demand_fit
 from supervisor.http.problems import Refused
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.declarations import pipeline_from
+from supervisor.pipelines.declaration.graph import MOST_MENTIONS
 from supervisor.pipelines.declaration.inputs import problems_in_inputs
-from supervisor.pipelines.declaration.mentions import MOST_MENTIONS
 from supervisor.pipelines.declaration.problems import MOST_PROBLEMS
 from supervisor.pipelines.declaration.references import read_text
 

@@ -12,8 +12,7 @@ from contracts.errors import InvalidPipeline
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.files import describe_problems, read_pipeline, with_lines
-from supervisor.pipelines.declaration.toml_lines import lines_of
+from supervisor.pipelines.declaration.files import describe_problems, lines_of, read_pipeline, with_lines
 
 Write = Callable[[str, str], Path]
 

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
 from contracts.pipelines import Phase
-from supervisor.pipelines.declaration.mentions import keys_read, mentions_of
+from supervisor.pipelines.declaration.graph import keys_read, mentions_of
 from supervisor.pipelines.declaration.references import Reference, read_entry, references_in, resolve
 
 VALUES: dict[tuple[str, str], JsonValue] = {
