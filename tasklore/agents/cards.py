@@ -59,7 +59,7 @@ async def retire_agent(agent_id: str, *, force: bool) -> None:
 
     Raises:
         InvalidInput: no agent of this id is known.
-        Refused: workers of it are alive and *force* is not given.
+        Aborted: workers of it are alive and *force* is not given.
         Unreachable: NATS does not answer.
     """
     async with nats_client() as client:

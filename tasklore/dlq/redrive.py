@@ -8,8 +8,7 @@ from supervisor.dead_letters.redrive import Renewal
 from tasklore.dlq.selection import Filter, dead_letters
 from tasklore.exits import FAILED, OK, Aborted
 from tasklore.render.durations import parse_span
-from tasklore.render.questions import confirm
-from tasklore.render.screen import complain, patience, print_json, printable
+from tasklore.render.screen import complain, confirm, patience, print_json, printable
 from tasklore.render.words import count_of
 
 #: Letters that stay and are named one by one; the others are only counted.
@@ -33,7 +32,7 @@ async def redrive_letters(
 
     Raises:
         InvalidInput: the options contradict each other.
-        Refused: all were meant, and the person at the terminal declined.
+        Aborted: all were meant, and the person at the terminal declined.
     """
     choice = wanted.choice()
     if new_deadline is not None and no_deadline:
@@ -70,7 +69,7 @@ async def purge_letters(wanted: Filter, *, is_sure: bool, as_json: bool) -> None
     """Delete the letters of *wanted* and print how many those were.
 
     Raises:
-        Refused: all were meant without a confirmation.
+        Aborted: all were meant without a confirmation.
     """
     choice = wanted.choice()
     if wanted.everything and not is_sure and not sys.stdin.isatty():

@@ -177,7 +177,7 @@ async def delete_story(story_id: str, *, is_sure: bool, as_json: bool) -> None:
 
     Raises:
         InvalidInput: *story_id* is no name.
-        Refused: it was not confirmed.
+        Aborted: it was not confirmed.
         UnknownStory: there is no such story.
         Unreachable: no system runs here, or its Redis does not answer.
     """

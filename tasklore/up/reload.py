@@ -12,7 +12,7 @@ from runtime.settings import Settings
 from runtime.source_files import make_importable
 from tasklore.exits import OK
 from tasklore.render.screen import complain, say
-from tasklore.up.roles import READY, Role
+from tasklore.up.roles import READY, Role, end_of
 from workers.loading import GROUP
 
 #: Seconds between two looks at the files.
@@ -22,7 +22,7 @@ _LOOK_S = 0.3
 async def serve_reloading(references: Sequence[str], config: Path | None, slots: int | None) -> int:
     """Run a worker for *references* until cancelled, and start it again when a file of theirs changes.
 
-    One that cannot start is started again after the next change.
+    One that cannot start, or ends by itself, is started again after the next change.
 
     Raises:
         ConfigurationError: no agent is named, or a reference names no file and no module.
@@ -35,13 +35,18 @@ async def serve_reloading(references: Sequence[str], config: Path | None, slots:
     try:
         while True:
             before = stamps(folders)
+            is_running = False
             try:
                 await worker.start()
+                is_running = True
                 print(f"{READY}{worker.address}", flush=True)
             except TaskloreError as error:
                 complain(f"{error}; waiting for a change")
-            while not (changed := stamps(folders).items() ^ before.items()):  # noqa: ASYNC110  # no event tells
+            while not (changed := stamps(folders).items() ^ before.items()):  # no event tells
                 await asyncio.sleep(_LOOK_S)
+                if is_running and worker.status is not None:
+                    is_running = False
+                    complain(f"worker {end_of(worker.status)}; waiting for a change")
             say(f"{', '.join(sorted({path.name for path, _ in changed}))} changed; starting the worker again")
             await worker.stop()
     except asyncio.CancelledError:

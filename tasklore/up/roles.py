@@ -63,7 +63,7 @@ class Role:
         """Return once the role is ready; `address` is then where it serves health and metrics.
 
         Raises:
-            Refused: it ended instead, having said why on its stderr; with its exit code.
+            Aborted: it ended instead, having said why on its stderr; with its exit code.
             Unreachable: it was not ready within `READY_WITHIN_S`.
         """
         self.kill()
@@ -88,7 +88,12 @@ class Role:
             self.kill()
             raise Unreachable(f"{self.name} was not ready within {READY_WITHIN_S:.0f} s; see what it logged")
         status = process.returncode
-        raise Aborted(f"{self.name} ended with status {status} before it was ready", status if status > OK else FAILED)
+        raise Aborted(f"{self.name} {end_of(status)} before it was ready", status if status > OK else FAILED)
+
+    @property
+    def status(self) -> int | None:
+        """The status with which the process ended; None while it runs, or before it was started."""
+        return self._process.returncode if self._process is not None else None
 
     async def wait(self) -> int:
         """Return the status with which the process ended, once it has; negative is the number of a signal."""
@@ -169,6 +174,11 @@ class Role:
             else:
                 _write(line, self._log)
         return None
+
+
+def end_of(status: int) -> str:
+    """Return how a process ended, in words."""
+    return f"ended with status {status}" if status >= 0 else f"ended by signal {-status}"
 
 
 def _write(chunk: bytes, log: IO[bytes] | None) -> None:

@@ -13,7 +13,7 @@ from contracts.errors import ConfigurationError, TaskloreError
 from runtime.servers.child import ServerProcess
 from runtime.servers.embedded import Durability, EmbeddedServers, NatsServer
 from runtime.servers.endpoints import NATS_VARIABLE, REDIS_VARIABLE, Endpoints
-from tasklore.up.roles import Role
+from tasklore.up.roles import Role, end_of
 
 #: Seconds until a role that died is started again; doubled with every further death.
 FIRST_PAUSE_S = 0.5
@@ -108,7 +108,7 @@ async def running(plan: Plan) -> AsyncIterator[System]:
     Raises:
         ConfigurationError: a server or an agent cannot run here.
         Unreachable: a server does not answer.
-        Refused: a role ended while it was starting, having said why.
+        Aborted: a role ended while it was starting, having said why.
     """
     async with _addresses(plan) as (nats_url, redis_url, servers):
         system = System(plan, nats_url, redis_url, servers)
@@ -139,8 +139,7 @@ async def _keep_role(role: Role, say: Callable[[str], None], changed: Callable[[
         status = await role.wait()
         if time.monotonic() - started > SOUND_S:
             pause_s = FIRST_PAUSE_S
-        how = f"with status {status}" if status >= 0 else f"by signal {-status}"
-        say(f"{role.name} ended {how}; starting it again in {pause_s:g} s")
+        say(f"{role.name} {end_of(status)}; starting it again in {pause_s:g} s")
         await asyncio.sleep(pause_s)
         pause_s, started = min(pause_s * 2, LONGEST_PAUSE_S), time.monotonic()
         try:

@@ -1,6 +1,7 @@
 """The first minute of a new user: a project is written, passes its own test, and runs while it is edited."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -70,19 +71,29 @@ def test_who_asks_while_servers_start_is_answered(project: Path, system: Running
     assert not mark.exists()
 
 
+def wait_for(file: Path, text: str) -> None:
+    """Return once *text* stands in *file*."""
+    ends_at = time.monotonic() + PATIENCE_S
+    while text not in file.read_text():
+        assert time.monotonic() < ends_at, file.read_text()
+        time.sleep(0.05)
+
+
 def test_an_edited_agent_is_served_by_a_new_process(project: Path, system: Running) -> None:
-    """With `--reload`: a broken file is complained about, and the next change starts the worker again."""
+    """With `--reload`: a broken file, or a worker that died, is told of, and the next change starts it again."""
     agent, errors = project / "tip_jar.py", project / "worker_errors"
     text = agent.read_text()
     worker = ("worker", "--reload", "./tip_jar.py")
     with Running(*worker, cwd=project, env=environment(**PATIENT), errors=errors) as running:
         assert running.line().startswith("ready http=")
         agent.write_text("def")
-        ends_at = time.monotonic() + PATIENCE_S
-        while "waiting for a change" not in errors.read_text():
-            assert time.monotonic() < ends_at, errors.read_text()
-            time.sleep(0.05)
+        wait_for(errors, "before it was ready; waiting for a change")
         agent.write_text(text)
+        assert running.line().startswith("ready http=")
+        [child] = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split()
+        os.kill(int(child), signal.SIGKILL)
+        wait_for(errors, "worker ended by signal 9; waiting for a change")
+        agent.touch()
         assert running.line().startswith("ready http=")
         assert running.end(signal.SIGINT) == 0
     assert "tip_jar.py changed; starting the worker again" in errors.read_text()

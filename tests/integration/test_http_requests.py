@@ -7,7 +7,7 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.messages import CompletionReport, MemoryNote, Progress
+from contracts.messages import ChatTurn, CompletionReport, MemoryNote, Progress
 from memory.ledger.requests import place_of
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.http.requests import routes as requests
@@ -132,6 +132,22 @@ async def test_a_request_whose_process_died_is_begun_again(servers: EmbeddedServ
         assert done["reply"]["text"] == "Heard: hello"  # type: ignore[index]  # it is done
         again = [(one.text, one.user_id, one.time_zone) for one in second.service.asked]
         assert again == [("hello", "ann", "Asia/Tokyo")]
+
+
+async def test_the_latest_answer_to_a_request_counts(stand: Stand, servers: EmbeddedServers, redis: Redis) -> None:
+    """An earlier try of it may have left turns of its own."""
+    stand.service.gate.clear()
+    await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "twice"})
+    words = {"conversation_id": "twice", "request_id": "twice", "at": "2026-01-01T00:00:00Z"}
+    for speaker in ("person", "assistant"):
+        turn = ChatTurn.model_validate(words | {"turn_id": f"early-{speaker}", "speaker": speaker, "text": "early"})
+        await stand.parts.conversations.append("twice", turn.model_dump_json().encode(), turn.turn_id)
+    stand.service.gate.set()
+    await shown(stand, "/v1/requests/twice", "done")
+    async with http_stand(servers, redis) as other:
+        seen = await ask(other.url, "GET", "/v1/requests/twice")
+
+    assert seen.body["reply"]["text"] == "Heard: hello"
 
 
 async def test_a_fault_of_ours_is_told_as_one_and_may_be_asked_again(stand: Stand) -> None:

@@ -11,7 +11,15 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from contracts.messages import CompletionReport, PersonReply, PersonRequest, ReplyPart, TaskAssignment, TaskCall
+from contracts.messages import (
+    CompletionReport,
+    PersonReply,
+    PersonRequest,
+    ReplyPart,
+    Speaker,
+    TaskAssignment,
+    TaskCall,
+)
 from memory.command_batch import Commands
 from memory.conversations.inbox import is_utterance
 from memory.ledger.requests import Known, RequestRecord
@@ -211,7 +219,7 @@ def _rebuild(
     turns: Sequence[HeardTurn],
 ) -> PersonReply:
     """Return the reply as it was, from its remains."""
-    turn, end = next((one for one in turns if one.speaker == "assistant"), None), known.end
+    turn, end = _latest(turns, "assistant"), known.end
     read = _parts_read(turns)
     one = read[0] if len(read) == 1 else PartRead(kind="task")
     task = turn.task if turn is not None else one.task
@@ -245,7 +253,7 @@ async def _begin_again(parts: ApiParts, place: RequestPlace, record: RequestReco
     """Go on with a request that no process works on, and return None; or its end when nothing is known of it."""
     conversation_id = record.conversation_id or place.request_id
     turns = await _read_turns(parts, place, record)
-    person = next((turn for turn in turns if turn.speaker == "person"), None)
+    person = _latest(turns, "person")
     if person is None and text is None:
         reply = PersonReply(request_id=place.request_id, conversation_id=conversation_id, kind="failed", text=_LOST)
         return _finish(place, reply)
@@ -267,12 +275,17 @@ async def _begin_again(parts: ApiParts, place: RequestPlace, record: RequestReco
 
 def _parts_read(turns: Sequence[HeardTurn]) -> tuple[PartRead, ...]:
     """Return what the person's words among *turns* were read as; nothing when that is not known."""
-    person = next((turn for turn in turns if turn.speaker == "person"), None)
+    person = _latest(turns, "person")
     return person.read_as.parts if person is not None and person.read_as is not None else ()
 
 
+def _latest(turns: Sequence[HeardTurn], speaker: Speaker) -> HeardTurn | None:
+    """Return the last of *turns*, which are in order, that *speaker* said; an earlier try may have left others."""
+    return next((turn for turn in reversed(turns) if turn.speaker == speaker), None)
+
+
 async def _read_turns(parts: ApiParts, place: RequestPlace, record: RequestRecord) -> list[HeardTurn]:
-    """Return the turns of one request."""
+    """Return the turns of one request, oldest first."""
     conversation_id, request_id = record.conversation_id or place.request_id, place.request_id.encode()
     for count in (_NEAR, _FAR):
         stored = await parts.conversations.recent(conversation_id, count)
