@@ -19,8 +19,8 @@ from memory.documents.draft import Draft, Origin, Plan
 from memory.documents.guard import LIMITS
 from memory.documents.items import make_item
 from memory.documents.kinds import Kinds
-from memory.documents.storage.commits import Committed
 from memory.documents.storage.history import json_bytes
+from memory.documents.storage.repository import Committed
 from memory.documents.storage.store import DocumentStore
 from memory.rendering.documents import render
 from runtime.servers import valkey

@@ -1,11 +1,12 @@
-"""Faults of a value in plain words: pydantic's errors without its own vocabulary."""
+"""Faults of a value in plain words: pydantic's errors without its own vocabulary, and the name that was meant."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 from contracts.identifiers import NAME_PATTERN
 
-__all__ = ["complaint_of", "fault_of"]
+__all__ = ["complaint_of", "fault_of", "nearest"]
 
 #: What pydantic puts before the sentence of a check of ours.
 _PREFIXES = ("Value error, ", "Assertion failed, ")
@@ -33,3 +34,9 @@ def fault_of(details: Mapping[str, object], whole: str = "body") -> str:
     steps = details["loc"]
     where = ".".join(map(str, steps)) if isinstance(steps, Sequence) else ""
     return f"{where or whole}: {complaint_of(details)}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" for the known name that is most alike, "" when none is."""
+    near = get_close_matches(name, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""

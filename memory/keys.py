@@ -11,7 +11,7 @@
 | `tl:ltm-users:{token}` | sorted set | its longest entry's | entry keys that a user's tasks stored, by expiry in ms |
 | `tl:ltm-served:{token}` | hash | that of the list | how often a user was served each entry of that list |
 | `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
-| `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.imports` |
+| `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.owners` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |

@@ -10,13 +10,12 @@ from prometheus_client import CollectorRegistry, Info, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
 from runtime.counting.exposition import exposition
-from runtime.counting.http import HttpCounts
 from runtime.counting.listening import ListeningCounts
 from runtime.counting.models import ModelCounts
 from runtime.counting.plans import PlanCounts
 from runtime.counting.series import Declared, Series
 from runtime.counting.tasks import TaskCounts
-from runtime.counting.transport import TransportCounts
+from runtime.counting.transport import HttpCounts, TransportCounts
 from runtime.counting.whole import WholeCounts
 from runtime.counting.words import MAX_TASKS
 

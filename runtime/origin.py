@@ -71,5 +71,5 @@ def _complaint(package: str, what: str) -> str:
     return (
         f"the package {package!r} {what}{whose}: another distribution uses this name; "
         "install Tasklore into a virtual environment of its own: "
-        "python3 -m venv .venv && .venv/bin/pip install tasklore"
+        'python3 -m venv .venv && .venv/bin/pip install "tasklore[all]"'
     )

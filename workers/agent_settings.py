@@ -4,14 +4,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from decimal import Decimal
-from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
 from contracts.errors import ConfigurationError
-from contracts.faults import fault_of
+from contracts.faults import fault_of, nearest
 from quantities.amounts import canonical
 
 #: `Field(json_schema_extra={"affects_results": False})` leaves a setting out of the fingerprint.
@@ -50,7 +49,7 @@ def changed_settings(agent_id: str, settings: BaseModel | None, values: Mapping[
     known = list(type(settings).model_fields) if settings is not None else []
     for name in values:
         if name not in known:
-            raise ConfigurationError(f"{agent_id} has no setting {name!r}{_nearest(name, known)}")
+            raise ConfigurationError(f"{agent_id} has no setting {name!r}{_cure(name, known)}")
     if settings is None:
         return None
     kept = {name: getattr(settings, name) for name in known}
@@ -110,9 +109,7 @@ def _problems(error: ValidationError) -> str:
     return "; ".join(fault_of(problem, "settings") for problem in problems)
 
 
-def _nearest(name: str, known: list[str]) -> str:
+def _cure(name: str, known: list[str]) -> str:
     if not known:
         return "; it has no settings at all"
-    near = get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
-    return f"{hint} known are {', '.join(known)}"
+    return f"{nearest(name, known) or ';'} known are {', '.join(known)}"

@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from pkgutil import iter_modules
@@ -10,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from contracts.errors import ConfigurationError
+from contracts.faults import nearest
 from runtime.source_files import execute, make_importable, name_of_its_own, place_in_package
 from workers.agent import Agent
 from workers.user_code import origin_of, running_user_code
@@ -59,7 +59,7 @@ def find_agent(agent_id: str) -> Agent:
     if agent_id not in known:
         cure = f"name its module or file; installed are {', '.join(sorted(known)) or 'none'}"
         told = "".join(f"; {problem}" for problem in broken)
-        raise ConfigurationError(f"no installed agent is called {agent_id!r}{_nearest(agent_id, known)}; {cure}{told}")
+        raise ConfigurationError(f"no installed agent is called {agent_id!r}{nearest(agent_id, known)}; {cure}{told}")
     return known[agent_id]
 
 
@@ -93,7 +93,7 @@ def _absent_module(path: str, missing: str) -> str:
     names = _neighbours(parent)
     cure = f"write './{path.replace('.', '/')}.py' for a file, or start where {path.partition('.')[0]!r} lies"
     where = f"in {parent!r}" if parent else f"in {Path.cwd()} or among what is installed"
-    return f"there is no module {missing!r} {where}{_nearest(missing, names)}; {cure}"
+    return f"there is no module {missing!r} {where}{nearest(missing, names)}; {cure}"
 
 
 def _neighbours(parent: str) -> list[str]:
@@ -109,7 +109,7 @@ def _load_file(path: Path) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
         beside = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        raise ConfigurationError(f"there is no file {str(path)!r}{_nearest(path.name, beside)}; give the path of one")
+        raise ConfigurationError(f"there is no file {str(path)!r}{nearest(path.name, beside)}; give the path of one")
     root, name = place_in_package(path)
     make_importable(root)
     if "." in name:
@@ -135,7 +135,7 @@ def _agents_in(module: ModuleType, attribute: str, reference: str) -> tuple[Agen
         if not isinstance(named, Agent):
             what = f"no agent {attribute!r}" if named is None else f"{attribute!r}, but it is a {type(named).__name__}"
             cure = f"agents there are {', '.join(names) or 'none'}"
-            raise ConfigurationError(f"{reference}: the module has {what}{_nearest(attribute, names)}; {cure}")
+            raise ConfigurationError(f"{reference}: the module has {what}{nearest(attribute, names)}; {cure}")
         names = {attribute: named}
     agents = tuple({id(agent): agent for agent in names.values()}.values())
     if not agents:
@@ -154,8 +154,3 @@ def _demand_servable(agents: tuple[Agent, ...], reference: str) -> None:
         if agent.agent_id in seen:
             raise ConfigurationError(f"{reference}: two agents are called {agent.agent_id!r}; rename one")
         seen.add(agent.agent_id)
-
-
-def _nearest(name: str, known: Any) -> str:
-    near = get_close_matches(name, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -120,7 +120,7 @@ class PipelineRuns:
         return int(fence) if fence > 0 else None
 
     async def set_aside(self, supervisor_id: str) -> list[str]:
-        """Return the sessions whose runs were set aside and wait for somebody to resume them."""
+        """Return the sessions whose runs were set aside and wait for a resume."""
         index = keys.running(supervisor_id)
         listed = (await self._batch.run([("ZRANGEBYSCORE", index, "+inf", "+inf")]))[0]
         sessions = [member.decode() for member in listed]
@@ -128,7 +128,7 @@ class PipelineRuns:
         return [one for one, error in zip(sessions, found, strict=True) if error == SET_ASIDE.encode()]
 
     async def renew(self, session_id: str, holder: str, fence: int, lease_ms: int) -> bool:
-        """Let the lease last *lease_ms* from now; False when it is lost, and whoever drives has to stop."""
+        """Renew the lease for *lease_ms* from now; False when it is lost, and the driver has to stop."""
         renewed = _script(pipeline_scripts.RENEW_RUN, session_id, holder, fence, lease_ms)
         held = (await self._batch.run([renewed]))[0]
         if held:
@@ -164,7 +164,7 @@ class PipelineRuns:
         return due
 
     async def user_of(self, session_id: str) -> str | None:
-        """Return whose run it is, None when it is nobody's or there is none."""
+        """Return the user of the run, None without one and without a run."""
         found = (await self._batch.run([("HGET", keys.session(session_id).root, "user_id")]))[0]
         return None if found is None else found.decode()
 
@@ -224,7 +224,9 @@ class PipelineRuns:
         )
         root = _redeclared(declared) | ({} if inputs is None else {"inputs": _json(inputs)})
         reset = _script(pipeline_scripts.RESET_PHASES, session_id, *words, *_words(root), *_words(why))
-        done, found = await self._batch.run([reset, _script(pipeline_scripts.READ_RUN, session_id)])
+        # One after the other: in one batch a function that the server lacks is called again behind the others.
+        [done] = await self._batch.run([reset])
+        [found] = await self._batch.run([_script(pipeline_scripts.READ_RUN, session_id)])
         if done < 0 or not found:
             msg = f"no pipeline runs in session {session_id!r}; `tasklore session list` shows those there are"
             raise UnknownSession(msg)
@@ -253,7 +255,7 @@ class PipelineRuns:
         return True
 
     async def outcome(self, session_id: str) -> bytes | None:
-        """Return what `end` was told, None after `KEEP_OUTCOME`, and while it runs."""
+        """Return the end that `end` stored, None after `KEEP_OUTCOME` and while it runs."""
         found: bytes | None = (await self._batch.run([("GET", keys.run(session_id))]))[0]
         return found
 
@@ -269,6 +271,11 @@ class PipelineRuns:
     async def note_seen(self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]) -> bool:
         """Keep what *phase* read beside the session: marks by name; False when the fence is lost."""
         noted = _script(pipeline_scripts.NOTE_SEEN, session_id, fence, phase, _json(seen))
+        return bool((await self._batch.run([noted]))[0])
+
+    async def note_late(self, session_id: str, fence: int, phase: str) -> bool:
+        """Note that *phase*, which has not ended, is late; False when the fence is lost."""
+        noted = _script(pipeline_scripts.NOTE_LATE, session_id, fence, phase)
         return bool((await self._batch.run([noted]))[0])
 
     async def note_progress(self, session_id: str, fence: int) -> bool:

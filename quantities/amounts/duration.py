@@ -245,7 +245,7 @@ def _order(left: Duration, right: Duration) -> int:
 
 
 def _split(value: Decimal, size: Decimal) -> tuple[Decimal, Decimal]:
-    """Return how many whole *size* are in *value*, which is not negative, and what is left."""
+    """Return the number of whole *size* in *value*, which is not negative, and the rest."""
     return WIDE.divmod(value, size)
 
 

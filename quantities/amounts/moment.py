@@ -1,4 +1,4 @@
-"""Days and points in time, exact to what was said: a date is no midnight, and a time without an offset is local.
+"""Days and points in time, as exact as they were given: a date is no midnight, a time without an offset is local.
 
 JSON schema: `{"type": "string", "format": "moment"}`, read by supervisors as a field of kind "when".
 """
@@ -116,7 +116,7 @@ class Moment(TextValue):
         return (self.value > other.value) - (self.value < other.value)
 
     def __str__(self) -> str:
-        """Return the one ISO 8601 spelling; an instant is told in UTC ("2026-03-01T13:30:00Z")."""
+        """Return the one ISO 8601 spelling; an instant is spelled in UTC ("2026-03-01T13:30:00Z")."""
         return iso_text(self.value)
 
     def __repr__(self) -> str:

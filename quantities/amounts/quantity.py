@@ -75,12 +75,12 @@ class Quantity(Scaled):
 
     @property
     def dimension(self) -> str:
-        """What it measures: "length", "weight", "speed", "volume/time"."""
+        """Its dimension: "length", "weight", "speed", "volume/time"."""
         return _measure(self.unit).dimension
 
     @property
     def base(self) -> tuple[Decimal, str]:
-        """What it is worth in the base unit of its dimension, to 30 digits, and that dimension.
+        """Its value in the base unit of its dimension, to 30 digits, and that dimension.
 
         A unit of several sizes ("ton") is a dimension of its own.
         """

@@ -1,4 +1,4 @@
-"""Amounts in English sentences: what each is worth, in what unit, and where it stands.
+"""Amounts in English sentences: value, unit and place of each.
 
 Linear in the length of the text. What is ambiguous stays so ("1.500"): both readings are returned.
 """

@@ -1,4 +1,4 @@
-"""What is found in a sentence."""
+"""Amounts that are found in a sentence."""
 
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact
@@ -50,7 +50,7 @@ class Found:
 
     @property
     def kind(self) -> Literal["number", "money", "percent", "measure"]:
-        """What it is an amount of."""
+        """The unit, currency or thing that it is an amount of."""
         if self.unit is None:
             return "number"
         return "percent" if self.unit == "%" else "money" if self.unit in CURRENCIES else "measure"

@@ -124,7 +124,7 @@ def _added(first: Decimal | None, unit: str, second: Decimal | None, part: str) 
 
 
 def _with_fraction(last: Found, amount: Found, gap: str) -> tuple[Decimal, Decimal] | None:
-    """Add the half of "two dollars and a half": what the whole is worth, and what was said."""
+    """Add the half of "two dollars and a half" to value and wording."""
     is_part = gap == "and" and amount.unit is None and amount.text[:1].isalpha()
     if not is_part or last.value is None or amount.value is None or not last.said:
         return None

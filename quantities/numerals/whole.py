@@ -209,7 +209,7 @@ class Numbers:
         return NumberPart(value * product, end, product, is_final, has_hundred)
 
     def cardinal(self, place: int) -> Reading | None:
-        """Read a number in words and digits with its scales, and what is added to it."""
+        """Read a number in words and digits with its scales and additions."""
         if bare := self.decimals(place):
             return bare
         part = self._part(place, is_first=True)
@@ -267,7 +267,7 @@ class Numbers:
         return part.scale == 1 and self._counts_parts(Reading(part.value, part.end))
 
     def decimals(self, place: int) -> Reading | None:
-        """Read "point two five", "point 25" and "point twenty five" as what they add."""
+        """Read "point two five", "point 25" and "point twenty five" as a fraction."""
         sentence = self.sentence
         if sentence.word(place) != "point":
             return None

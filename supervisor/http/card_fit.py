@@ -1,10 +1,10 @@
 """Checks a task against the card of its agent as far as names tell; the agent reads values, in any spelling."""
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from contracts.faults import nearest
 from contracts.messages import TaskCard
 from supervisor.catalogue import Catalogue, Offer
 from supervisor.http.problems import Fault, Refused, not_found, unusable
@@ -25,12 +25,12 @@ def demand_offer(catalogue: Catalogue, agent_id: str, task_name: str) -> Offer:
     if card is None:
         raise no_such_agent(agent_id, catalogue)
     names = [task.name for task in card.tasks]
-    raise not_found(f"{agent_id!r} has no task {task_name!r}; it has {_list(names)}{_suggest(task_name, names)}")
+    raise not_found(f"{agent_id!r} has no task {task_name!r}; it has {_list(names)}{nearest(task_name, names)}")
 
 
 def no_such_agent(agent_id: str, catalogue: Catalogue) -> Refused:
     """Return the refusal of an unknown agent, with the name that is most alike."""
-    near = _suggest(agent_id, catalogue.cards)
+    near = nearest(agent_id, catalogue.cards)
     return not_found(f"there is no agent {agent_id!r}; GET /v1/agents lists them{near}")
 
 
@@ -56,16 +56,11 @@ def _find_faults(card: TaskCard, parameters: Mapping[str, Any]) -> Iterator[Faul
         takes = f"{card.name} takes {_list(spellings)}"
         for name in parameters:
             if name not in spellings:
-                message = f"is not known; {takes}{_suggest(name[:_LONGEST_NAME], spellings)}"
+                message = f"is not known; {takes}{nearest(name[:_LONGEST_NAME], spellings)}"
                 yield Fault(where=f"parameters.{name[:_LONGEST_NAME]}", message=message)
     if isinstance(required := card.parameters.get("required"), list):
         given = {spellings.get(name, name) for name in parameters}
         yield from (Fault(where=f"parameters.{name}", message="is needed") for name in required if name not in given)
-
-
-def _suggest(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _list(names: Iterable[str]) -> str:

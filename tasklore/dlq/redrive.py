@@ -8,8 +8,7 @@ from supervisor.dead_letters.redrive import Renewal
 from tasklore.dlq.selection import Filter, dead_letters
 from tasklore.exits import FAILED, OK, Aborted
 from tasklore.render.durations import parse_span
-from tasklore.render.questions import confirm
-from tasklore.render.screen import complain, patience, print_json, printable
+from tasklore.render.screen import complain, confirm, patience, print_json, printable
 from tasklore.render.words import count_of
 
 #: Letters that stay and are named one by one; the others are only counted.

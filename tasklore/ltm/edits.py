@@ -14,8 +14,7 @@ from runtime.settings import Settings
 from tasklore.ltm.files import ImportForm, export_text, import_text
 from tasklore.ltm.result_fit import demand_fitting
 from tasklore.render.durations import parse_span
-from tasklore.render.questions import confirm
-from tasklore.render.screen import patience, print_json, printable, say
+from tasklore.render.screen import confirm, patience, print_json, printable, say
 from tasklore.render.words import count_of
 from tasklore.stores import all_cards, card_of, in_force, long_term_memory, nats_client, whole_key
 

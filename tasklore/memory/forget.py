@@ -15,8 +15,7 @@ from runtime.settings import Settings
 from tasklore.exits import FAILED, OK
 from tasklore.memory.stores import user_memory
 from tasklore.places import current_endpoints, demand_listener
-from tasklore.render.questions import confirm
-from tasklore.render.screen import patience, print_json, print_table, printable, say
+from tasklore.render.screen import confirm, patience, print_json, print_table, printable, say
 from workers.forgetting.erasure import Forgotten, Rewrite, UserStore, forget_user
 from workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from workers.forgetting.stores import all_stores
@@ -34,7 +33,7 @@ _STAYING = {
 
 
 async def forget(user: str, *, is_sure: bool, as_json: bool) -> int:
-    """Remove *user* everywhere, print the counts of what was removed and is left, and return the exit code.
+    """Remove *user* everywhere, print the counts of removed and remaining entries, and return the exit code.
 
     That is 1 when something is left.
 
@@ -77,7 +76,7 @@ async def places_of_users() -> AsyncIterator[tuple[tuple[UserStore, ...], tuple[
 
 
 def print_forgotten(user: str, done: Forgotten) -> None:
-    """Print the counts of what was removed and is left."""
+    """Print the counts of removed and remaining entries."""
     if done.removed:
         print(f"Forgot {printable(user)}:")
         print_table(("What", "Removed"), _rows(done.removed), right=("Removed",))

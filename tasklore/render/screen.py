@@ -14,6 +14,8 @@ import textwrap
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, TextIO
 
+from tasklore.exits import Aborted
+
 #: Seconds after which a person wants to see that something is going on.
 PATIENCE_S = 1.0
 
@@ -178,3 +180,17 @@ async def _spin(doing: str) -> None:
 
     with Console(stderr=True).status(doing):
         await asyncio.Event().wait()
+
+
+def confirm(question: str, *, unasked: str, declined: str) -> None:
+    """Return when the person at the terminal says yes to *question*.
+
+    Raises:
+        Aborted: with *unasked* where there is no terminal, with *declined* when the answer is no.
+    """
+    import typer
+
+    if not sys.stdin.isatty():
+        raise Aborted(unasked)
+    if not typer.confirm(question, err=True):
+        raise Aborted(declined)

@@ -3,13 +3,12 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import get_args
 
 from pydantic import ValidationError
 
 from contracts.analysis.stories import Entity, EntityKind
-from contracts.faults import complaint_of
+from contracts.faults import complaint_of, nearest
 from memory.rendering.tokens import Count
 from tasklore.story.folder import StoryFolder
 
@@ -120,12 +119,6 @@ class Names:
     def nearest(self, name: str) -> str:
         """Return "; did you mean 'x'?" for the name that is most alike, "" when none is."""
         return nearest(name, self._spelled)
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the known name that is most alike, "" when none is."""
-    near = get_close_matches(name, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def fold(name: str) -> str:

@@ -20,9 +20,10 @@ from pathlib import Path
 from contracts.analysis.roster import roster_of
 from contracts.analysis.stories import Relations, StoryBase, StorySettings, Tastes
 from contracts.errors import InvalidInput
+from contracts.faults import nearest
 from memory.rendering.tokens import counter
 from tasklore.story.entities import FOLDER as ENTITIES
-from tasklore.story.entities import Names, fold, nearest, read_entities
+from tasklore.story.entities import Names, fold, read_entities
 from tasklore.story.folder import InvalidStory, StoryFolder
 from tasklore.story.responses import FOLDER as RESPONSES
 from tasklore.story.responses import list_responses, read_response, responses_in

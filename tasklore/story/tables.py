@@ -9,8 +9,7 @@ from pydantic_core import ErrorDetails
 
 from contracts.analysis.background import KnownFact
 from contracts.analysis.stories import Relations, StoryMemory, StoryPart, StorySettings, StoryThread
-from contracts.faults import complaint_of
-from tasklore.story.entities import nearest
+from contracts.faults import complaint_of, nearest
 from tasklore.story.folder import StoryFolder
 
 SETTINGS, RELATIONSHIPS, MEMORIES = "story.toml", "relationships.toml", "memories.toml"

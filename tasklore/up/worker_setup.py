@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 
 from contracts.errors import ConfigurationError, InvalidInput, MemoryUnavailable
-from memory.long_term.imports import ImportLog
+from memory.long_term.owners import ImportLog
 from memory.long_term.store import LongTermMemory
 from runtime.servers import valkey
 from runtime.settings import Settings

@@ -58,7 +58,9 @@ def test_a_foreign_package_of_our_name_is_refused(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "ConfigurationError: the package 'supervisor' comes from" in done.stderr
     assert str(tmp_path) in done.stderr
-    assert "virtual environment of its own" in done.stderr
+    assert (
+        'virtual environment of its own: python3 -m venv .venv && .venv/bin/pip install "tasklore[all]"' in done.stderr
+    )
 
 
 def test_an_installed_package_that_was_overwritten_is_refused(tmp_path: Path) -> None:

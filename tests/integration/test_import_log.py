@@ -2,7 +2,7 @@
 
 from redis.asyncio import Redis
 
-from memory.long_term.imports import ImportLog
+from memory.long_term.owners import ImportLog
 from memory.long_term.store import LongTermMemory
 
 

@@ -10,7 +10,7 @@ from memory.documents.guard import Limits
 from memory.documents.items import make_item, slug
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Origin, Plan
-from memory.documents.storage.owners import DocumentOwners
+from memory.documents.storage.reader import DocumentOwners
 from memory.documents.storage.store import DocumentStore
 from tests.servers import PATIENCE_S
 from workers.listening.sweep import Sweeper

@@ -73,7 +73,7 @@ class UserEdits:
         """
         from memory.documents.draft import Draft
         from memory.documents.guard import LIMITS
-        from memory.documents.storage.commits import Stale
+        from memory.documents.storage.repository import Stale
 
         if self._attempt > 1:
             recent = await self._store.history(self._user_id, limit=_LOOKED_THROUGH)

@@ -20,7 +20,7 @@ from memory.ledger.user_tasks import UserTasks
 from memory.long_term.owners import EntryOwners
 from memory.projects.project import ProjectMemory
 from memory.queues.queue import PersonalQueue
-from memory.sessions.run_outcomes import RunOutcomes
+from memory.sessions.index import RunOutcomes
 from memory.sessions.session import SessionCache
 from runtime.messaging.direct import open_direct_reads
 from runtime.messaging.erasure import Eraser

@@ -19,7 +19,7 @@ from contracts.messages import ExtractedFacts
 from memory.conversations.notices import Notices
 from memory.documents.draft import AppliedPlan, Draft, Plan, Snapshot
 from memory.documents.guard import LIMITS, Limits
-from memory.documents.storage.commits import Committed
+from memory.documents.storage.repository import Committed
 from memory.documents.storage.store import DocumentStore
 from memory.queues.claims import Claim, Closing, Row
 from runtime.lease_loop import LeaseLost

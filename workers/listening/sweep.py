@@ -8,7 +8,7 @@ from datetime import datetime
 import structlog
 
 from contracts.errors import TaskloreError
-from memory.documents.storage.owners import DocumentOwners
+from memory.documents.storage.reader import DocumentOwners
 from memory.documents.storage.store import DocumentStore
 
 log = structlog.get_logger(__name__)

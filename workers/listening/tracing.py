@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 from contracts.traces import spelled_context
 from memory.documents.draft import Draft
-from memory.documents.storage.commits import Committed
+from memory.documents.storage.repository import Committed
 from memory.queues.claims import QueueName, Row
 from runtime import tracing
 from runtime.tracing import Span

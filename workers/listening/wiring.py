@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.errors import ConfigurationError
 from memory.conversations.notices import Notices
-from memory.documents.storage.owners import DocumentOwners
+from memory.documents.storage.reader import DocumentOwners
 from memory.documents.storage.store import DocumentStore
 from memory.episodes.store import Episodes
 from memory.queues.queue import PersonalQueue

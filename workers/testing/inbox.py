@@ -89,7 +89,7 @@ class FakeInbox:
         self._conversations: dict[str, _Conversation] = {}
 
     def put(self, owner: str, past: Iterable[Utterance] = (), observed: Iterable[Observation] = ()) -> None:
-        """Make *past* what the agent has heard and said already, and *observed* what it observed."""
+        """Set *past* as heard and said already, and *observed* as observed."""
         of = self._of(owner)
         for message in past:
             of.add(message)
@@ -159,7 +159,7 @@ class FakeInbox:
         observation: Observation | None = None,
         user_id: str | None = None,
     ) -> None:
-        """Note that what the task took is new no longer, what it said and what it observed."""
+        """Note that the messages taken are no longer new, and the task's own words and observations."""
         of, task_id = self._of(owner), checked_name(task_id, "task id")
         if observation is not None:
             await self.note(owner, task_id, observation)

@@ -70,13 +70,13 @@ class FakeStories:
             held[number] = None
 
     def leave(self, story_id: str, number: int, sections: Mapping[str, JsonValue], *, is_all: bool = False) -> None:
-        """Note what agents found in a response, beside what was left before, or as all there is of it."""
+        """Note the findings of agents in a response, beside the earlier ones or instead of them."""
         analyses = self._sections.setdefault(story_id, {})
         known = {} if is_all else analyses.get(number, {})
         analyses[number] = {**known, **sections}
 
     def forget(self, story_id: str, number: int) -> None:
-        """Let there be no analysis of a response; what it changed stays."""
+        """Remove the analysis of a response; its changes stay."""
         self._sections.get(story_id, {}).pop(number, None)
 
     def revision(self, story_id: str) -> int:

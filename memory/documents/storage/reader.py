@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
-from contracts.identifiers import user_token
+from contracts.identifiers import user_of, user_token
+from memory import keys
+from memory.command_batch import CommandBatch
 from memory.documents.kinds import Kinds
 from memory.documents.paths import Path, parse, resolve
 from memory.documents.plans import Document, Snapshot, resource_of
@@ -226,3 +229,24 @@ class OwnDocuments:
 def _parse(resource_id: str, stored: StoredDocument) -> Document:
     body = stored.body or b"{}"
     return Document(resource_id, stored.revision, from_json(body), stored.form, stored.born, len(body))
+
+
+class OwnerPage(NamedTuple):
+    """Some of the users, and the cursor to go on with: 0 when every key was looked at."""
+
+    users: tuple[str, ...]
+    cursor: int
+
+
+class DocumentOwners:
+    """Finds the users whose documents were ever edited. MemoryUnavailable after `deadline_s` for one page."""
+
+    def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
+        self._batch = CommandBatch(client, deadline_s)
+
+    async def page(self, cursor: int = 0, limit: int = 1_000) -> OwnerPage:
+        """Look at about *limit* keys of the server, from *cursor* on; a user may come twice."""
+        scan = ("SCAN", cursor, "MATCH", keys.plans_pattern(), "COUNT", limit)
+        reply = (await self._batch.run([scan]))[0]
+        users = tuple(user_of(keys.parse_plans(key.decode())) for key in reply[1])
+        return OwnerPage(users, int(reply[0]))

@@ -14,10 +14,9 @@ from memory.documents.guard import check_document
 from memory.documents.items import METADATA, is_expired, leaves
 from memory.documents.plans import Document, Origin, Plan, PlanKind, Snapshot, resource_of
 from memory.documents.stamps import with_stamp_of
-from memory.documents.storage.commits import Committed, Stale
 from memory.documents.storage.history import PlanRecord, json_bytes
 from memory.documents.storage.reader import Look, token_of
-from memory.documents.storage.repository import RemovedDocuments
+from memory.documents.storage.repository import Committed, RemovedDocuments, Stale
 from memory.documents.storage.writer import DocumentWriter
 from memory.documents.undo import entry_of, take_back_changes
 from memory.times import milliseconds

@@ -11,10 +11,9 @@ from memory.documents.draft import Draft
 from memory.documents.guard import LIMITS, Limits
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Document
-from memory.documents.storage.commits import Committed, Stale
 from memory.documents.storage.history import entry_json, json_bytes, record_json
 from memory.documents.storage.reader import DocumentReader, token_of
-from memory.documents.storage.repository import Recorded, Transaction, Written
+from memory.documents.storage.repository import Committed, Recorded, Stale, Transaction, Written
 from memory.queues.claims import Claim, Closing
 
 #: Revisions of a document that can be gone back to: years of what a person says, and about half a megabyte of log.

@@ -5,6 +5,7 @@ from datetime import timedelta
 from itertools import islice
 
 from contracts.errors import InvalidInput
+from contracts.faults import nearest
 from contracts.messages import AgentCard
 from contracts.pipelines import MOST_LEVELS, Phase, Pipeline, items_phase
 from contracts.session_keys import EntryKey, read_key
@@ -16,7 +17,6 @@ from supervisor.pipelines.declaration.problems import (
     MOST_PROBLEMS,
     Flaw,
     Place,
-    nearest,
     place_in_words,
     quote_names,
     suggest,

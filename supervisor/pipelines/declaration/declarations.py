@@ -7,10 +7,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from contracts.errors import InvalidPipeline
-from contracts.faults import complaint_of
+from contracts.faults import complaint_of, nearest
 from contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
 from quantities.amounts.spellings import shown
-from supervisor.pipelines.declaration.problems import Flaw, Place, nearest, place_in_words, quote_names
+from supervisor.pipelines.declaration.problems import Flaw, Place, place_in_words, quote_names
 
 #: Pydantic's types in words of a declaration.
 _IN_WORDS = {

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
+
+from contracts.faults import nearest
 
 #: A path into a declaration, such as `("phases", 2, "reads", 0)`, `("inputs", "folder")` or `("result",)`.
 Place = tuple[str | int, ...]
@@ -28,12 +29,6 @@ def place_in_words(place: Place, declaration: Mapping[str, Any]) -> str:
     phase = phases[place[1]] if isinstance(phases, list | tuple) and place[1] < len(phases) else None
     name = phase.get("name") if isinstance(phase, Mapping) else getattr(phase, "name", None)
     return f"phase {name}: " if isinstance(name, str) else f"phase {place[1] + 1}: "
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the known name that is most alike, "" when none is."""
-    near = get_close_matches(name, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def suggest(name: str, known: Iterable[str], there: str) -> str:

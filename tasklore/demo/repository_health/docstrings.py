@@ -1,4 +1,4 @@
-"""Whether what is public says what it is."""
+"""Public modules, classes and functions that have no docstring."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Who imports whom: cycles at import time, and the modules that most others use."""
+"""Imports between modules: cycles at import time, and the modules that most others use."""
 
 import ast
 from collections import Counter, defaultdict

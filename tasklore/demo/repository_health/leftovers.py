@@ -1,4 +1,4 @@
-"""What somebody meant to come back for: marks in comments, and what a debugging hour left behind."""
+"""Work left open: marks in comments such as TODO, and calls of debugging."""
 
 import ast
 import io
@@ -84,7 +84,7 @@ def _debugging(source: Source, *, allow_prints: bool) -> Iterator[Finding]:
 
 
 def _name_of(called: ast.expr) -> str:
-    """Return "print" or "pdb.set_trace" for what is called so, "" for anything longer."""
+    """Return the name of the called function, such as "print" or "pdb.set_trace", "" for a longer one."""
     if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
         return f"{called.value.id}.{called.attr}"
     return called.id if isinstance(called, ast.Name) else ""

@@ -157,5 +157,5 @@ def _limit(findings: Findings, kind: RuleKind, otherwise: int) -> int:
 
 
 def _plain(text: str) -> str:
-    """Return *text* as one line that ends no code span: paths and comments are somebody else's."""
+    """Return *text* as one line that ends no code span: paths and comments are foreign text."""
     return " ".join(text.replace("`", "'").split())

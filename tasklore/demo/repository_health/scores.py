@@ -12,7 +12,7 @@ _NO_VERDICT = Verdict(standards=0, rules=[], kept=[], breaches=[], unread=[])
 
 
 class Area(BaseModel):
-    """One row of the report: what is `found` against `limit`, and how much of it is sound, in percent."""
+    """One row of the report: `found` against `limit`, and the sound share in percent."""
 
     name: str
     found: str

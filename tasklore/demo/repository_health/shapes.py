@@ -80,7 +80,7 @@ class Language(BaseModel):
 
 
 class Imports(BaseModel):
-    """Who imports whom: `cycles` of modules that need each other at import time, and those that most others use.
+    """Imports: `cycles` of modules that need each other at import time, and the modules that most others use.
 
     The counts are of all; of cycles and of files that could not be read some are listed.
     """
@@ -130,7 +130,7 @@ class Verdict(BaseModel):
 
 
 class Docstrings(BaseModel):
-    """How much of what is public says what it is; `wanted` is the percentage that is asked for."""
+    """The share of public names with a docstring; `wanted` is the least percentage."""
 
     public: Count
     documented: Count
@@ -141,7 +141,7 @@ class Docstrings(BaseModel):
 
 
 class Leftovers(BaseModel):
-    """What somebody meant to come back for: marks such as TODO, and prints and breakpoints of a debugging hour."""
+    """Work left open: marks such as TODO, and prints and breakpoints."""
 
     marks: Count
     debugging: Count

@@ -1,4 +1,4 @@
-"""Reading Python files as syntax trees; what cannot be read or parsed is told and harms nobody else."""
+"""Reads Python files as syntax trees; a file that cannot be read or parsed is named and harms no other."""
 
 import ast
 import re

@@ -18,7 +18,7 @@ class Standard(BaseModel):
 
 
 class Measures(Parameters):
-    """What was measured, and the standards it is held to; `tag` is what they are recorded under."""
+    """Measurements and the standards for them; `tag` names the records of the standards."""
 
     sizes: Sizes
     imports: Imports

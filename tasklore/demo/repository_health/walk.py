@@ -41,7 +41,7 @@ _ENVIRONMENT = "pyvenv.cfg"
 
 @dataclass
 class Walk:
-    """What was found: `files` by path relative to the folder, in bytes; how many links and folders were left out.
+    """The walk's result: `files` by path relative to the folder, in bytes; the numbers of links and folders left out.
 
     `is_cut` tells that there are more files, or deeper folders, than are looked at.
     """

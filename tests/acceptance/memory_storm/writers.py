@@ -15,7 +15,7 @@ from contracts.edits import Insert
 from memory.documents.draft import Draft, Origin, Plan
 from memory.documents.guard import LIMITS
 from memory.documents.items import make_item
-from memory.documents.storage.commits import Committed
+from memory.documents.storage.repository import Committed
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.memory_storm.stage import Stage
 from tests.acceptance.memory_storm.told import FOOD, GENERAL, ROUTINE, Told, tellings
