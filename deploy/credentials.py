@@ -33,12 +33,13 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import ConfigurationError, TaskloreError
-from deploy.privileges.cast_file import public_keys, read_cast, replace_text, write_cast
+from deploy.privileges.cast_file import public_keys, read_cast, replace_text, write_cast, write_private
 from deploy.privileges.nats_accounts import SYSTEM_USER, key_variable, nats_accounts, publishers
 from deploy.privileges.roles import Cast, Role, named
 from deploy.privileges.valkey_users import renewed, valkey_users, with_passwords
-from deploy.secret_manifests import secrets_text
+from deploy.secret_manifests import secret_manifests
 from runtime.messaging.signatures import READERS
+from tasklore.k8s.printing import as_yaml
 
 #: Days that a certificate of a development authority is good for.
 _DAYS = "365"
@@ -64,8 +65,8 @@ def make_credentials(directory: Path, roles: Sequence[Role], valkey_address: str
     make_certificates(directory / "tls")
     make_keys(directory, [*(role.name for role in roles), SYSTEM_USER])
     passwords = {role.name: secrets.token_urlsafe(32) for role in roles}
-    _write(directory / "users.acl", with_passwords(valkey_users(roles), passwords))
-    _write(directory / "accounts.conf", nats_accounts(roles))
+    write_private(directory / "users.acl", with_passwords(valkey_users(roles), passwords))
+    write_private(directory / "accounts.conf", nats_accounts(roles))
     for name, password in passwords.items():
         _write_role(directory, name, password, valkey_address)
     _write_publishers(directory, roles)
@@ -118,9 +119,9 @@ def _write_publishers(directory: Path, roles: Sequence[Role]) -> None:
 
 
 def _write_role(directory: Path, name: str, password: str, valkey_address: str) -> None:
-    _write(directory / name / "valkey.password", password)
-    _write(directory / name / "tasklore_redis_url", f"rediss://{name}:{password}@{valkey_address}/0")
-    _write(directory / name / "ca.crt", (directory / "tls" / "ca.crt").read_text("utf-8"))
+    write_private(directory / name / "valkey.password", password)
+    write_private(directory / name / "tasklore_redis_url", f"rediss://{name}:{password}@{valkey_address}/0")
+    write_private(directory / name / "ca.crt", (directory / "tls" / "ca.crt").read_text("utf-8"))
 
 
 def make_certificates(directory: Path) -> None:
@@ -170,14 +171,14 @@ def make_keys(directory: Path, names: Sequence[str]) -> None:
         ConfigurationError: the package nkeys is missing.
     """
     nkeys = _nkeys()
-    _write(directory / "nats.env", "".join([_make_key(nkeys, directory, name) for name in names]))
+    write_private(directory / "nats.env", "".join([_make_key(nkeys, directory, name) for name in names]))
 
 
 def _make_key(nkeys: Any, directory: Path, name: str) -> str:
     """Write the seed of *name*, and return its line for the configuration of nats-server."""
     seed: bytes = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER)
     public: bytes = nkeys.from_seed(bytearray(seed)).public_key
-    _write(directory / name / "nats.nkey", seed.decode())
+    write_private(directory / name / "nats.nkey", seed.decode())
     return f"{key_variable(name)}={public.decode()}\n"
 
 
@@ -198,13 +199,6 @@ def _openssl(*words: str) -> None:
         raise ConfigurationError(f"openssl {words[0]} failed: {error.stderr.strip()}") from error
 
 
-def _write(path: Path, text: str) -> None:
-    """Write *text* for this user alone."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make credentials in the one directory that is named, add to them, or print what a cluster reads of them."""
     parser = argparse.ArgumentParser(
@@ -221,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--print-secrets prints what is there; add to it first")
     try:
         if given.print_secrets:
-            sys.stdout.write(secrets_text(given.directory))
+            sys.stdout.write(as_yaml(secret_manifests(given.directory)))
         elif given.worker or given.program or given.api_tls or given.renew:
             if given.worker or given.program or given.renew:
                 add_roles(given.directory, Cast(named(given.worker, "--worker"), named(given.program, "--program")))

@@ -7,6 +7,7 @@ stand beside it; a worker in the image answers a task, and leaves with 0 on SIGT
 
 import asyncio
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -71,8 +72,8 @@ def _demand_programs() -> None:
 def _built(folder: Path) -> Path:
     """Return the root of the image, built in *folder*."""
     _say("making a base of Debian's packages")
-    archive = folder / "base.tar"
-    _run(["mmdebstrap", "--variant=minbase", f"--include={_IN_BASE}", _suite(), str(archive), *_sources()])
+    archive, suite = folder / "base.tar", platform.freedesktop_os_release().get("VERSION_CODENAME", "stable")
+    _run(["mmdebstrap", "--variant=minbase", f"--include={_IN_BASE}", suite, str(archive), *_sources()])
     _say("building the image")
     # Without a container engine's storage: every layer is a plain folder.
     buildah = ["buildah", "--root", f"{folder}/store", "--runroot", f"{folder}/run", "--storage-driver", "vfs"]
@@ -98,11 +99,6 @@ def _has_folder(variable: str) -> bool:
     """Tell whether *variable* names something that a build, which sees no folder of ours, could use."""
     value = os.environ.get(variable, "")
     return bool(value) and not value.startswith("/")
-
-
-def _suite() -> str:
-    lines = Path("/etc/os-release").read_text("utf-8").splitlines()
-    return next((line.partition("=")[2].strip('"') for line in lines if line.startswith("VERSION_CODENAME=")), "stable")
 
 
 def _sources() -> list[str]:

@@ -1,9 +1,8 @@
-"""Generate the manifests in `k8s`: `python -m deploy.manifests`; with `--check` only list stale files.
+"""Generate the manifests in `k8s`: `python -m deploy.manifests`.
 
 The manifests are made of the same parts that `tasklore k8s agent` prints for agents of other people.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,12 +18,12 @@ from workers.loading import load_agents
 
 ROOT = Path(__file__).resolve().parents[1]
 BASE = ROOT / "k8s" / "base"
-#: Rules and alerts as Prometheus reads them; whoever runs its operator gets the same ones as a PrometheusRule.
+#: Rules and alerts as Prometheus reads them; its operator gets the same ones as a PrometheusRule.
 RULES = ROOT / "deploy" / "prometheus" / "rules"
 
-#: What is served by the deployment as it is; agents of other people come beside them.
+#: Agents of the deployment as it is; agents of other people come beside them.
 OURS = ("budget", "switchboard", "memory")
-#: What the component `decision` brings.
+#: Agents of the component `decision`.
 _DECISION = ("workers.agents.decision",)
 #: Reports that wait for one supervisor more.
 _REPORTS_A_POD = 256
@@ -57,33 +56,21 @@ def generated() -> dict[str, str]:
         "budget.yaml": _text(_worker("budget", OURS[:1])),
         "memory.yaml": _text(_worker("memory", OURS[1:])),
         "rules.yaml": _text([_rules()]),
-        "../components/decision/decision.yaml": _text(
-            _worker("decision-agent", _DECISION) + _bootstrap("decision-agent", _DECISION)
-        ),
+        "../components/decision/decision.yaml": _text(_worker("decision-agent", _DECISION, has_job=True)),
     }
 
 
 def stale() -> list[str]:
     """Return the names of generated files that are missing or not as they would be made now."""
-    return [name for name, text in generated().items() if not _same(BASE / name, text)]
+    files = {name: (BASE / name, text) for name, text in generated().items()}
+    return [name for name, (file, text) in files.items() if not file.is_file() or file.read_text("utf-8") != text]
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Write every file, or with `--check` return 1 when one is stale."""
-    if "--check" in arguments:
-        found = stale()
-        sys.stdout.write(
-            "".join(
-                f"stale: {(BASE / name).resolve().relative_to(ROOT)}; run python -m deploy.manifests\n"
-                for name in found
-            )
-        )
-        return 1 if found else 0
-    BASE.mkdir(parents=True, exist_ok=True)
+def main() -> None:
+    """Write every file."""
     for name, text in generated().items():
         (BASE / name).parent.mkdir(parents=True, exist_ok=True)
         (BASE / name).write_text(text, "utf-8")
-    return 0
 
 
 def _supervisor() -> list[Manifest]:
@@ -102,14 +89,10 @@ def _supervisor() -> list[Manifest]:
     return [*deployment(_SUPERVISOR), service, scaled_object(_SUPERVISOR, Scale(fewest=2, most=6), consumers)]
 
 
-def _worker(name: str, references: tuple[str, ...]) -> list[Manifest]:
+def _worker(name: str, references: tuple[str, ...], *, has_job: bool = False) -> list[Manifest]:
     agents = [agent for reference in references for agent in load_agents(reference)]
-    return worker_manifests(Wanted(references, "tasklore", name=name), agents)
-
-
-def _bootstrap(name: str, references: tuple[str, ...]) -> list[Manifest]:
-    agents = [agent for reference in references for agent in load_agents(reference)]
-    return bootstrap_manifests(Wanted(references, "tasklore", name=name), agents)
+    wanted = Wanted(references, "tasklore", name=name)
+    return worker_manifests(wanted, agents) + (bootstrap_manifests(wanted, agents) if has_job else [])
 
 
 def _rules() -> Manifest:
@@ -131,9 +114,5 @@ def _text(manifests: Sequence[Manifest]) -> str:
     return _HEADING + as_yaml(manifests)
 
 
-def _same(file: Path, text: str) -> bool:
-    return file.is_file() and file.read_text("utf-8") == text
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -1,4 +1,4 @@
-"""The Secrets and ConfigMaps that the cluster reads, out of a folder of credentials: what `--print-secrets` prints.
+"""The Secrets and ConfigMaps that the cluster reads, out of a folder of credentials; `--print-secrets` prints them.
 
 Only what a pod or a server mounts: the operator's and programs' credentials stay in the folder. Rights are those that
 this version declares, so after an upgrade it is printed and applied once more.
@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from contracts.errors import ConfigurationError
-from deploy.privileges.cast_file import public_keys, read_cast
+from deploy.privileges.cast_file import public_keys, read_cast, read_kept
 from deploy.privileges.nats_accounts import nats_accounts, publishers
 from deploy.privileges.valkey_users import renewed
 from runtime.messaging.signatures import READERS
 from tasklore.k8s.pods import PART_OF, Manifest
-from tasklore.k8s.printing import as_yaml
 
 #: Where namespace, and with it the names in the servers' certificates, are fixed: k8s/base.
 _NAMESPACE = PART_OF
@@ -23,25 +22,16 @@ _FIXED = ("supervisor", "memory", "bootstrap")
 _API_KEYS_CURE = "make it with `tasklore api-key NAME --role ask --file DIR/api.keys`"
 
 
-def secrets_text(directory: Path) -> str:
-    """Return every Secret and ConfigMap as YAML for `kubectl apply --server-side --filename -`.
+def secret_manifests(directory: Path) -> list[Manifest]:
+    """Return every Secret and ConfigMap.
 
     Raises:
         ConfigurationError: a file is missing in *directory*; says which, and how it is made.
     """
-    return as_yaml(secret_manifests(directory))
-
-
-def secret_manifests(directory: Path) -> list[Manifest]:
-    """Return what `secrets_text` prints.
-
-    Raises:
-        ConfigurationError: as there.
-    """
     cast = read_cast(directory)
     roles = cast.roles()
     try:
-        users = renewed(_read(directory, "users.acl"), roles)
+        users = renewed(read_kept(directory, "users.acl"), roles)
     except ValueError as error:
         raise ConfigurationError(f"users.acl in {str(directory)!r}: {error}; take it from a backup") from error
     pods = [*_FIXED, *(f"worker-{name}" for name in cast.workers)]
@@ -50,7 +40,7 @@ def secret_manifests(directory: Path) -> list[Manifest]:
     return [
         *(manifest for role in pods for manifest in _of_role(directory, role, known if role in READERS else {})),
         *(_of_server(directory, server) for server in ("nats", "valkey")),
-        _secret("api", {"api.keys": _read(directory, "api.keys", _API_KEYS_CURE)}),
+        _secret("api", {"api.keys": read_kept(directory, "api.keys", _API_KEYS_CURE)}),
         *_of_api(directory),
         *_of_models(directory),
         _secret("valkey-acl", {"users.acl": users}),
@@ -62,14 +52,14 @@ def secret_manifests(directory: Path) -> list[Manifest]:
 def _of_role(directory: Path, role: str, known: Mapping[str, str]) -> list[Manifest]:
     own = directory / role
     return [
-        _secret(f"nats-{role}", {name: _read(own, name) for name in ("nats.nkey", "ca.crt")} | dict(known)),
-        _secret(f"valkey-{role}", {"valkey.password": _read(own, "valkey.password")}),
+        _secret(f"nats-{role}", {name: read_kept(own, name) for name in ("nats.nkey", "ca.crt")} | dict(known)),
+        _secret(f"valkey-{role}", {"valkey.password": read_kept(own, "valkey.password")}),
     ]
 
 
 def _of_server(directory: Path, server: str) -> Manifest:
     files = {"tls.crt": f"{server}.crt", "tls.key": f"{server}.key", "ca.crt": "ca.crt"}
-    return _secret(f"{server}-tls", {key: _read(directory / "tls", file) for key, file in files.items()})
+    return _secret(f"{server}-tls", {key: read_kept(directory / "tls", file) for key, file in files.items()})
 
 
 def _of_api(directory: Path) -> list[Manifest]:
@@ -86,13 +76,6 @@ def _of_models(directory: Path) -> list[Manifest]:
     file = directory / "llm.key"
     key = file.read_text("utf-8").strip() if file.is_file() else ""
     return [_secret("llm", {"tasklore_llm_api_key": key})] if key else []
-
-
-def _read(directory: Path, name: str, cure: str = "take it from a backup, or make credentials anew") -> str:
-    try:
-        return (directory / name).read_text("utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{str(directory / name)!r} cannot be read: {error.strerror}; {cure}") from error
 
 
 def _secret(name: str, texts: Mapping[str, str]) -> Manifest:

@@ -50,10 +50,11 @@ class NotYet(TaskloreError):
 
 @dataclass(slots=True)
 class _Held(Generic[Lease]):
-    """A lease that lasts `until` by the loop's clock unless it is renewed."""
+    """A lease that lasts `until` by the loop's clock unless it is renewed; `timer` fires once it may have lapsed."""
 
     lease: Lease
     until: float
+    timer: asyncio.TimerHandle | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
 
     @property
     def busy(self) -> int:
-        """How many keys are worked on, or about to be."""
+        """How many keys that take room are worked on, or about to be."""
         return len(self._serving)
 
     def vital_sign(self) -> tuple[bool, str]:
@@ -203,12 +204,19 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         if lease is None:
             return None
         held = self._held[key] = _Held(lease, asked_at + self._lease_s)
+        self._let_lapse(key, held)
         try:
             return await self.work(key, lease)
         finally:
+            if held.timer is not None:
+                held.timer.cancel()
             if self._held.get(key) is held:
                 del self._held[key]
             await self._return(key, lease)
+
+    def rest_s_of(self, key: Key) -> float:
+        """Return for how many seconds *key* still rests, 0 when it does not."""
+        return max(0.0, self._rests[key].until - self._loop.time()) if key in self._rests else 0.0
 
     def rests_of(self, key: Key) -> int:
         """Return how often *key* has rested in a row."""
@@ -216,7 +224,7 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
 
     async def _begin_some(self) -> float:
         """Begin to work on due items, as far as there is room; return seconds until the next look."""
-        room = self._at_once - len(self._serving)
+        room = self._at_once - self.busy
         if self._unreturned or (room > 0 and not self._due):
             try:
                 while self._unreturned:
@@ -316,10 +324,18 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
                 is_held = await self.renew(held.lease)
         except Exception as error:  # noqa: BLE001 - what cannot be read of one key must not end the work on others
             log.warning(f"{self._what}_lease_not_renewed", key=self._label(key), error=repr(error))
-            is_held = self._loop.time() < held.until
-        else:
-            held.until = asked_at + self._lease_s
-        if not is_held and self._held.get(key) is held:
+            return
+        held.until = asked_at + self._lease_s if is_held else float("-inf")
+        if not is_held:
+            self._let_lapse(key, held)
+
+    def _let_lapse(self, key: Key, held: _Held[Lease]) -> None:
+        """Stop the work on *key* when its lease ends without a renewal: another process may have it from then on."""
+        if held.timer is not None:
+            held.timer.cancel()
+        if self._loop.time() < held.until:
+            held.timer = self._loop.call_at(held.until, self._let_lapse, key, held)
+        elif self._held.get(key) is held:
             log.warning(f"{self._what}_lease_lost", key=self._label(key))
             self._let_rest(key, jitter(ELSEWHERE_S), self.rests_of(key))
             self._serving[key].cancel()

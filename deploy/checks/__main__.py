@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from deploy import manifests as generated
+from deploy import manifests
 from deploy.checks import (
     compose,
     golden,
@@ -23,9 +23,12 @@ from deploy.checks import (
     servers,
     values,
 )
+from deploy.checks.overlays import BUILT, OVERLAYS, problems_in
 from deploy.checks.problem import CannotCheck, Problem
+from deploy.privileges import __main__ as privileges
+from deploy.privileges.roles import Cast
 
-#: What nobody can find out without a cluster, an image registry or a container engine.
+#: Facts that no check sees without a cluster, an image registry or a container engine.
 UNVERIFIED = (
     "admission of pods by an API server and their scheduling",
     "the loops of KEDA and of the horizontal pod autoscaler (its formula drives real workers in a test)",
@@ -38,24 +41,19 @@ UNVERIFIED = (
 )
 
 
-def _overlays(check: Callable[[str], list[Problem]]) -> Callable[[], list[Problem]]:
-    def both() -> list[Problem]:
-        return [Problem(f"{one}: {two.place}", two.what, two.cure) for one in overlays.OVERLAYS for two in check(one)]
-
-    return both
-
-
 def _stale() -> list[Problem]:
-    return [Problem(f"k8s/base/{name}", "is stale", "run python -m deploy.manifests") for name in generated.stale()]
+    found = [Problem(f"k8s/base/{name}", "is stale", "run python -m deploy.manifests") for name in manifests.stale()]
+    rights = privileges.stale(Cast())
+    return found + [Problem(f"deploy/{path}", "is stale", "run python -m deploy.privileges") for path in rights]
 
 
 CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
-    "generated": ("manifests are as their parts make them", _stale),
+    "generated": ("manifests and rights are as their parts make them", _stale),
     "kustomize": ("all overlays build", overlays.problems),
     "schema": (f"strict schemas of Kubernetes {' and '.join(schemas.VERSIONS)}", schemas.problems),
     "golden": ("overlays are as they were reviewed", golden.problems),
-    "bootstrap": ("a job makes the consumers of every worker", golden.consumer_problems),
-    "network": ("who may reach whom, pair by pair", _overlays(lambda one: network.problems(overlays.rendered(one)))),
+    "bootstrap": ("a job makes the consumers of every worker", lambda: problems_in(BUILT, golden.unprepared)),
+    "network": ("who may reach whom, pair by pair", lambda: problems_in(OVERLAYS, network.problems)),
     "checkov": (
         "checkov over the manifests of production, also with TLS, and the Dockerfile",
         scanners.checkov_problems,

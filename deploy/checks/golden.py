@@ -9,7 +9,7 @@ import itertools
 import sys
 
 from contracts import subjects
-from deploy.checks.overlays import BUILT, OVERLAYS, rendered, rendered_text
+from deploy.checks.overlays import OVERLAYS, rendered_text
 from deploy.checks.problem import Manifest, Problem, at, listed, name_of
 from deploy.checks.tools import ROOT
 
@@ -29,15 +29,6 @@ def problems() -> list[Problem]:
             cure = "correct it, or review the difference and run python -m deploy.checks.golden"
             found.append(Problem(f"deploy/golden/{overlay}.yaml", "differs:\n" + "\n".join(lines), cure))
     return found
-
-
-def consumer_problems() -> list[Problem]:
-    """Return each worker whose consumers no Job makes, and each scaler that counts a consumer of no stream of ours."""
-    return [
-        Problem(f"{overlay}: {one.place}", one.what, one.cure)
-        for overlay in BUILT
-        for one in unprepared(rendered(overlay))
-    ]
 
 
 def counted(manifests: list[Manifest]) -> set[tuple[str, str]]:

@@ -86,18 +86,14 @@ def problems(manifests: Iterable[Manifest]) -> list[Problem]:
                 for port in _PORTS:
                     may = _has_port(fitting, port)
                     if may != (_pair(own, other, port, direction) in wanted):
-                        what = _told(own, other, port, direction, may)
+                        reach = "reach" if direction == "Egress" else "be reached by"
+                        what = f"{own.name} {'may' if may else 'cannot'} {reach} {other.name} at {port}"
                         found.append(Problem("network policies", what, "see k8s/base/network.yaml"))
     return found
 
 
 def _pair(own: End, other: End, port: str, direction: str) -> tuple[int, int, str]:
     return (id(own), id(other), port) if direction == "Egress" else (id(other), id(own), port)
-
-
-def _told(own: End, other: End, port: str, direction: str, may: bool) -> str:
-    word = "reach" if direction == "Egress" else "be reached by"
-    return f"{own.name} {'may' if may else 'cannot'} {word} {other.name} at {port}"
 
 
 def passes(policies: Iterable[Manifest], own: End, other: End, port: str, direction: str) -> bool:

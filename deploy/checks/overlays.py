@@ -1,6 +1,7 @@
 """The manifests as a cluster would be given them: each overlay, built by kustomize."""
 
 import functools
+from collections.abc import Callable, Iterable
 
 import yaml
 
@@ -14,17 +15,18 @@ BUILT = (*OVERLAYS, "traced", "world", "linked")
 PRODUCTION = frozenset(OVERLAYS) - {"dev"}
 
 
+@functools.cache
 def rendered_text(overlay: str) -> str:
-    """Return what kustomize makes of *overlay*.
+    """Return the output of kustomize for *overlay*.
 
     Raises:
         CannotCheck: there is no kubectl.
         ValueError: it cannot be built; says why.
     """
-    done = _kustomize(overlay)
-    if done[0] != 0:
-        raise ValueError(done[2].strip())
-    return done[1]
+    done = run("kubectl", "kustomize", ROOT / "k8s" / "overlays" / overlay)
+    if done.returncode != 0:
+        raise ValueError(done.stderr.strip())
+    return done.stdout
 
 
 def rendered(overlay: str) -> list[Manifest]:
@@ -34,12 +36,19 @@ def rendered(overlay: str) -> list[Manifest]:
 
 def problems() -> list[Problem]:
     """Return which overlays cannot be built."""
-    found = [(overlay, _kustomize(overlay)) for overlay in BUILT]
-    cure = "correct the file that it names"
-    return [Problem(f"k8s/overlays/{name}", error.strip(), cure) for name, (status, _, error) in found if status != 0]
+    found = []
+    for overlay in BUILT:
+        try:
+            rendered_text(overlay)
+        except ValueError as error:
+            found.append(Problem(f"k8s/overlays/{overlay}", str(error), "correct the file that it names"))
+    return found
 
 
-@functools.cache
-def _kustomize(overlay: str) -> tuple[int, str, str]:
-    done = run("kubectl", "kustomize", ROOT / "k8s" / "overlays" / overlay)
-    return done.returncode, done.stdout, done.stderr
+def problems_in(overlays: Iterable[str], check: Callable[[list[Manifest]], list[Problem]]) -> list[Problem]:
+    """Return the problems that *check* finds in the manifests of each of *overlays*, with its name in their place."""
+    return [
+        Problem(f"{overlay}: {one.place}", one.what, one.cure)
+        for overlay in overlays
+        for one in check(rendered(overlay))
+    ]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from packaging.markers import Marker
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from deploy.checks.problem import Problem
 from deploy.checks.tools import ROOT
@@ -51,21 +52,17 @@ def pins(file: Path) -> dict[str, set[str]]:
     """Return the versions of each package that *file* pins; there may be one for each of several machines."""
     found: dict[str, set[str]] = {}
     for name, version in _PIN.findall(file.read_text("utf-8")):
-        found.setdefault(_plain(name), set()).add(version)
+        found.setdefault(canonicalize_name(name), set()).add(version)
     return found
 
 
 def _names(wanted: Requirement) -> set[str]:
-    """Return what *wanted* is called, and what its extras bring directly."""
+    """Return the name of *wanted*, and the names that its extras bring directly."""
     brought = [Requirement(one) for one in requires(wanted.name) or [] if wanted.extras]
     markers = [(one.name, one.marker) for one in brought]
     with_extras = {name for name, marker in markers for extra in wanted.extras if _is_for(marker, extra)}
-    return {_plain(name) for name in {wanted.name, *with_extras}}
+    return {canonicalize_name(name) for name in {wanted.name, *with_extras}}
 
 
 def _is_for(marker: Marker | None, extra: str) -> bool:
     return marker is not None and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""})
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

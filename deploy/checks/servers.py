@@ -13,13 +13,12 @@ from contracts.errors import ConfigurationError
 from deploy.checks.problem import CannotCheck, Problem
 from deploy.checks.tools import DEADLINE_S, ROOT, find
 from deploy.credentials import make_credentials
-from deploy.privileges.nats_accounts import nats_accounts
+from deploy.privileges.cast_file import public_keys
 from deploy.privileges.roles import Cast
-from deploy.privileges.valkey_users import valkey_users
 from runtime.servers.embedded import ValkeyServer
 
 NATS, VALKEY = ROOT / "deploy" / "nats", ROOT / "deploy" / "valkey"
-#: What no role may ever do; each is refused by name.
+#: Commands that no role may call; each is refused by name.
 FORBIDDEN: tuple[tuple[str, ...], ...] = (
     ("FLUSHALL",),
     ("KEYS", "*"),
@@ -36,11 +35,8 @@ _START_S = 60.0
 
 
 def nats_problems() -> list[Problem]:
-    """Return which shipped configuration nats-server refuses, and whether the users in it are stale."""
-    roles = Cast().roles()
+    """Return which shipped configuration nats-server refuses."""
     found = []
-    if (NATS / "accounts.conf").read_text("utf-8") != nats_accounts(roles):
-        found.append(Problem("deploy/nats/accounts.conf", "is stale", "run python -m deploy.privileges"))
     with _credentials() as folder:
         for file in ("nats.conf", "cluster.conf"):
             done = subprocess.run(  # noqa: S603 - a program that was found
@@ -58,13 +54,10 @@ def nats_problems() -> list[Problem]:
 
 
 def valkey_problems() -> list[Problem]:
-    """Return what Valkey refuses to load, and what a role may do that none may: asked by a dry run of each command."""
-    roles = Cast().roles()
+    """Return each command of `FORBIDDEN` that a dry run lets a role call; users that do not load end the check."""
     found = []
-    if (VALKEY / "users.acl.template").read_text("utf-8") != valkey_users(roles):
-        found.append(Problem("deploy/valkey/users.acl.template", "is stale", "run python -m deploy.privileges"))
     with _credentials() as folder, _valkey(folder) as client:
-        for role in roles:
+        for role in Cast().roles():
             for command in FORBIDDEN:
                 answer = client.execute_command("ACL", "DRYRUN", role.name, *command)  # type: ignore[no-untyped-call]
                 if answer == b"OK":
@@ -86,8 +79,7 @@ def _credentials() -> Iterator[Path]:
 
 
 def _nats_environment(folder: Path) -> dict[str, str]:
-    lines = (folder / "nats.env").read_text("utf-8").splitlines()
-    return dict(line.split("=", 1) for line in lines if "=" in line) | {
+    return public_keys(folder) | {
         "TASKLORE_NATS_NAME": "nats-0",
         "TASKLORE_NATS_LISTEN": "127.0.0.1:4222",
         "TASKLORE_NATS_MONITOR": "127.0.0.1:8222",

@@ -22,11 +22,9 @@ def find(program: str) -> Path:
     Raises:
         CannotCheck: it is nowhere.
     """
-    places = [FOLDER / program, Path(sys.executable).with_name(program)]
-    on_path = shutil.which(program)
-    for place in [*places, *([Path(on_path)] if on_path else [])]:
-        if place.is_file() and os.access(place, os.X_OK):
-            return place
+    folders = [str(FOLDER), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    if place := shutil.which(program, path=os.pathsep.join(folders)):
+        return Path(place)
     raise CannotCheck(f"{program} is not installed; run make deploy-check, which installs requirements/deploy.txt")
 
 

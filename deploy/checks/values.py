@@ -1,11 +1,10 @@
-"""The values for the charts of NATS and Valkey: what they must say to lose nothing and to let in roles alone."""
+"""The values for the charts of NATS and Valkey, without which data is lost or a server is open to anybody."""
 
 import yaml
 
 from deploy.checks.problem import Problem, at
 from deploy.checks.tools import ROOT
 
-FOLDER = ROOT / "k8s" / "values"
 _CONTAINER = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
@@ -13,7 +12,7 @@ _CONTAINER = {
     "capabilities.drop": ["ALL"],
 }
 #: The value at each path, by file.
-WANTED: dict[str, dict[str, object]] = {
+REQUIRED: dict[str, dict[str, object]] = {
     "nats": {
         "config.cluster.enabled": True,
         "config.cluster.replicas": 3,
@@ -42,33 +41,31 @@ WANTED: dict[str, dict[str, object]] = {
         "podSecurityContext.runAsNonRoot": True,
         "serviceAccount.automount": False,
         **{f"securityContext.{key}": value for key, value in _CONTAINER.items()},
+        "valkeyConfig.appendonly": "yes",
+        "valkeyConfig.appendfsync": "everysec",
+        "valkeyConfig.maxmemory-policy": "noeviction",
+        "valkeyConfig.aclfile": "/etc/valkey-acl/users.acl",
     },
 }
-#: Lines of Valkey's own configuration.
-VALKEY_LINES = (
-    "appendonly yes",
-    "appendfsync everysec",
-    "maxmemory-policy noeviction",
-    "aclfile /etc/valkey-acl/users.acl",
-)
 
 
 def problems() -> list[Problem]:
-    """Return which values do not say what they must."""
-    return [
-        one for name in WANTED for one in unlike(name, yaml.safe_load((FOLDER / f"{name}.yaml").read_text("utf-8")))
-    ]
+    """Return each value that is missing or differs from `REQUIRED`."""
+    return [one for name in REQUIRED for one in find_unlike(name, read(name))]
 
 
-def unlike(name: str, values: object) -> list[Problem]:
-    """Return where *values* for the chart *name* differ from what they must say."""
+def read(name: str) -> dict[str, object]:
+    """Return the values for the chart *name*, with Valkey's own configuration as a mapping: its last line counts."""
+    values: dict[str, object] = yaml.safe_load((ROOT / "k8s" / "values" / f"{name}.yaml").read_text("utf-8"))
+    lines = [line.partition(" ") for line in str(values.get("valkeyConfig", "")).splitlines()]
+    return values | {"valkeyConfig": {word: rest for word, _, rest in lines}}
+
+
+def find_unlike(name: str, values: object) -> list[Problem]:
+    """Return where *values* for the chart *name* differ from `REQUIRED`."""
     place, cure = f"k8s/values/{name}.yaml", "correct it; see deploy/checks/values.py"
-    found = [
-        Problem(place, f"{path} is {at(values, *path.split('.'))!r}, not {wanted!r}", cure)
-        for path, wanted in WANTED[name].items()
-        if at(values, *path.split(".")) != wanted
+    return [
+        Problem(place, f"{path} is {found!r}, not {required!r}", cure)
+        for path, required in REQUIRED[name].items()
+        if (found := at(values, *path.split("."))) != required
     ]
-    if name == "valkey":
-        lines = str(at(values, "valkeyConfig")).splitlines()
-        found += [Problem(place, f"valkeyConfig lacks {line!r}", cure) for line in VALKEY_LINES if line not in lines]
-    return found

@@ -1,7 +1,6 @@
 """`python -m deploy.privileges`: write the rights of each role into the configuration of NATS and Valkey.
 
-With `--check` nothing is written, and what is stale is named. `--worker NAME=AGENT[,AGENT]` and
-`--program NAME=SPEAKER[,SPEAKER]` add users beside the shipped ones.
+`--worker NAME=AGENT[,AGENT]` and `--program NAME=SPEAKER[,SPEAKER]` add users beside the shipped ones.
 """
 
 import argparse
@@ -23,10 +22,15 @@ def generated(cast: Cast) -> dict[Path, str]:
     return {ACCOUNTS: nats_accounts(roles), USERS: valkey_users(roles)}
 
 
-def main() -> int:
-    """Write or check the files; returns 1 when one is stale."""
+def stale(cast: Cast, into: Path = DEPLOY) -> dict[Path, str]:
+    """Return the text of each file, by its place below *into*, that is missing or not as it would be written now."""
+    files = {path: (into / path, text) for path, text in generated(cast).items()}
+    return {path: text for path, (file, text) in files.items() if not file.exists() or file.read_text("utf-8") != text}
+
+
+def main() -> None:
+    """Write the files that are stale."""
     parser = argparse.ArgumentParser(prog="python -m deploy.privileges", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 when a file is stale")
     parser.add_argument("--into", type=Path, default=DEPLOY, metavar="DIR", help="where nats/ and valkey/ lie")
     parser.add_argument("--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]")
     parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]")
@@ -34,18 +38,14 @@ def main() -> int:
     cast = Cast()
     try:
         workers, programs = named(given.worker, "--worker"), named(given.program, "--program")
-        texts = generated(Cast(cast.workers | workers, cast.programs | programs))
+        files = stale(Cast(cast.workers | workers, cast.programs | programs), given.into)
     except (TaskloreError, ValueError) as error:
         parser.error(str(error))
-    files = {given.into / path: text for path, text in texts.items()}
-    stale = [path for path, text in files.items() if not path.exists() or path.read_text("utf-8") != text]
-    for path in stale:
-        sys.stdout.write(f"{'stale' if given.check else 'written'}: {path}\n")
-        if not given.check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(files[path], "utf-8")
-    return int(given.check and bool(stale))
+    for path, text in files.items():
+        (given.into / path).parent.mkdir(parents=True, exist_ok=True)
+        (given.into / path).write_text(text, "utf-8")
+        sys.stdout.write(f"written: {given.into / path}\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

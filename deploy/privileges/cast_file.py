@@ -44,18 +44,31 @@ def public_keys(directory: Path) -> dict[str, str]:
     Raises:
         ConfigurationError: the list of them is not there.
     """
+    return dict(line.split("=", 1) for line in read_kept(directory, "nats.env").splitlines() if "=" in line)
+
+
+def read_kept(directory: Path, name: str, cure: str = "take it from a backup, or make credentials anew") -> str:
+    """Return the text of the file *name* in *directory*.
+
+    Raises:
+        ConfigurationError: it cannot be read; names *cure*.
+    """
     try:
-        lines = (directory / "nats.env").read_text("utf-8").splitlines()
+        return (directory / name).read_text("utf-8")
     except OSError as error:
-        cure = "take it from a backup, or make credentials anew"
-        raise ConfigurationError(f"{str(directory / 'nats.env')!r} cannot be read: {error.strerror}; {cure}") from error
-    return dict(line.split("=", 1) for line in lines if "=" in line)
+        raise ConfigurationError(f"{str(directory / name)!r} cannot be read: {error.strerror}; {cure}") from error
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write *text* into *path*, which is new, for this user alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def replace_text(path: Path, text: str) -> None:
     """Replace *path* by *text* atomically; only this user may read it."""
     new = path.with_name(f"{path.name}.new")
     new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+    write_private(new, text)
     new.replace(path)

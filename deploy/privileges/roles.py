@@ -160,20 +160,8 @@ def _supervisor() -> Role:
         owns=(
             *_keys(
                 *("task", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
-                *("session", "sessions"),
-            ),
-            *_keys(
-                "request",
-                "running",
-                "run",
-                "user-sessions",
-                "project",
-                "projects",
-                "story",
-                "stories",
-                "analysis",
-                "analysing",
-                "notices",
+                *("session", "sessions", "request", "running", "run", "user-sessions", "project", "projects"),
+                *("story", "stories", "analysis", "analysing", "notices"),
             ),
             _READS,
         ),
@@ -216,18 +204,8 @@ def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
         f"tl:{kind}:{{{agent}}}*" for agent in agents for kind in ("ltm", "ltm-hits", "ltm-quarantine", "ltm-imports")
     ]
     shared = _keys(
-        *(
-            "task",
-            "ended",
-            "flight",
-            "ltm-users",
-            "ltm-served",
-            "conversation",
-            "inbox",
-            "observations",
-            "user-conversations",
-        ),
-        *("session", "sessions", "project", "projects"),
+        *("task", "ended", "flight", "ltm-users", "ltm-served", "conversation", "inbox", "observations"),
+        *("user-conversations", "session", "sessions", "project", "projects"),
     )
     return (*own, *shared, _READS)
 

@@ -33,17 +33,18 @@ class PhaseState:
     """How far one phase is.
 
     `run` tells how often it was dispatched, over all runs of the session; it outlives a reset, so that no task id comes
-    again. `task_id` is the task of that run, None when none was. `since_ms` and `ended_ms` are ms since 1970 by the
-    server's clock, None while they have not come; whoever settles a phase need not fill them. `took_ms` is what the
-    task ran, `attempts` how many runs its worker began. `error_type` and `error` are None unless it failed. `why` says
-    why it is stale, was skipped or was reused; `memory` what the long-term memory had to do with it, a `MemoryOutcome`
-    or "".
+    again. `task_id` is the task of that run, None when none was. `since_ms`, `late_ms` and `ended_ms` are ms since 1970
+    by the server's clock, None while they have not come; whoever settles a phase need not fill them. `took_ms` is what
+    the task ran, `attempts` how many runs its worker began. `error_type` and `error` are None unless it failed. `why`
+    says why it is stale, was skipped or was reused; `memory` what the long-term memory had to do with it, a
+    `MemoryOutcome` or "".
     """
 
     status: PhaseStatus = "pending"
     run: int = 0
     task_id: str | None = None
     since_ms: int | None = None
+    late_ms: int | None = None
     ended_ms: int | None = None
     took_ms: int = 0
     attempts: int = 0
@@ -125,6 +126,16 @@ class RunRecord:
     error: str = ""
     trace: str = ""
     began_ms: int = 0
+
+    def lateness(self, phase: str) -> str:
+        """Return that *phase* was late, and the phases that began without it; "" unless it was."""
+        late = self.phases[phase]
+        if late.late_ms is None:
+            return ""
+        # Before the end of a phase only its lateness lets others begin.
+        began = [(name, self.phases[name].since_ms) for name, on in self.dependencies.items() if phase in on]
+        names = [name for name, at in began if at is not None and (late.ended_ms is None or at < late.ended_ms)]
+        return f"late: {', '.join(names)} began without it" if names else "late"
 
     @property
     def is_set_aside(self) -> bool:

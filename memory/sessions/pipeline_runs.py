@@ -224,7 +224,9 @@ class PipelineRuns:
         )
         root = _redeclared(declared) | ({} if inputs is None else {"inputs": _json(inputs)})
         reset = _script(pipeline_scripts.RESET_PHASES, session_id, *words, *_words(root), *_words(why))
-        done, found = await self._batch.run([reset, _script(pipeline_scripts.READ_RUN, session_id)])
+        # One after the other: in one batch a function that the server lacks is called again behind the others.
+        [done] = await self._batch.run([reset])
+        [found] = await self._batch.run([_script(pipeline_scripts.READ_RUN, session_id)])
         if done < 0 or not found:
             msg = f"no pipeline runs in session {session_id!r}; `tasklore session list` shows those there are"
             raise UnknownSession(msg)
@@ -269,6 +271,11 @@ class PipelineRuns:
     async def note_seen(self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]) -> bool:
         """Keep what *phase* read beside the session: marks by name; False when the fence is lost."""
         noted = _script(pipeline_scripts.NOTE_SEEN, session_id, fence, phase, _json(seen))
+        return bool((await self._batch.run([noted]))[0])
+
+    async def note_late(self, session_id: str, fence: int, phase: str) -> bool:
+        """Note that *phase*, which has not ended, is late; False when the fence is lost."""
+        noted = _script(pipeline_scripts.NOTE_LATE, session_id, fence, phase)
         return bool((await self._batch.run([noted]))[0])
 
     async def note_progress(self, session_id: str, fence: int) -> bool:

@@ -8,7 +8,8 @@ if ARGV[3] ~= '' and known.task_id ~= ARGV[3] then return 0 end
 if known.status ~= 'pending' and known.status ~= 'running' then
   return (known.status == state.status and known.task_id == state.task_id) and 1 or 0
 end
-state.run, state.since_ms, state.ended_ms = math.max(state.run, known.run), known.since_ms, now
+state.run, state.since_ms, state.late_ms = math.max(state.run, known.run), known.since_ms, known.late_ms
+state.ended_ms = now
 redis.call('HSET', phases, ARGV[2], cjson.encode(state))
 redis.call('HSET', tasks, ARGV[2], '')
 redis.call('HDEL', root, 'lapses')

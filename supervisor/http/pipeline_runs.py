@@ -42,6 +42,7 @@ class PhaseTold(View):
     error_type: str | None = None
     error: str | None = None
     why: str = ""
+    late: str = ""
     memory: str = ""
     saved_ms: int = 0
 
@@ -100,7 +101,9 @@ async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:
         user=record.user_id,
         created_at=datetime.fromtimestamp(record.created_ms / 1000, UTC),
         updated_at=datetime.fromtimestamp(record.updated_ms / 1000, UTC),
-        phases=tuple(PhaseTold(phase=name, **asdict(state)) for name, state in record.phases.items()),
+        phases=tuple(
+            PhaseTold(phase=name, late=record.lateness(name), **asdict(state)) for name, state in record.phases.items()
+        ),
         outcome=left,
     )
 

@@ -1,5 +1,6 @@
 """The desk of pipelines: claims runs, each under a lease with a fence, and drives them side by side."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
@@ -18,6 +19,8 @@ log = structlog.get_logger(__name__)
 RUNS_AT_ONCE = 1_000
 #: Those of one user among them, so that nobody shuts others out, and seconds until another one of theirs is looked at.
 RUNS_OF_ONE, _CROWDED_S = 500, 10.0
+#: Seconds between looks whether an inner run that is driven elsewhere has ended.
+_LOOK_S = 0.25
 #: Seconds for which a run rests after a mistake of our own that may pass.
 _MISTAKE_S = 2.0
 #: Times that our own mistakes are tried again before the run ends as failed because of them.
@@ -43,6 +46,26 @@ class PipelineDesk(LeaseLoop[str, Drive]):
         self._holder = holder
         self._mistakes: Counter[str] = Counter()
         self._of_user: Counter[str] = Counter()
+        #: Runs that a phase of another one here waits for.
+        self._inner: set[str] = set()
+
+    @property
+    def busy(self) -> int:
+        """How many runs that take room are driven; inner ones take none, so that no run waits for its own end."""
+        return len(self._serving) - len(self._inner)
+
+    async def drive_inner(self, session_id: str) -> None:
+        """Drive the run of a phase of a run that is driven here, or wait a while where it is driven elsewhere."""
+        serving = self._serving.get(session_id)
+        if serving is None and (rest_s := self.rest_s_of(session_id)) > 0:
+            await asyncio.sleep(min(_LOOK_S, rest_s))
+            return
+        if serving is None:
+            self._inner.add(session_id)
+            self.serve(session_id)
+            serving = self._serving[session_id]
+            serving.add_done_callback(lambda _: self._inner.discard(session_id))
+        await asyncio.wait([serving])
 
     def cancel(self, session_id: str, reason: str) -> bool:
         """Cancel the run of *session_id*; False when it is not driven here."""
@@ -59,7 +82,7 @@ class PipelineDesk(LeaseLoop[str, Drive]):
     async def attend(self, key: str) -> float | None:
         """Claim and drive a run, unless its user has too many here."""
         try:
-            user_id = await self._runs.user_of(key)
+            user_id = None if key in self._inner else await self._runs.user_of(key)
             if user_id is None:
                 return await super().attend(key)
             if self._of_user[user_id] >= RUNS_OF_ONE:
@@ -88,7 +111,7 @@ class PipelineDesk(LeaseLoop[str, Drive]):
         # A lease that lapsed while the store was away says nothing of its holder.
         was_there = self._loop.time() - self._away_at > self._lease_s + PAUSE_CAP_S
         fence = await self._runs.claim(key, self._holder, self._lease_ms, MOST_LAPSES if was_there else 0)
-        return Drive(self._parts, key, fence) if fence is not None else None
+        return Drive(self._parts, key, fence, self) if fence is not None else None
 
     async def work(self, key: str, lease: Drive) -> float:
         """Drive the run to its end; when that fails too often, end it as failed."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -26,6 +26,9 @@ from supervisor.pipelines.outcome import end_run
 from supervisor.pipelines.phase_run import CancelRequested, PhaseEnd, PhaseRun, Restart
 from supervisor.pipelines.planning import next_steps
 
+if TYPE_CHECKING:
+    from supervisor.pipelines.desk import PipelineDesk
+
 log = structlog.get_logger(__name__)
 
 #: Times that one phase runs again because entries it wrote are gone: their time to live may be shorter than the run.
@@ -33,12 +36,13 @@ MOST_RESTARTS = 3
 
 
 class Drive:
-    """Drives the run of *session_id* under the lease number *fence*."""
+    """Drives the run of *session_id* under the lease number *fence*; *desk* drives those of its phases."""
 
-    def __init__(self, parts: Parts, session_id: str, fence: int) -> None:
+    def __init__(self, parts: Parts, session_id: str, fence: int, desk: "PipelineDesk | None" = None) -> None:
         self.session_id = session_id
         self.fence = fence
         self._parts = parts
+        self._desk = desk
         self._cancelled: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._restarts: Counter[str] = Counter()
         #: Phases that another driver had begun when the run was taken up.
@@ -64,6 +68,7 @@ class Drive:
         if record.cancel_reason is not None:
             self.cancel(record.cancel_reason)
         live = LiveRun.of(record, self.fence)
+        live.desk = self._desk
         self._adopted = {name for name, state in record.phases.items() if state.status == "running"}
         if self._adopted:
             # Phases began by the store's clock; their time is measured by ours.
@@ -150,9 +155,14 @@ class Drive:
             left_s.append((began + late_after - self._parts.now()).total_seconds())
             if left_s[-1] <= 0:
                 live.late.add(name)
+                live.meanwhile(self._note_late(live, name))
                 text = f"late after {late_after.total_seconds():g} s: the phases after it go on without it"
                 self._parts.tell(live.event("phase_progress", self._parts.now(), name, text=text))
         return max(0.0, min(left_s)) if left_s else None
+
+    async def _note_late(self, live: LiveRun, name: str) -> None:
+        if not await self._parts.runs.note_late(self.session_id, self.fence, name):
+            raise live.lost()
 
     async def _restart(self, live: LiveRun, name: str, gone: Gone) -> None:
         """Run the phases in *gone* again, and *name* after them; too often, and *name* has failed."""

@@ -322,6 +322,8 @@ def _timeline(
     for name, state in phases.items():
         if state.since_ms is not None:
             seen.append((state.since_ms, name, f"began its run {state.run}"))
+        if state.late_ms is not None:
+            seen.append((state.late_ms, name, record.lateness(name)))
         if state.ended_ms is not None:
             why = state.error or state.why
             seen.append((state.ended_ms, name, f"{state.status}{f': {masker.mask_text(why)}' if why else ''}"))

@@ -1,4 +1,4 @@
-"""A phase of several tasks: one for each item of a list, some at once, or one round after the other.
+"""A phase of parts: a task for each item of a list, some at once, or one round after the other; or a pipeline.
 
 The result of an item is an entry of the session under the digest of its parameters. So a phase that runs again runs
 only items that are new, changed or failed; and a driver that is killed leaves no more than the tasks under way, whose
@@ -10,17 +10,24 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Literal
 
 from pydantic import JsonValue
 
-from contracts.messages import CompletionReport, TaskAssignment
-from contracts.pipelines import Phase, items_phase
+from contracts.errors import InvalidInput
+from contracts.messages import CompletionReport, PipelineRequest, TaskAssignment
+from contracts.pipelines import Phase, Pipeline, items_phase
 from memory.sessions.entries import NewEntry
+from memory.sessions.pipeline_records import NewRun
+from supervisor.pipelines.declaration.graph import Graph
+from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
 from supervisor.pipelines.live import LiveRun, Parts
-from supervisor.pipelines.phase_pipeline import Returned, run_pipeline
+from supervisor.pipelines.outcome import failure_in
 from supervisor.pipelines.phase_task import Failure, PhaseTask
+from supervisor.pipelines.resumption import Resumption
 
 #: Results that are stored together, and entries that are read together.
 _TOGETHER = 64
@@ -47,6 +54,16 @@ class FannedOut:
         parts += [f"{self.kept:,} kept"] if self.kept else []
         parts += [f"{len(self.failures):,} failed"] if self.failures else []
         return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The result of an inner run, with the fields of a report."""
+
+    result: JsonValue
+    run_ms: int
+    attempt: int = 1
+    status: Literal["completed"] = "completed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +246,7 @@ class FanOut:
     async def _reported(self, assignment: TaskAssignment, suffix: str) -> CompletionReport | Returned | Failure:
         if (inner := self._phase.pipeline) is not None:
             before = f"{self._before}-{suffix}" if self._before is not None else None
-            masker = self._live.masker
-            return await run_pipeline(self._parts, self._phase, inner, assignment, before=before, masker=masker)
+            return await run_pipeline(self._parts, self._live, self._phase, inner, assignment, before=before)
         return await PhaseTask(self._parts, self._phase, assignment, is_new=self._is_new).report()
 
     async def _store(self) -> None:
@@ -256,6 +272,9 @@ class FanOut:
             return
         if self._phase.pipeline is not None:
             await asyncio.gather(*(self._parts.runs.request_cancel(one, reason) for one in under_way))
+            if (desk := self._live.desk) is not None:
+                for session_id in under_way:
+                    desk.cancel(session_id, reason)
             return
         await asyncio.gather(*(self._parts.canceller.cancel(one, reason) for one in under_way), return_exceptions=True)
 
@@ -280,3 +299,68 @@ def failure_words(done: FannedOut, what: str) -> str:
     kinds = Counter(one.error_type for one in done.failures.values())
     told = f" ({', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common(3))})" if others else ""
     return f"{what} {number} of {done.total:,}: {failure.error_type}: {failure.error}{more}{told}"
+
+
+async def run_pipeline(
+    parts: Parts, live: LiveRun, phase: Phase, pipeline: Pipeline, assignment: TaskAssignment, *, before: str | None
+) -> Returned | Failure:
+    """Run *pipeline* as *assignment* of *phase* would run; return its result, or why there is none.
+
+    It is a run of its own in a session of its own, called as the task would be; the desk drives it beside the one that
+    waits for it. *before* is the session of the run of this phase before, which goes on where it failed; None where
+    there was none. Parameters that are hidden in the outer run are secrets of the inner one, too.
+
+    Raises:
+        MemoryUnavailable: the store did not answer; the next driver finds everything as it is.
+    """
+    if (desk := live.desk) is None:
+        raise RuntimeError("this run is only looked at here, and not driven")
+    given = assignment.task.parameters
+    hidden = {name for name, value in given.items() if name in pipeline.inputs and live.masker.mask(value)[1]}
+    declared = {
+        name: one.model_copy(update={"secret": True}) if name in hidden else one
+        for name, one in pipeline.inputs.items()
+    }
+    pipeline = pipeline.model_copy(update={"inputs": declared})
+    inputs = fill_defaults(pipeline, given)
+    if problems := problems_in_inputs(pipeline, inputs):
+        return Failure(InvalidInput.__name__, f"pipeline {pipeline.name!r}: {problems[0].text}")
+    session_id = await _begin(parts, pipeline, assignment, inputs, before)
+    deadline, now = assignment.deadline, parts.now()
+    try:
+        async with asyncio.timeout(None if deadline is None else max(0.0, (deadline - now).total_seconds())):
+            while (body := await parts.runs.outcome(session_id)) is None:
+                await desk.drive_inner(session_id)
+    except TimeoutError:
+        words = f"it did not end within its timeout of {phase.timeout}"
+        await parts.runs.request_cancel(session_id, words)
+        desk.cancel(session_id, words)
+        return Failure("TaskExpired", f"pipeline {pipeline.name!r} (run {session_id}): {words}")
+    outcome = json.loads(body)
+    if (why := failure_in(outcome, session_id)) is not None:
+        return Failure("PipelineFailed", why)
+    took_ms = outcome.get("took_ms")
+    return Returned(outcome.get("result"), took_ms if isinstance(took_ms, int) else 0)
+
+
+async def _begin(
+    parts: Parts, pipeline: Pipeline, assignment: TaskAssignment, inputs: Mapping[str, JsonValue], before: str | None
+) -> str:
+    """Begin the run, or let it go on where it failed; return its session."""
+    known = await parts.runs.read(before) if before is not None else None
+    if before is not None and known is not None and known.inputs == inputs:
+        if known.state in ("failed", "cancelled"):
+            # Another request may have been quicker.
+            with suppress(InvalidInput):
+                await Resumption(parts).resume(known, PipelineRequest(action="resume", session_id=before))
+        return before
+    new = NewRun(
+        session_id=assignment.task_id,
+        pipeline=pipeline,
+        supervisor_id=parts.supervisor_id,
+        inputs=inputs,
+        dependencies=Graph.of(pipeline).dependencies,
+        user_id=assignment.user_id,
+    )
+    await parts.runs.create(new)
+    return new.session_id

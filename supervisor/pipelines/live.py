@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
@@ -26,6 +26,9 @@ from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.declaration.masker import Masker
 from supervisor.pipelines.declaration.references import Reference, resolve
 from supervisor.pipelines.phase_task import TaskParts
+
+if TYPE_CHECKING:
+    from supervisor.pipelines.desk import PipelineDesk
 
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_TEXT = 2_000
@@ -71,6 +74,8 @@ class LiveRun:
     late: set[str] = field(default_factory=set)
     #: Does something beside the phases, before the run ends; its failure is that of driving.
     meanwhile: Callable[[Coroutine[Any, Any, None]], object] = _refuse
+    #: Drives the runs of phases that are pipelines.
+    desk: "PipelineDesk | None" = None
     #: Held by the one phase whose files are looked at; why files of the run are looked at no more, "" while they are.
     looking: asyncio.Lock = field(default_factory=asyncio.Lock)
     blind: str = ""

@@ -8,7 +8,7 @@ the run itself is one script. The outcome is kept for a day as one JSON object:
 
 `result` is null unless the run is completed; `missing` names keys of it whose entries are gone, `withheld` those that
 are too large to be told: then the session is kept. `phases` are
-{"phase", "agent", "status", "run", "took_ms", "saved_ms", "attempts", "memory", "why", "error_type", "error"}.
+{"phase", "agent", "status", "run", "took_ms", "saved_ms", "attempts", "memory", "why", "late", "error_type", "error"}.
 `digest` is over pipeline, inputs and user, so that the same request under the same id is recognised.
 """
 
@@ -17,7 +17,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -161,6 +161,7 @@ def _phase_outcome(live: LiveRun, name: str, saved_ms: int) -> dict[str, Any]:
         "attempts": state.attempts,
         "memory": state.memory,
         "why": state.why,
+        "late": replace(live.record, phases=live.phases).lateness(name),
         "error_type": state.error_type,
         "error": state.error,
     }

@@ -83,7 +83,8 @@ class PhaseRun:
                 assignment = self._assignment(prepared)
             except (InvalidInput, EntryTooLarge, ValidationError) as error:
                 return await self._fail(Failure(type(error).__name__, str(error)))
-            task = PhaseTask(self._parts, self._phase, assignment, is_new=not self._adopted)
+            is_new = not self._adopted
+            task = PhaseTask(self._parts, self._phase, assignment, is_new=is_new, has_looked=True)
             found = await task.report()
             return await (self._fail(found) if isinstance(found, Failure) else self._conclude(found))
 

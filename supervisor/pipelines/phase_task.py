@@ -58,6 +58,7 @@ class Failure:
 class PhaseTask:
     """The task of *assignment* for *phase*; *is_new* when it cannot have a report yet.
 
+    With *has_looked* its report was looked for just now, and was not there.
     A worker that runs it past its deadline has *overdue_s* to report that itself, None: five seconds. With *leaves*, a
     task that cannot be cancelled for want of the ledger is left to its deadline, without MemoryUnavailable.
     """
@@ -69,6 +70,7 @@ class PhaseTask:
         assignment: TaskAssignment,
         *,
         is_new: bool,
+        has_looked: bool = False,
         overdue_s: float | None = None,
         leaves: bool = False,
     ) -> None:
@@ -76,6 +78,7 @@ class PhaseTask:
         self._phase = phase
         self._assignment = assignment
         self._is_new = is_new
+        self._has_looked = is_new or has_looked
         self._overdue_s = _OVERDUE_S if overdue_s is None else overdue_s
         self._left_errors = (NotAccepted, MemoryUnavailable) if leaves else NotAccepted
         #: Whether a worker ran it when its timeout was over.
@@ -83,7 +86,7 @@ class PhaseTask:
 
     async def report(self) -> CompletionReport | Failure:
         """Return its report, sent now unless it is there; or, where none can come, why."""
-        if not self._is_new and (report := await self._parts.reports.report_of(self._assignment, 0.0)) is not None:
+        if not self._has_looked and (report := await self._parts.reports.report_of(self._assignment, 0.0)) is not None:
             return report
         # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
         waiting, sending = asyncio.ensure_future(self._wait()), asyncio.ensure_future(self._send())
@@ -109,7 +112,8 @@ class PhaseTask:
 
     async def _wait(self) -> CompletionReport | None:
         """Return its report, None when it is overdue."""
-        reports, is_new = self._parts.reports, self._is_new
+        # It was looked for before; what comes from now on is heard, or seen with the desk's next look.
+        reports, is_new = self._parts.reports, True
         while (left_s := self._left_s()) > 0:
             report = await reports.report_of(self._assignment, left_s, is_new=is_new)
             if report is not None:

@@ -21,11 +21,16 @@ Reused = Mapping[tuple[str, int], int]
 def steps_of(look: Look, progress: Mapping[str, str] | None = None, reused: Reused | None = None) -> Sequence[BoardRow]:
     """Return a step for each phase, from the session or, once that is gone, from the outcome."""
     phases = phases_of(look)
-    if look.record is not None:
-        agents = {phase.name: phase.agent for phase in look.record.pipeline.phases if phase.agent in look.away}
+    if (record := look.record) is not None:
+        agents = {phase.name: phase.agent for phase in record.pipeline.phases if phase.agent in look.away}
+        late = {name: record.lateness(name) for name in phases}
     else:
         agents = {}
-    return [_step(name, state, look, agents.get(name), progress or {}, reused or {}) for name, state in phases.items()]
+        late = {str(phase["phase"]): str(phase.get("late", "")) for phase in (look.outcome or {}).get("phases", ())}
+    steps = [_step(name, state, look, agents.get(name), progress or {}, reused or {}) for name, state in phases.items()]
+    return [
+        dataclasses.replace(one, note=", ".join(filter(None, (one.note, one_line(late[one.name]))))) for one in steps
+    ]
 
 
 def phases_of(look: Look) -> Mapping[str, PhaseState]:

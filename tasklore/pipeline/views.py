@@ -89,7 +89,10 @@ def run_document(look: Look) -> dict[str, Any]:
             "driven_by": record.holder,
             "without_worker": sorted(look.away),
             "inputs": mask(record.pipeline, record.inputs),
-            "phases": [{"phase": name, **dataclasses.asdict(state)} for name, state in record.phases.items()],
+            "phases": [
+                {"phase": name, **dataclasses.asdict(state), "late": record.lateness(name)}
+                for name, state in record.phases.items()
+            ],
             "corrected": record.corrected,
         }
     return document | {"outcome": look.outcome}

@@ -16,7 +16,7 @@ MOST_LINES = {
     "contracts": 4_450,
     "quantities": 6_000,
     "memory": 16_600,
-    "runtime": 8_350,
+    "runtime": 8_370,
     "supervisor": 21_500,
     "workers": 16_800,
     "tasklore": 16_300,

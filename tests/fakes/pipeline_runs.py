@@ -137,7 +137,7 @@ class FakePipelineRuns:
         if kept is None or known is None:
             return False
         if known.status == "pending" or known.task_id != task_id:
-            running = PhaseState("running", run, task_id, since_ms=self._now_ms(), why=known.why)
+            running = PhaseState("running", run, task_id, self._now_ms(), known.late_ms, why=known.why)
             kept.tasks[phase] = task_id
             self._update(kept, phase, running)
         return True
@@ -155,7 +155,9 @@ class FakePipelineRuns:
         run = max(state.run, known.run)
         # Here it may take less than a millisecond, which on a server it never does.
         ended_ms = max(self._now_ms(), kept.record.began_ms + 1)
-        self._update(kept, phase, replace(state, run=run, since_ms=known.since_ms, ended_ms=ended_ms))
+        self._update(
+            kept, phase, replace(state, run=run, since_ms=known.since_ms, late_ms=known.late_ms, ended_ms=ended_ms)
+        )
         kept.tasks[phase], kept.lapses = "", 0
         if state.status == "done" and corrects is not None:
             kept.record = replace(kept.record, corrected=kept.record.corrected | {corrects: phase})
@@ -243,6 +245,14 @@ class FakePipelineRuns:
             return False
         kept.seen[phase] = dict(seen)
         return True
+
+    async def note_late(self, session_id: str, fence: int, phase: str) -> bool:
+        """Note that *phase* is late."""
+        kept = self._driven(session_id, fence)
+        known = None if kept is None else kept.record.phases.get(phase)
+        if kept is not None and known is not None and not known.is_over:
+            self._update(kept, phase, replace(known, late_ms=known.late_ms or self._now_ms()))
+        return kept is not None
 
     async def note_progress(self, session_id: str, fence: int) -> bool:
         """Forget who died over it before."""

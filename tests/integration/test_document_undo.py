@@ -7,6 +7,7 @@ from redis.asyncio import Redis
 
 from contracts.edits import Delete, Edit, Insert, Update
 from contracts.errors import UndoRefused
+from memory.documents.storage.history import PlanRecord
 from memory.documents.storage.store import DocumentStore
 from tests.integration.documents import (
     FOOD,
@@ -204,6 +205,24 @@ async def test_many_who_take_back_at_once_take_back_one_plan_each(store: Documen
         await commit(store, plan(f"p{number}", like(f"{number}")))
     records = await asyncio.gather(*(store.undo(USER, at=NOW) for _ in range(8)))
     assert sorted(str(record.undoes) for record in records) == [f"p{number}" for number in range(8)]
+    assert await liked(store) == []
+
+
+async def test_an_undo_that_another_overtook_takes_back_the_plan_before(
+    store: DocumentStore, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan that it had found is taken back once its logs are read; it looks again instead of being refused."""
+    await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
+    history, other = store.history, store_on(redis)
+
+    async def overtaken(user_id: str, *, limit: int) -> tuple[PlanRecord, ...]:
+        monkeypatch.undo()
+        found = await history(user_id, limit=limit)
+        await other.undo(USER, at=NOW)
+        return found
+
+    monkeypatch.setattr(store, "history", overtaken)
+    assert (await store.undo(USER, at=NOW)).undoes == "p1"
     assert await liked(store) == []
 
 

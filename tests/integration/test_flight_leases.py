@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.breaker import Breaker
+from memory.long_term import single_flight
 from memory.long_term.entries import Remembered
 from memory.long_term.single_flight import Joined, Leader, SingleFlight
 from runtime.servers.embedded import ValkeyServer
@@ -117,6 +118,27 @@ async def test_nothing_is_announced_that_nobody_awaits(process: Process, redis: 
         while first is None:
             first = await channel.get_message(ignore_subscribe_messages=True, timeout=LONG_S)
         assert first["data"] == b"end"
+
+
+async def test_a_waiter_is_woken_by_the_announcement(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not wait for its next look at the lease."""
+    monkeypatch.setattr(single_flight, "RECHECK_S", LONG_S)
+    async with (
+        SingleFlight[Remembered](redis, owner="one", lease_s=LONG_S, budget_s=LONG_S) as first,
+        SingleFlight[Remembered](redis, owner="two", lease_s=LONG_S, budget_s=LONG_S) as second,
+    ):
+        # The first waiter of a process begins to listen, and looks again once it does.
+        for _ in range(2):
+            work = Work()
+            leading = asyncio.create_task(Process(redis, first).ask(work))
+            await work.started.wait()
+            following = asyncio.create_task(Process(redis, second).ask(work))
+            await awaited(redis)
+            work.may_end.set()
+            assert await leading == (b"42", False)
+            async with asyncio.timeout(LONG_S / 2):
+                assert await following == (b"42", True)
+            await redis.delete(KEY)
 
 
 async def test_with_redis_away_each_process_computes_once() -> None:

@@ -207,6 +207,29 @@ async def test_a_lease_that_lapsed_is_due_and_anybodys(runs: Runs) -> None:
     assert (await known(runs)).holder == "s2"
 
 
+async def test_a_late_phase_is_known_as_such_until_it_is_reset(runs: Runs) -> None:
+    """From the first time that this was noted, which may be before it began; its end changes nothing of it."""
+    fence = await driven(runs)
+    assert await runs.note_late(RUN, fence, "first")
+    late_ms = (await known(runs)).phases["first"].late_ms
+    assert await runs.begin_phase(RUN, fence, "first", "p-1", 1)
+    assert await runs.note_late(RUN, fence, "first")
+    assert await runs.begin_phase(RUN, fence, "second", "p-2", 1)
+    assert not await runs.note_late(RUN, fence + 1, "second")
+    record = await known(runs)
+    assert (record.phases["first"].late_ms, record.lateness("first")) == (late_ms, "late: second began without it")
+    assert await runs.settle_phase(RUN, fence, "first", done("p-1"))
+    assert await runs.note_late(RUN, fence, "third")
+    assert await runs.note_late(RUN, fence, "first")
+    record = await known(runs)
+    assert late_ms is not None
+    assert [state.late_ms is not None for state in record.phases.values()] == [True, False, True]
+    assert record.phases["first"].late_ms == late_ms
+    reset = await runs.reset_phases(RUN, {"first": "again"}, restart=False, fence=fence)
+    assert reset is not None
+    assert reset.lateness("first") == ""
+
+
 async def test_a_renewed_lease_is_kept(runs: Runs) -> None:
     """Nobody else gets the run, and it is not due."""
     await runs.create(NEW)
@@ -644,7 +667,10 @@ async def _seen_of(runs: Runs) -> object:
     rest = await runs.outcome(RUN), await runs.cancel_reason(RUN), await runs.seen(RUN), await runs.due(SUPERVISOR)
     if record is None:
         return rest
-    phases = {name: replace(state, since_ms=None, ended_ms=None) for name, state in record.phases.items()}
+    phases = {
+        name: replace(state, since_ms=None, late_ms=state.late_ms and 1, ended_ms=None)
+        for name, state in record.phases.items()
+    }
     return replace(record, phases=phases, created_ms=0, began_ms=0, updated_ms=0, fence=0), rest
 
 
@@ -727,7 +753,13 @@ async def note(runs: Runs, fence: int, phase: str, task: str, _keep: bool) -> ob
     return await runs.note_seen(RUN, fence, phase, {task: "1"})
 
 
-STEPS = (make, claim, claim, hold, leave, begin, begin, begin, settle, settle, skip, reset, redeclare, end, wish, note)
+async def late(runs: Runs, fence: int, phase: str, _task: str, _keep: bool) -> object:
+    """Note that a phase is late."""
+    return await runs.note_late(RUN, fence, phase)
+
+
+STEPS = (make, claim, claim, hold, leave, begin, begin, begin, settle, settle, skip, reset, redeclare, end, wish)
+STEPS += (note, late)
 
 
 async def test_a_session_that_runs_never_ends_by_time(valkey_or_redis: Redis) -> None:

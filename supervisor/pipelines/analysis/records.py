@@ -10,12 +10,13 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contracts.analysis.roster import ROSTER, Seat
+from contracts.analysis.roster import ROSTER, Seat, roster_of
 from contracts.analysis.stories import AnalysisGroup, StoryResponse, StorySettings
 from contracts.errors import InvalidInput
 from contracts.messages import TaskAssignment, TaskCall
-from contracts.pipelines import Phase, Pipeline
+from contracts.pipelines import MOST_PHASES, Phase, Pipeline
 from supervisor.catalogue import Catalogue
+from supervisor.pipelines.declaration.declarations import problems_in
 from supervisor.pipelines.declaration.graph import Graph
 from supervisor.pipelines.planning import next_steps
 
@@ -34,6 +35,8 @@ _STATUS: Mapping[SectionState, str] = {
 }  # fmt: skip
 #: Runs of a task beyond the first before its section fails: a passing mistake is mended in time.
 RETRIES = 2
+#: The settings of a story that fields of a phase are made of.
+_SETTINGS = {"late_after": "deadline_s", "timeout": "deadline_s"}
 _START = "start `tasklore worker workers.agents.story`"
 
 
@@ -191,11 +194,11 @@ class AnalysisRecord(_Record):
 
     def late_at_ms(self, seat: SectionRecord) -> int:
         """Return when *seat*, which was asked for, is late, in ms since 1970."""
-        return (seat.asked_ms or self.began_ms) + int(seat.deadline_s * 1000)
+        return self._asked_ms(seat) + (self.phase(seat).late_after or timedelta(0)) // timedelta(milliseconds=1)
 
     def assignment(self, seat: SectionRecord, supervisor_id: str) -> TaskAssignment:
         """Return the assignment that asks for *seat*."""
-        phase, since = self.phase(seat), datetime.fromtimestamp((seat.asked_ms or self.began_ms) / 1000, UTC)
+        phase, since = self.phase(seat), datetime.fromtimestamp(self._asked_ms(seat) / 1000, UTC)
         return TaskAssignment(
             task_id=self.task_id(seat),
             agent_id=phase.agent,
@@ -214,6 +217,9 @@ class AnalysisRecord(_Record):
     def as_json(self) -> bytes:
         """Return this as it is stored."""
         return self.model_dump_json().encode()
+
+    def _asked_ms(self, seat: SectionRecord) -> int:
+        return seat.asked_ms or self.began_ms
 
     @cached_property
     def _declared(self) -> tuple[dict[str, Phase], Graph]:
@@ -246,19 +252,35 @@ def digest_of(base_digest: str, response: StoryResponse) -> str:
     return hashlib.blake2b(json.dumps(words).encode(), digest_size=16).hexdigest()
 
 
+def roster_for(settings: StorySettings) -> tuple[Seat, ...]:
+    """Return the agents of analyses by *settings*.
+
+    Raises:
+        InvalidInput: these contradict each other, or lie beyond the limits of a pipeline.
+    """
+    roster = roster_of(settings.agents)
+    declare(roster, settings.late_s)
+    return roster
+
+
 @lru_cache(maxsize=256)
 def declare(roster: tuple[Seat, ...], late_s: float) -> tuple[dict[str, Phase], Graph]:
     """Return the phases of *roster* by section, and the graph of their pipeline.
 
     Sections of the background are awaited *late_s* past their deadline. The next response waits for immediate ones,
     which are therefore cancelled at theirs.
+
+    Raises:
+        InvalidInput: a setting of the story lies beyond the limits of a pipeline; the message names it and the cure.
     """
-    phases = []
+    if len(roster) > MOST_PHASES:
+        raise InvalidInput(f"agents: {len(roster):,} sections, at most {MOST_PHASES} are taken; leave out some of them")
+    phases = {}
     for seat in roster:
         deadline = timedelta(seconds=seat.deadline_s)
         is_awaited = seat.group == "background" and late_s > 0
-        phases.append(
-            Phase(
+        try:
+            phases[seat.section] = Phase(
                 name=seat.section,
                 agent=seat.agent_id,
                 task=seat.task,
@@ -270,9 +292,11 @@ def declare(roster: tuple[Seat, ...], late_s: float) -> tuple[dict[str, Phase], 
                 cancel_after=timedelta(seconds=late_s) if is_awaited else None,
                 timeout=None if is_awaited else deadline,
             )
-        )
-    pipeline = Pipeline(name="analysis", phases=tuple(phases))
-    return {phase.name: phase for phase in pipeline.phases}, Graph.of(pipeline)
+        except ValidationError as error:
+            field, _, why = problems_in(error)[0].text.partition(" ")
+            setting = "late_s" if field == "cancel_after" else f"agents.{seat.section}.{_SETTINGS.get(field, field)}"
+            raise InvalidInput(f"{setting} of the story {why}") from error
+    return phases, Graph.of(Pipeline(name="analysis", phases=tuple(phases.values())))
 
 
 def demand_agents(catalogue: Catalogue, roster: Sequence[Seat], story_id: str) -> None:

@@ -6,7 +6,6 @@ import structlog
 from pydantic import ValidationError
 
 from contracts.analysis.document import AnalysisDocument
-from contracts.analysis.roster import roster_of
 from contracts.analysis.stories import StoryResponse
 from contracts.errors import ConfigurationError, InvalidInput, MemoryUnavailable, TaskloreError
 from contracts.faults import fault_of
@@ -14,7 +13,7 @@ from contracts.messages import AnalysisReply, AnalysisRequest
 from contracts.subjects import MAX_BODY
 from supervisor.pipelines.analysis.desk import APOLOGY, AnalysisDesk
 from supervisor.pipelines.analysis.pending import PendingRequest
-from supervisor.pipelines.analysis.records import digest_of, read_record
+from supervisor.pipelines.analysis.records import digest_of, read_record, roster_for
 from supervisor.pipelines.analysis.run import AnalysisParts
 
 log = structlog.get_logger(__name__)
@@ -71,7 +70,7 @@ class AnalysisRequests:
             self._stored_response(*key),
             analyses.record(*key),
         )
-        roster_of(settings.agents)
+        roster_for(settings)
         response = _response_of(request, stored)
         digest = digest_of(base_digest, response)
         if not request.refresh and (found := await self._serve(request, record, digest)) is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from contracts.analysis.roster import Seat, roster_of
+from contracts.analysis.roster import Seat
 from contracts.analysis.stories import StoryResponse, StorySettings
 from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
 from contracts.traces import spelled_context
@@ -30,6 +30,7 @@ from supervisor.pipelines.analysis.records import (
     demand_agents,
     digest_of,
     read_record,
+    roster_for,
     why_unknown,
 )
 from supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
@@ -235,7 +236,7 @@ class AnalysisRun:
             )
             if response is None:
                 raise InvalidInput(f"response {number} of story {story_id!r} is not there; send its text")
-            roster = roster_of(settings.agents)
+            roster = roster_for(settings)
         except TaskloreError as error:
             for request in requests:
                 request.settle(error)

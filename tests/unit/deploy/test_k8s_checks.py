@@ -8,7 +8,7 @@ import yaml
 
 from contracts import subjects
 from deploy.checks import compose, golden, network, pins, values
-from deploy.checks.problem import Manifest, at, mapped, name_of
+from deploy.checks.problem import Manifest, mapped, name_of
 from deploy.manifests import OURS
 from runtime.settings import Settings
 from tasklore.bootstrap import sources_to_declare
@@ -44,19 +44,16 @@ def test_the_golden_file_of_production_has_the_base() -> None:
     assert [name for name in base if name not in PATCHED and base[name] != reviewed[name]] == []
 
 
-@pytest.mark.parametrize("name", sorted(values.WANTED))
+@pytest.mark.parametrize("name", sorted(values.REQUIRED))
 def test_a_value_of_a_chart_that_keeps_data_or_confines_cannot_be_lost(name: str) -> None:
     """Each of them."""
-    whole = yaml.safe_load((values.FOLDER / f"{name}.yaml").read_text())
-    assert values.unlike(name, whole) == []
-    for path in values.WANTED[name]:
+    whole = values.read(name)
+    assert values.find_unlike(name, whole) == []
+    for path in values.REQUIRED[name]:
         changed = copy.deepcopy(whole)
         *parents, last = path.split(".")
         del mapped(changed, *parents)[last]
-        assert [path in one.what for one in values.unlike(name, changed)] == [True], path
-    for line in values.VALKEY_LINES if name == "valkey" else ():
-        less = {**whole, "valkeyConfig": str(at(whole, "valkeyConfig")).replace(line, "")}
-        assert [line in one.what for one in values.unlike(name, less)] == [True], line
+        assert [path in one.what for one in values.find_unlike(name, changed)] == [True], path
 
 
 def test_network_policies_are_worked_out_as_kubernetes_does() -> None:

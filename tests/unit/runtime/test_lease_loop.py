@@ -5,6 +5,7 @@ import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 
+import pytest
 from structlog.testing import capture_logs
 
 from contracts.errors import MemoryUnavailable
@@ -23,6 +24,7 @@ class Letters(LeaseLoop[str, str]):
         self.returned: list[str] = []
         self.away = self.away_at_return = 0
         self.is_lost = False
+        self.renewals, self.renewed_at = 1_000_000, 0.0
         self.release = asyncio.Event()
         self.failure: Exception | None = None
 
@@ -48,7 +50,11 @@ class Letters(LeaseLoop[str, str]):
         return 0.0
 
     async def renew(self, lease: str) -> bool:
-        """Renew, unless leases are lost."""
+        """Renew, unless leases are lost, or no more `renewals` come through."""
+        if not self.renewals:
+            await asyncio.sleep(0.2)
+            raise MemoryUnavailable("away")
+        self.renewals, self.renewed_at = self.renewals - 1, self._loop.time()
         return not self.is_lost
 
     async def give_back(self, lease: str) -> None:
@@ -117,6 +123,21 @@ async def test_a_lost_lease_ends_the_work_under_it() -> None:
         await until(lambda: not letters.driven, letters)
         letters.waiting.clear()
     assert letters.returned
+
+
+async def test_a_lease_that_cannot_be_renewed_is_held_to_its_end_and_no_longer() -> None:
+    """From then on another process may have the work; how long a store takes to fail a renewal does not matter."""
+    letters = Letters("a", lease_s=0.6)
+    async with at_work(letters):
+        await until(lambda: letters.driven, letters)
+        letters.renewals = 2
+        await until(lambda: letters.renewals == 0, letters)
+        held, loop = letters._held["a"], asyncio.get_running_loop()
+        await until(lambda: not letters.driven, letters)
+        assert held.until <= loop.time() < held.until + 0.15
+        assert held.until - letters.renewed_at == pytest.approx(0.6, abs=0.05)
+        letters.waiting.clear()
+    assert letters.returned == ["lease of a"]
 
 
 async def test_a_store_that_is_away_delays_and_loses_nothing() -> None:

@@ -1,9 +1,10 @@
 """A supervisor's pipelines with fakes all around: stores of this process, and workers that are functions."""
 
 import asyncio
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -321,6 +322,26 @@ class House:
     def kinds(self, *kinds: str) -> list[tuple[str, str | None]]:
         """Return the events of *kinds* (all when none) with their phases, in order."""
         return [(one.kind, one.phase) for one in self.told if not kinds or one.kind in kinds]
+
+
+@contextlib.asynccontextmanager
+async def at_work(desk: PipelineDesk) -> AsyncIterator[PipelineDesk]:
+    """Let *desk* work while the block runs, and leave in good order."""
+    working = asyncio.create_task(desk.run())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            yield desk
+            await desk.drain()
+            await working
+    finally:
+        working.cancel()
+
+
+async def the_end(house: "House", session_id: str = "s1") -> dict[str, Any]:
+    """Return how the run ended, once it has."""
+    while (told := await house.runs.outcome(session_id)) is None:  # noqa: ASYNC110 - the store tells nobody
+        await asyncio.sleep(0.001)
+    return dict(json.loads(told))
 
 
 async def until(fact: Callable[[], object]) -> None:

@@ -1,9 +1,6 @@
 """The desk of pipelines: who drives what, under which lease, and what becomes of it when something goes wrong."""
 
 import asyncio
-import contextlib
-import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from contracts.errors import InvalidPipeline, MemoryUnavailable
-from supervisor.pipelines.desk import PipelineDesk
-from tests.unit.supervisor.pipelines.house import PATIENCE_S, House, a_chain, a_phase, a_pipeline, echo, until
-
-
-@contextlib.asynccontextmanager
-async def at_work(desk: PipelineDesk) -> AsyncIterator[PipelineDesk]:
-    """Let *desk* work while the block runs, and leave in good order."""
-    working = asyncio.create_task(desk.run())
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            yield desk
-            await desk.drain()
-            await working
-    finally:
-        working.cancel()
-
-
-async def the_end(house: House, session_id: str = "s1") -> dict[str, Any]:
-    """Return how the run ended, once it has."""
-    while (told := await house.runs.outcome(session_id)) is None:  # noqa: ASYNC110 - the store tells nobody
-        await asyncio.sleep(0.001)
-    return dict(json.loads(told))
+from tests.unit.supervisor.pipelines.house import House, a_chain, a_phase, a_pipeline, at_work, echo, the_end, until
 
 
 class Waiting:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import MemoryUnavailable
+from contracts.messages import TaskAssignment
 from contracts.pipelines import Input
 from memory.sessions.pipeline_records import RunRecord
 from runtime.lease_loop import LeaseLost
@@ -344,8 +345,17 @@ async def test_another_driver_goes_on_with_the_task_that_the_first_began(tmp_pat
     fence = await house.steal()
     began = (await the(house)).phases["two"]
     house.runs._update(house.runs._runs["s1"], "two", replace(began, since_ms=(began.since_ms or 0) - 60_000))
+    looks, report_of = list[bool](), house.office.report_of
+
+    async def note_looks(assignment: TaskAssignment, within_s: float, *, is_new: bool = False) -> Any:
+        looks.append(not is_new)
+        return await report_of(assignment, within_s, is_new=is_new)
+
+    house.office.report_of = note_looks  # type: ignore[method-assign]
     second = asyncio.create_task(Drive(house.parts, "s1", fence).run())
     await until(lambda: len(house.office.assigned) >= 3)
+    # Its record was looked at once; its report is awaited since.
+    assert looks == [True, False]
     release.set()
     await second
     _, two, again = house.office.assigned

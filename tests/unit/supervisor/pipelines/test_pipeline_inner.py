@@ -11,8 +11,7 @@ import pytest
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.pipelines.declaration.checks import all_problems, problems_of
 from supervisor.pipelines.declaration.files import read_pipeline
-from supervisor.pipelines.driver import Drive
-from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline, until
+from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline, at_work, the_end, until
 
 INNER = Pipeline(
     name="review",
@@ -71,10 +70,20 @@ async def _result(house: House) -> Any:
     return (ended.get("result") or {}).get("join:results", {}).get("a")
 
 
+async def _nothing(*_told: Any) -> None:
+    """Do nothing."""
+
+
 async def _the(house: House) -> Any:
     record = await house.runs.read("s1")
     assert record is not None
     return record.phases["review"]
+
+
+async def drive(house: House) -> None:
+    """Have a desk drive the run to its end, and those inside with it."""
+    async with at_work(house.desk()):
+        await the_end(house)
 
 
 async def test_its_result_is_that_of_the_phase(tmp_path: Path) -> None:
@@ -82,7 +91,7 @@ async def test_its_result_is_that_of_the_phase(tmp_path: Path) -> None:
     office = Office()
     house = office.house(tmp_path)
     await house.begin(_pipeline())
-    await house.drive()
+    await drive(house)
     assert await _result(house) == {"said": "text of a is good", "depth": 1}
     assert house.kinds("phase_done")[:3] == [("phase_done", "plan"), ("phase_done", "read"), ("phase_done", "judge")]
 
@@ -92,7 +101,7 @@ async def test_one_runs_for_each_item(tmp_path: Path) -> None:
     office = Office()
     house = office.house(tmp_path)
     await house.begin(_each())
-    await house.drive()
+    await drive(house)
     assert await _result(house) == [{"said": f"text of {one} is good", "depth": n} for n, one in enumerate("abc")]
     assert office.judged == {"text of a": 1, "text of b": 1, "text of c": 1}
 
@@ -104,13 +113,13 @@ async def test_a_resume_goes_on_where_the_inner_run_failed(tmp_path: Path, is_li
     office.bad = {"text of a"}
     house = office.house(tmp_path)
     await house.begin(_each(at_once=1, on_failure="fail") if is_list else _pipeline())
-    await house.drive()
+    await drive(house)
     failed = await _the(house)
     assert failed.status == "failed"
     assert "it is torn" in failed.error
     office.bad = set()
     assert (await house.ask("resume")).kind == "accepted"
-    await house.drive()
+    await drive(house)
     said = [f"text of {one} is good" for one in ("abc" if is_list else "a")]
     found = await _result(house)
     assert [one["said"] for one in (found if is_list else [found])] == said
@@ -124,15 +133,17 @@ async def test_drivers_that_die_leave_nothing_to_be_computed_twice(tmp_path: Pat
     house = office.house(tmp_path)
     office.gate.clear()
     await house.begin(_each(at_once=2))
-    fence = await house.claim(holder="h0")
-    for _ in range(2):
-        driving = asyncio.create_task(Drive(house.parts, "s1", fence).run())
+    for number in range(2):
+        working = asyncio.create_task(house.desk(f"h{number}").run())
         await until(lambda: sum(office.judged.values()) == 2)
-        driving.cancel()
-        await asyncio.gather(driving, return_exceptions=True)
-        fence = await house.steal()
+        house.runs.give_back, give_back = _nothing, house.runs.give_back  # type: ignore[method-assign,assignment]
+        working.cancel()
+        await asyncio.gather(working, return_exceptions=True)
+        house.runs.give_back = give_back  # type: ignore[method-assign]
+        for kept in house.runs._runs.values():
+            kept.leased_until_ms = 0
     office.gate.set()
-    await Drive(house.parts, "s1", fence).run()
+    await drive(house)
     assert [one["said"] for one in await _result(house)] == [f"text of {one} is good" for one in "abc"]
     assert set(office.read_of.values()) == {1}
     assert set(office.judged.values()) == {1}
@@ -144,14 +155,54 @@ async def test_a_wish_cancels_the_inner_run(tmp_path: Path) -> None:
     house = office.house(tmp_path)
     office.gate.clear()
     await house.begin(_pipeline())
-    drive = Drive(house.parts, "s1", await house.claim())
-    driving = asyncio.create_task(drive.run())
-    await until(lambda: sum(office.judged.values()) == 1)
-    await house.runs.request_cancel("s1", "enough")
-    drive.cancel("enough")
-    await driving
-    inner = [name for name in house.runs._runs if name != "s1"]
-    assert [await house.runs.cancel_reason(name) for name in inner] == ["enough"]
+    async with at_work(house.desk(lease_s=3600)) as desk:
+        await until(lambda: sum(office.judged.values()) == 1)
+        desk.cancel("s1", "enough")
+        await house.runs.request_cancel("s1", "enough")
+        [inner] = [name for name in house.runs._runs if name != "s1"]
+        assert [(await the_end(house, name))["state"] for name in ("s1", inner)] == ["cancelled", "cancelled"]
+
+
+async def test_inner_runs_take_no_room_and_no_share_of_their_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else runs that wait for others would keep these from beginning; the one loop renews their leases, too."""
+    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_AT_ONCE", 1)
+    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_OF_ONE", 1)
+    office = Office()
+    office.gate.clear()
+    house = office.house(tmp_path)
+    await house.begin(_each(), user_id="ann")
+    async with at_work(house.desk()) as desk:
+        await until(lambda: sum(office.judged.values()) == 3)
+        assert (len(desk.driven), desk.busy) == (4, 1)
+        office.gate.set()
+        assert (await the_end(house))["state"] == "completed"
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+async def test_a_late_pipeline_holds_nothing_up_and_counts_whole(tmp_path: Path, is_list: bool) -> None:
+    """With `late_after`, phases after it begin without it; each item comes once, and the run tells of both."""
+    office = Office()
+    office.gate.clear()
+    house = office.house(tmp_path)
+    late = (_each if is_list else _pipeline)(late_after=0.05)
+    phases = (*late.phases[:2], a_phase("join", "join", parameters={"a": "${review:results?}"}))
+    await house.begin(late.model_copy(update={"phases": phases, "result": "review:results"}), keep=True)
+    async with at_work(house.desk()):
+        await until(lambda: ("phase_done", "join") in house.kinds())
+        record = await house.runs.read("s1")
+        assert record is not None
+        assert (record.phases["review"].status, record.lateness("review")) == ("running", "late: join began without it")
+        office.gate.set()
+        ended = await the_end(house)
+    said = [f"text of {one} is good" for one in ("abc" if is_list else "a")]
+    assert [one["said"] for one in (ended["result"] if is_list else [ended["result"]])] == said
+    assert [one["late"] for one in ended["phases"]] == ["", "late: join began without it", ""]
+    [join] = await house.sessions.peek("s1", ["join:results"])
+    assert join is not None
+    assert join.value == {"a": None}
+    assert set(office.judged.values()) == {1}
 
 
 async def test_a_secret_stays_one_inside(tmp_path: Path) -> None:
@@ -163,7 +214,7 @@ async def test_a_secret_stays_one_inside(tmp_path: Path) -> None:
     await house.begin(
         outer.model_copy(update={"inputs": {"key": Input(type="text", secret=True)}}), inputs={"key": "hunter2-hunter2"}
     )
-    await house.drive()
+    await drive(house)
     files = list(house.evidence.iterdir())
     assert len(files) == 2
     assert not [one.name for one in files if "hunter2" in one.read_text()]
@@ -175,7 +226,7 @@ async def test_one_that_is_late_is_cancelled(tmp_path: Path) -> None:
     house = office.house(tmp_path)
     office.gate.clear()
     await house.begin(_pipeline(timeout=0.3))
-    await house.drive()
+    await drive(house)
     assert (await _the(house)).error_type == "TaskExpired"
 
 

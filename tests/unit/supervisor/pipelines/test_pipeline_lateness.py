@@ -93,6 +93,9 @@ async def test_phases_after_a_late_one_begin_without_it_and_its_result_counts(tm
     assert [one.text for one in house.told if one.kind == "phase_progress"] == [
         "late after 0.05 s: the phases after it go on without it"
     ]
+    record = await house.runs.read("s1")
+    assert record is not None
+    assert [record.lateness(name) for name in record.phases] == ["late: letter began without it", ""]
 
 
 @pytest.mark.parametrize(("optional", "end"), [(True, "completed"), (False, "failed")])

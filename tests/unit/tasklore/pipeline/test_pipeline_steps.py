@@ -43,6 +43,20 @@ def test_a_step_says_why_its_phase_has_its_status() -> None:
     assert 3_000 <= (steps[0].took_ms or 0) < 60_000
 
 
+@pytest.mark.parametrize("has_session", [True, False])
+def test_a_step_tells_of_a_late_phase_and_of_those_that_began_without_it(has_session: bool) -> None:
+    """While it runs, after its end, and from the outcome alone."""
+    late = PhaseState("done", 1, "p-1", since_ms=1_000, late_ms=2_000, ended_ms=5_000)
+    next_, last = (PhaseState("done", 1, "p", since_ms=at) for at in (2_010, 5_010))
+    look = _look(look=late, next=next_, last=last)
+    assert look.record is not None
+    record = dataclasses.replace(look.record, dependencies={"next": ("look",), "last": ("look", "next")})
+    notes = [("look", "late: next began without it"), ("next", ""), ("last", "")]
+    phases = [{"phase": name, "status": "done", "late": record.lateness(name)} for name in record.phases]
+    look = Look("report-1", record, None) if has_session else Look("report-1", None, {"phases": phases})
+    assert [(one.name, one.note) for one in steps_of(look)] == notes
+
+
 def test_without_a_session_the_outcome_has_the_steps() -> None:
     """As they were at the end."""
     phase = {"phase": "look", "agent": "A", "status": "failed", "run": 2, "took_ms": 7, "saved_ms": 0, "attempts": 1}

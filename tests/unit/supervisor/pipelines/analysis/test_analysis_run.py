@@ -487,6 +487,24 @@ async def test_without_a_single_agent_nothing_is_begun() -> None:
 
 
 @in_virtual_time
+async def test_an_analysis_under_way_ends_when_its_settings_come_to_lie_beyond_the_limits() -> None:
+    """The request is refused with the setting's name; nothing drives it any more, and it works once that is mended."""
+    house = House({KNOWLEDGE: napping(30)})
+    async with house.supervisor() as supervisor:
+        waiting = asyncio.create_task(supervisor.ask(wait_ms=600_000))
+        await asyncio.sleep(1)
+        house.load(late_s=1e-9)
+        refused = await supervisor.ask(refresh=True)
+        house.load()
+        served = await supervisor.ask(wait_ms=600_000)
+        await waiting
+        await asyncio.sleep(1)
+        assert not supervisor.desk.driven
+    assert (refused.kind, refused.text.partition(" of the story")[0]) == ("refused", "late_s")
+    assert served.kind == "done"
+
+
+@in_virtual_time
 async def test_a_storys_own_agent_takes_part_and_its_section_is_kept() -> None:
     """Whatever it finds, in the group and after those that the story says."""
     tone = SeatSettings(agent="ToneAgent", task="hear", group="immediate", after=("knowledge",))

@@ -1,16 +1,27 @@
 """Records: what is written of an analysis comes back, and its tasks have the same ids for everybody."""
 
+import re
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.analysis.document import AnalysisDocument
 from contracts.analysis.roster import ROSTER
 from contracts.analysis.stories import StoryResponse, StorySettings
+from contracts.errors import InvalidInput
 from supervisor.pipelines.analysis.document import meta_of, sections_of, stats_of
-from supervisor.pipelines.analysis.records import AnalysisRecord, SectionRecord, SectionState, digest_of, read_record
+from supervisor.pipelines.analysis.records import (
+    AnalysisRecord,
+    SectionRecord,
+    SectionState,
+    digest_of,
+    read_record,
+    roster_for,
+)
 from supervisor.pipelines.analysis.reducer import AnalysisDraft
 
 RESPONSE = StoryResponse(number=7, chapter=2, text="Mara set the lamp down.")
@@ -67,6 +78,24 @@ def test_what_an_agent_is_told_is_the_same_whenever_it_is_sent() -> None:
     assert slow.deadline - slow.created_at == timedelta(seconds=60 + SETTINGS.late_s)
     assert quick.deadline - quick.created_at == timedelta(seconds=20)
     assert (slow.story_id, slow.response_number, slow.memory) == ("harbour", 7, "bypass")
+
+
+@pytest.mark.parametrize(
+    ("seats", "late_s", "words"),
+    [
+        ({"knowledge": {"deadline_s": 1e-9}}, 1.0, "agents.knowledge.deadline_s of the story must be a span"),
+        ({"knowledge": {"after": ["plot_threads"] * 501}}, 1.0, "agents.knowledge.after of the story has 501 items"),
+        ({}, 1e-9, "late_s of the story must be a span of time above zero"),
+        ({f"own_{n}": {"agent": "A", "task": "t"} for n in range(491)}, 1.0, "agents: 501 sections, at most 500"),
+    ],
+)
+def test_settings_beyond_the_limits_are_refused_by_their_names(
+    seats: dict[str, dict[str, Any]], late_s: float, words: str
+) -> None:
+    """With the cure, before an analysis begins."""
+    settings = StorySettings.model_validate({"story_id": "harbour", "agents": seats, "late_s": late_s})
+    with pytest.raises(InvalidInput, match=re.escape(words)):
+        roster_for(settings)
 
 
 def test_another_text_chapter_or_beginning_is_another_analysis() -> None:
