@@ -12,7 +12,8 @@ agent = Agent("TripAgent", middleware=[Audit()])
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import contextvars
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -27,13 +28,23 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+Call = Callable[[], Coroutine[Any, Any, bytes]]
+#: Makes a call in an asyncio task with the given context variables, and returns its result.
+Caller = Callable[[Call, contextvars.Context], Awaitable[bytes]]
+
+#: Seconds that all `after_run` of one run have; the report waits for them.
+AFTER_RUN_S = 5.0
+
 
 class Middleware:
     """Hooks around the tasks of one agent; each does nothing until it is overridden, and then costs its call.
 
     Hooks run in the worker's event loop, in the order in which middleware is given, and must not block it. An exception
     out of `before_run` is the run's, as if the task had raised it (`GiveUp` refuses the task); any other is logged and
-    changes nothing. Near matches, tracing, metrics and erasing are middleware too: see `workers.execution`.
+    changes nothing, also a CancelledError that the hook itself raised. `before_run`, the function of the task and
+    `after_run` share their context variables.
+
+    Near matches, tracing, metrics and erasing are middleware too: see `workers.execution`.
     """
 
     def on_deliveries(self, deliveries: "Sequence[Delivery]") -> None:
@@ -49,10 +60,16 @@ class Middleware:
         """
 
     async def before_run(self, job: "Job", context: "Context") -> None:
-        """Act before the function of the task is called; not for answers that are served."""
+        """Act before the function of the task is called, within its deadline; not for answers that are served."""
 
-    async def after_run(self, job: "Job", context: "Context", error: Exception | None) -> None:
-        """Act after the function has returned, or raised *error*."""
+    async def after_run(self, job: "Job", context: "Context", error: BaseException | None) -> None:
+        """Act when the function has returned, or ended with *error*, before its result is remembered and reported.
+
+        *error* is the one that is reported, TaskExpired or TaskCancelled for a run that was cut short; CancelledError
+        where the worker leaves. Not called when the function was not: a `before_run` raised, or the parameters are
+        unfit. It runs outside the task's deadline; all of one run have `AFTER_RUN_S` seconds, after which they are
+        cancelled and that is logged; the result counts all the same.
+        """
 
     def before_retry(self, job: "Job", decision: "RetryDecision", error: Exception) -> None:
         """Note that *job* raised *error* and runs again after `decision.pause_s` seconds."""
@@ -64,7 +81,11 @@ class Middleware:
         """
 
     async def before_acknowledge(self, delivery: "Delivery", assignment: "TaskAssignment") -> None:
-        """Act when the report is stored and *delivery* is about to be acknowledged; it keeps its slot meanwhile."""
+        """Act when the report is stored, or the schedule of another run, and *delivery* is about to be acknowledged.
+
+        It keeps its slot meanwhile. Not called for a delivery that is handed back (a short wait before another run),
+        nor for one that goes to DEAD because its sender cannot be read.
+        """
 
 
 class Hooks:
@@ -92,16 +113,60 @@ def notify(hooks: tuple[Any, ...], *arguments: Any) -> None:
     for hook in hooks:
         try:
             hook(*arguments)
-        except Exception:
+        except (Exception, asyncio.CancelledError):
             log.exception("middleware_failed", hook=hook.__qualname__)
 
 
 async def notify_async(hooks: tuple[Any, ...], *arguments: Any) -> None:
-    """Await each of *hooks*; one that raises is logged, a cancellation goes on."""
+    """Await each of *hooks*; one that raises is logged, also a CancelledError of its own.
+
+    Raises:
+        CancelledError: the current task is being cancelled.
+    """
     for hook in hooks:
         try:
             await hook(*arguments)
         except asyncio.CancelledError:
-            raise
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            log.exception("middleware_failed", hook=hook.__qualname__)
         except Exception:
             log.exception("middleware_failed", hook=hook.__qualname__)
+
+
+async def call_task(job: "Job", context: "Context", hooks: Hooks, caller: Caller) -> bytes:
+    """Return the result of the task of *job*, with `before_run` before its function and `after_run` after it.
+
+    *caller* calls `before_run` and the function under the limits of the task; `after_run` is called outside them, in
+    the same context variables.
+
+    Raises:
+        Exception: whatever *caller* raises.
+    """
+    variables = contextvars.copy_context()
+    was_called = False
+
+    async def call() -> bytes:
+        nonlocal was_called
+        for hook in hooks.before_run:
+            await hook(job, context)
+        was_called = True
+        return await job.task.run(job.parameters, context)
+
+    failure: BaseException | None = None
+    try:
+        return await caller(call, variables)
+    except BaseException as error:
+        failure = error
+        raise
+    finally:
+        if was_called and hooks.after_run:
+            after = asyncio.create_task(notify_async(hooks.after_run, job, context, failure), context=variables)
+            try:
+                # A wait that ends in time even where a hook does not heed its cancellation.
+                await asyncio.wait({after}, timeout=AFTER_RUN_S)
+            finally:
+                if not after.done():
+                    after.cancel()
+                    log.warning("middleware_cut_short", task=job.task.name, limit_s=AFTER_RUN_S)

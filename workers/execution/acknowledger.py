@@ -33,8 +33,11 @@ class Acknowledger:
             return
 
         async def acknowledge() -> None:
-            await notify_async(self._before, delivery, assignment)
-            engine.settle(delivery)
+            try:
+                await notify_async(self._before, delivery, assignment)
+            finally:
+                # Its report is stored: whatever became of the hooks, another offer would change nothing.
+                engine.settle(delivery)
 
         waiting = asyncio.create_task(acknowledge())
         self._waiting.add(waiting)

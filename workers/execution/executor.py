@@ -5,6 +5,7 @@ may run, runs, and ends as a report or as another run.
 """
 
 import asyncio
+import contextvars
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,7 +30,7 @@ from workers.execution.retries import Retries
 from workers.execution.retry_decision import RetryPolicy, decide_retry
 from workers.execution.running_jobs import Leaving, RunningJob, RunningJobs
 from workers.execution.stores import Stores
-from workers.middleware import Hooks, notify, notify_async
+from workers.middleware import Call, Hooks, call_task, notify
 
 log = structlog.get_logger(__name__)
 
@@ -296,19 +297,26 @@ class Executor:
             RunReplaced: another worker has taken the task: its result here is of no use.
             TaskCancelled: the task was cancelled before it could begin.
         """
-        job = running.job
+        job, run_ms = running.job, 0
         running.begin()
         context = self._make_context(job)
+
+        async def call_in_time(call: Call, variables: contextvars.Context) -> bytes:
+            nonlocal run_ms
+            run = asyncio.create_task(_contain(job, call), context=variables)
+            try:
+                return await running.run(run, context, job.seconds_left(self._now()))
+            finally:
+                run_ms = elapsed_ms(context.started)
+
         try:
             with tracing.span(f"run {job.task.name}"):
-                run = asyncio.create_task(self._call(job, context))
-                result = await running.run(run, context, job.seconds_left(self._now()))
+                result = await call_task(job, context, self._hooks, call_in_time)
         except RunReplaced:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
-            await self._fail(job, error, engine, context=context, run_ms=elapsed_ms(context.started))
+            await self._fail(job, error, engine, context=context, run_ms=run_ms)
             return None
-        run_ms = elapsed_ms(context.started)
         if job.memory_key is not None and job.memory in ("miss", "refreshed"):
             await self._stores.remember(job, job.memory_key, result, run_ms, self._now())
         if job.assignment.writes:
@@ -322,25 +330,6 @@ class Executor:
         outcome.usage = context.usage
         await self._publisher.publish([outcome], engine)
         return result
-
-    async def _call(self, job: Job, context: Context) -> bytes:
-        """Call the task; an end of the whole process (sys.exit, a panic in an extension) becomes its failure alone."""
-        bind_task(job.assignment.agent_id, job.assignment.task_id)
-        failure: BaseException | None = None
-        try:
-            for hook in self._hooks.before_run:
-                await hook(job, context)
-            return await job.task.run(job.parameters, context)
-        except (Exception, asyncio.CancelledError) as error:
-            failure = error
-            raise
-        except BaseException as error:
-            failure = error
-            msg = f"{job.task.name} raised {type(error).__name__}({error}), which is no Exception; return or raise one"
-            raise TaskloreError(msg) from error
-        finally:
-            if self._hooks.after_run:
-                await notify_async(self._hooks.after_run, job, context, failure)
 
     async def _fail(
         self,
@@ -397,3 +386,15 @@ class Executor:
             outcome.dead_reason = "attempts"
         if not await self._publisher.publish([outcome], engine):
             await self._stores.release(job.to_ended())
+
+
+async def _contain(job: Job, call: Call) -> bytes:
+    """Await *call*; an end of the whole process (sys.exit, a panic in an extension) is a failure of *job* alone."""
+    bind_task(job.assignment.agent_id, job.assignment.task_id)
+    try:
+        return await call()
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        msg = f"{job.task.name} raised {type(error).__name__}({error}), which is no Exception; return or raise one"
+        raise TaskloreError(msg) from error

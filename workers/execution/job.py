@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
-from types import NoneType
 from typing import Any
 
-from pydantic import AfterValidator, BeforeValidator, PlainValidator, ValidationError, WrapValidator
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from contracts import subjects
@@ -14,22 +12,14 @@ from contracts.errors import InvalidInput, TaskExpired
 from contracts.faults import fault_of
 from contracts.identifiers import checked_name, user_token
 from contracts.messages import MemoryOutcome, TaskAssignment
-from contracts.parameters.annotations import leaf_types
 from contracts.parameters.model import Parameters
 from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
 from memory.ledger.runs import Ended
 from memory.long_term.entries import Remembered
-from quantities.amounts import Amount
 from runtime.messaging.pull import Delivery
 from workers.agent import Agent
 from workers.task import Task
-
-#: Bytes of a body up to which the key of its question is kept, and how many keys are kept: 64 KiB of the shortest.
-_SHORT_BODY, _MOST_QUESTIONS = 2_000, 1_000
-#: Types whose values mean the same whenever they are read; a moment such as "tomorrow" does not.
-_TIMELESS = {Amount, Decimal, int, float, str, bool, NoneType}
-_VALIDATORS = (AfterValidator, BeforeValidator, PlainValidator, WrapValidator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +52,7 @@ class Job:
     delivery: Delivery
     assignment: TaskAssignment
     task: Task
+    parameters: Parameters
     generation: int
     attempt: int
     queued_ms: int
@@ -70,7 +61,6 @@ class Job:
     memory: MemoryOutcome
     user: str | None
     deadline: datetime | None
-    parsed: Parameters | None = None
     neighbourhood: Neighbourhood | None = None
     crashes: int = 0
     excused: int = 0
@@ -80,13 +70,6 @@ class Job:
     def to_ended(self, *, excused: bool = False, uncounted: bool = False) -> Ended:
         """Return the run that began with this delivery, as one that ended without a report."""
         return Ended(self.assignment.task_id, self.generation, self.delivery.reply, excused, uncounted)
-
-    @property
-    def parameters(self) -> Parameters:
-        """The parameters; read when they are first needed where the question's key was known."""
-        if self.parsed is None:
-            self.parsed = self.task.parameters.read(self.assignment.task.parameters)
-        return self.parsed
 
     @property
     def first_attempt(self) -> int:
@@ -130,20 +113,12 @@ class UnfitJob:
 
 
 class JobReader:
-    """Reads deliveries of *agent* as jobs; *remembers* is the agent's memory switch.
-
-    The same JSON of parameters is the same question, unless its class has validators or defaults that depend on
-    something else: the keys of questions that come again are kept, and their parameters read for a run alone.
-    """
+    """Reads deliveries of *agent* as jobs; *remembers* is the agent's memory switch."""
 
     def __init__(self, agent: Agent, *, remembers: bool = True) -> None:
         self._agent = agent
         self._remembers = remembers
         self._versions = {task.name: agent.memory_version(task) for task in agent.tasks.values()}
-        self._timeless = {
-            task.name for task in agent.tasks.values() if task.remember != "never" and is_timeless(task.parameters)
-        }
-        self._questions: dict[tuple[str, str], str] = {}
 
     def read(self, delivery: Delivery, now: datetime) -> Job | UnfitJob:
         """Return *delivery* as a job, or why it cannot be one."""
@@ -156,12 +131,11 @@ class JobReader:
             assignment = _read_assignment(delivery.body)
             return self._job(delivery, assignment, generation, attempt, now)
         except Exception as error:  # noqa: BLE001 - a validator of the user's may raise anything: only this one is unfit
-            is_expired = isinstance(error, TaskExpired)
-            return UnfitJob(
-                delivery, assignment or _salvage(delivery.body), generation, attempt, error, is_expired=is_expired
-            )
+            return UnfitJob(delivery, assignment or _salvage(delivery.body), generation, attempt, error)
 
-    def _job(self, delivery: Delivery, assignment: TaskAssignment, generation: int, attempt: int, now: datetime) -> Job:
+    def _job(
+        self, delivery: Delivery, assignment: TaskAssignment, generation: int, attempt: int, now: datetime
+    ) -> Job | UnfitJob:
         agent, call = self._agent, assignment.task
         if assignment.agent_id != agent.agent_id:
             msg = f"agent_id is {assignment.agent_id!r}, but the subject is of {agent.agent_id!r}; correct one of them"
@@ -173,7 +147,8 @@ class JobReader:
         created_at = _aware(assignment.created_at)
         deadline = _deadline_of(task, assignment, created_at)
         if deadline is not None and deadline <= now:
-            raise TaskExpired(f"the deadline {deadline.isoformat()} had passed before a worker was free")
+            expired = TaskExpired(f"the deadline {deadline.isoformat()} had passed before a worker was free")
+            return UnfitJob(delivery, assignment, generation, attempt, expired, is_expired=True)
         if assignment.writes:
             _demand_session(assignment)
         user = user_token(assignment.user_id) if assignment.user_id else None
@@ -181,18 +156,20 @@ class JobReader:
         if task.remember != "never" and self._remembers:
             # An unknown word of a newer supervisor must not serve an answer that it may not want.
             memory = {"use": "miss", "refresh": "refreshed"}.get(assignment.memory, "bypassed")  # type: ignore[assignment]
-        question, parameters = self._question(task, call.parameters, len(delivery.body))
+        parameters = task.parameters.read(call.parameters)
+        # Of the class: a parameter may be called `key`.
+        question = Parameters.key(parameters, task.name)
         owner = task.owner_of(assignment)
         memory_key = neighbourhood = None
         if memory in ("miss", "refreshed"):
             version = self._versions[task.name]
             memory_key = keys.ltm(agent.agent_id, version, question, user if owner is not None else None)
-            if parameters is not None:
-                neighbourhood = Parameters.neighbourhood(parameters, task.name)
+            neighbourhood = Parameters.neighbourhood(parameters, task.name)
         return Job(
             delivery,
             assignment,
             task,
+            parameters,
             generation,
             attempt,
             max(0, int((now - created_at).total_seconds() * 1000)),
@@ -201,42 +178,8 @@ class JobReader:
             memory,
             user,
             deadline,
-            parameters,
             neighbourhood,
         )
-
-    def _question(self, task: Task, raw: dict[str, Any], size: int) -> tuple[str, Parameters | None]:
-        """Return the question that *raw* asks; with its parameters, unless the question was known."""
-        is_kept = size <= _SHORT_BODY and task.name in self._timeless
-        # As Python spells it, so that 1, 1.0, True and "1" differ.
-        spelling = (task.name, repr(raw)) if is_kept else None
-        if spelling is not None and (known := self._questions.get(spelling)) is not None:
-            return known, None
-        parameters = task.parameters.read(raw)
-        # Of the class: a parameter may be called `key`.
-        question = Parameters.key(parameters, task.name)
-        if spelling is not None:
-            if len(self._questions) >= _MOST_QUESTIONS:
-                self._questions.clear()
-            self._questions[spelling] = question
-        return question, parameters
-
-
-def is_timeless(kind: type[Parameters]) -> bool:
-    """Return whether reading the same JSON as *kind* always asks the same question, which has no neighbours."""
-    own, base = kind.__pydantic_decorators__, Parameters.__pydantic_decorators__
-    has_validators = own.field_validators or own.root_validators or own.validators
-    return (
-        not has_validators
-        and own.model_validators.keys() == base.model_validators.keys()
-        and not kind._tolerances  # noqa: SLF001 - asked once an agent
-        and all(
-            field.default_factory is None
-            and leaf_types(field.annotation) <= _TIMELESS
-            and not any(isinstance(one, _VALIDATORS) for one in field.metadata)
-            for field in kind.model_fields.values()
-        )
-    )
 
 
 def _read_assignment(body: bytes) -> TaskAssignment:

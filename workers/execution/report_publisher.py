@@ -23,6 +23,7 @@ from runtime.metrics import Metrics
 from runtime.tracing import within
 from workers.execution.acknowledger import Acknowledger
 from workers.execution.outcome import Outcome
+from workers.execution.tracing import note_outcome
 from workers.middleware import Hooks, Middleware, notify
 
 log = structlog.get_logger(__name__)
@@ -100,6 +101,7 @@ class ReportPublisher:
                 cancelled.append(outcome)
             else:
                 self._metrics.count_stale_report()
+                note_outcome(outcome)
                 self.send(outcome.assignment, outcome.generation, stored, outcome.delivery, engine)
         if cancelled:
             await self._publish_fenced(cancelled, engine)

@@ -64,10 +64,15 @@ class Tracing(Middleware):
     def on_reports(self, outcomes: Sequence[Outcome]) -> None:
         """Note the status on the span of each of *outcomes*."""
         for outcome in outcomes:
-            span = outcome.delivery.span
-            span.note({"tasklore.status": outcome.status, "tasklore.memory.outcome": outcome.memory})
-            if outcome.error is not None:
-                span.fail(type(outcome.error).__name__)
+            note_outcome(outcome)
+
+
+def note_outcome(outcome: Outcome) -> None:
+    """Note on the span of its delivery how a task ended; nothing where no spans are recorded."""
+    span = outcome.delivery.span
+    span.note({"tasklore.status": outcome.status, "tasklore.memory.outcome": outcome.memory})
+    if outcome.error is not None:
+        span.fail(type(outcome.error).__name__)
 
 
 def _identity(delivery: Delivery, number: int) -> str:

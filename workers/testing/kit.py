@@ -36,7 +36,7 @@ from workers.listening.context import ListenContext
 from workers.listening.declaration import Listener
 from workers.listening.rulings import closings_of
 from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
-from workers.middleware import Hooks, notify, notify_async
+from workers.middleware import Hooks, call_task, notify, notify_async
 from workers.testing.answers import KitAnswers
 from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
 from workers.testing.history import KitHistory
@@ -71,6 +71,9 @@ _CONVERSATION = "conversation-1"
 
 class AgentKit:
     """One agent on fakes; its memory lives as long as the kit.
+
+    The agent's middleware is called as in a worker, but for `on_deliveries` and `before_acknowledge`: here nothing is
+    delivered. No deadline of a task is kept, and no run is cut short.
 
     Args:
         agent: whose tasks to run.
@@ -159,12 +162,17 @@ class AgentKit:
             assignment = job.assignment
             assert assignment is not None, job.problem  # noqa: S101 - the kit wrote it itself
             return self._report(Outcome(job.delivery, assignment, 1, 1, "rejected", "kit", "off", error=job.problem))
+        notify(self._hooks.after_read, job)
         await self._session.open()
         history, self._history = self._history, None
         if history is not None:
             await history.put_into(self.services.inbox, self._conversation_id or _CONVERSATION)
-        if (answer := self._answers.find(job)) is not None:
-            return await self._serve(job, answer)
+        if job.memory == "miss":
+            began_ns = time.time_ns()
+            job.recalled = self._answers.find(job)
+            await notify_async(self._hooks.after_recall, [job], began_ns)
+            if job.recalled is not None:
+                return await self._serve(job, job.recalled)
         return await self._compute(job)
 
     def _read(
@@ -234,7 +242,9 @@ class AgentKit:
         while True:
             context = self._context(job)
             try:
-                result = await self._call(job, context)
+                result = await call_task(
+                    job, context, self._hooks, lambda call, variables: asyncio.create_task(call(), context=variables)
+                )
                 run_ms = elapsed_ms(context.started)
                 self._answers.keep(job, Remembered(self._now_ms(), run_ms, result))
                 await self._put_into_session(job, result, run_ms)
@@ -249,18 +259,6 @@ class AgentKit:
             outcome = outcome_of(job, "completed", "kit", result_json=result, run_ms=run_ms)
             outcome.usage = context.usage
             return self._report(outcome)
-
-    async def _call(self, job: Job, context: Context) -> bytes:
-        failure: BaseException | None = None
-        try:
-            for hook in self._hooks.before_run:
-                await hook(job, context)
-            return await job.task.run(job.parameters, context)
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            await notify_async(self._hooks.after_run, job, context, failure)
 
     async def _put_into_session(self, job: Job, result: bytes, computed_ms: int) -> None:
         assignment = job.assignment

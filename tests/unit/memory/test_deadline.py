@@ -9,9 +9,8 @@ from memory.command_batch import Deadline
 
 async def test_silence_ends_at_the_deadline() -> None:
     """As a TimeoutError, with the waiting cancelled."""
-    with pytest.raises(TimeoutError):
-        async with Deadline(0.001):
-            await asyncio.Event().wait()
+    with pytest.raises(TimeoutError), Deadline(0.001):
+        await asyncio.Event().wait()
 
 
 async def test_an_answer_that_came_while_the_loop_was_blocked_counts() -> None:
@@ -23,7 +22,7 @@ async def test_an_answer_that_came_while_the_loop_was_blocked_counts() -> None:
         while loop.time() < until:
             pass
 
-    async with Deadline(0.01):
+    with Deadline(0.01):
         block()
         # Reading what has arrived takes a client a few turns of the loop.
         for _ in range(4):
@@ -32,12 +31,11 @@ async def test_an_answer_that_came_while_the_loop_was_blocked_counts() -> None:
 
 async def test_an_error_inside_is_not_hidden() -> None:
     """Nor is a cancellation from outside turned into a timeout."""
-    with pytest.raises(ValueError, match="mine"):
-        async with Deadline(10):
-            raise ValueError("mine")
+    with pytest.raises(ValueError, match="mine"), Deadline(10):
+        raise ValueError("mine")
 
     async def wait() -> None:
-        async with Deadline(10):
+        with Deadline(10):
             await asyncio.Event().wait()
 
     waiting = asyncio.create_task(wait())

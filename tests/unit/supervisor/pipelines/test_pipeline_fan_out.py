@@ -61,16 +61,16 @@ async def _result(house: House) -> Any:
 
 
 async def test_results_come_in_the_order_of_the_items(tmp_path: Path) -> None:
-    """Some at once, and what reads the phase is given the list."""
-    reader = Reader(*range(30))
+    """Some at once, more than are read together, and what reads the phase is given the list."""
+    reader = Reader(*range(150))
     house = reader.house(tmp_path)
     await house.begin(_pipeline(at_once=7))
     await house.drive()
-    assert await _result(house) == [f"about {number}" for number in range(30)]
+    assert await _result(house) == [f"about {number}" for number in range(150)]
     assert reader.most_at_once == 7
     assert set(reader.read.values()) == {1}
     assert house.kinds("phase_done") == [("phase_done", "plan"), ("phase_done", "read"), ("phase_done", "join")]
-    assert next(one.text for one in house.told if (one.kind, one.phase) == ("phase_done", "read")) == "30 items"
+    assert next(one.text for one in house.told if (one.kind, one.phase) == ("phase_done", "read")) == "150 items"
 
 
 async def test_items_and_numbers_stand_in_parameters(tmp_path: Path) -> None:

@@ -1,16 +1,16 @@
 """Reading a delivery: a job that can be run, or why it cannot, and the sender of its report."""
 
 import json
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import pytest
 from pydantic import AfterValidator, BaseModel, field_validator
-from pydantic import Field as PydanticField
 
+from contracts.errors import TaskExpired
 from runtime.messaging.pull import Delivery
 from workers import Agent, Amount, Field, Parameters
-from workers.execution.job import Job, JobReader, UnfitJob, is_timeless
+from workers.execution.job import Job, JobReader, UnfitJob
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -219,60 +219,23 @@ def test_the_tasks_own_deadline_counts_from_when_it_was_asked() -> None:
     assert unfit(body(created_at="2026-01-01T11:58:00Z")).is_expired
 
 
-class Trip(Parameters):
-    """Where to, and for how much."""
+def test_an_expiry_that_a_validator_raises_is_a_rejection() -> None:
+    """Only a deadline that has passed is an expiry."""
 
-    city: str
-    cost: Amount = Amount(0)
+    def refuse(_number: int) -> int:
+        raise TaskExpired("of the validator's own")
 
+    class Late(Parameters):
+        number: Annotated[int, AfterValidator(refuse)]
 
-class Tomorrow(Parameters):
-    """A day that is another one tomorrow."""
+    async def run_late(late: Late) -> str:
+        """Run."""
+        return str(late)
 
-    day: date
-
-
-shop = Agent("TripShop")
-
-
-@shop.task(name="plan", remember="shared")
-async def plan(trip: Trip) -> str:
-    """Plan a trip."""
-    return trip.city
-
-
-def trip(cost: Any, city: str = "Rome") -> Delivery:
-    """Return a delivery that asks for a trip."""
-    content = body("plan", {"city": city, "cost": cost}, agent_id="TripShop")
-    return Delivery("tasks.TripShop.plan", content, None, "$JS.ACK.x", 1, 1, 0.0)
-
-
-def test_a_question_that_comes_again_has_the_same_key_and_parameters() -> None:
-    """Also when its key was kept from the first time, and whatever other questions were asked between."""
-    reader = JobReader(shop)
-    for cost in (5, 5.0, "5", "5k", True, -5, 5, 5.0, "5", "5k", True, -5):
-        fresh, kept = JobReader(shop).read(trip(cost), NOW), reader.read(trip(cost), NOW)
-        assert type(fresh) is type(kept) is (UnfitJob if cost is True else Job)
-        if isinstance(fresh, Job) and isinstance(kept, Job):
-            assert (kept.memory_key, kept.question) == (fresh.memory_key, fresh.question)
-            assert kept.parameters == fresh.parameters
-    five, thousands = reader.read(trip(5), NOW), reader.read(trip("5k"), NOW)
-    assert isinstance(five, Job)
-    assert isinstance(thousands, Job)
-    assert five.question != thousands.question
-
-
-def test_keys_are_kept_only_where_equal_json_is_always_one_question() -> None:
-    """A validator, a default made anew or a time may make another question of it."""
-
-    class Dated(Parameters):
-        made: int = PydanticField(default_factory=lambda: 1)
-
-    class Checked(Parameters):
-        number: Annotated[int, AfterValidator(lambda number: number)]
-
-    class Near(Parameters):
-        number: Amount = Field(tolerance=5)
-
-    assert is_timeless(Trip)
-    assert [is_timeless(kind) for kind in (Purchase, Tomorrow, Dated, Checked, Near)] == [False] * 5
+    slow = Agent("Slow")
+    slow.task(name="late")(run_late)
+    content = body("late", {"number": 1}, agent_id="Slow")
+    found = JobReader(slow).read(Delivery("tasks.Slow.late", content, None, "$JS.ACK.x", 1, 1, 0.0), NOW)
+    assert isinstance(found, UnfitJob)
+    assert isinstance(found.problem, TaskExpired)
+    assert not found.is_expired

@@ -1,0 +1,111 @@
+"""The flows of the client without a server: what is asked again, under which id, and when it is given up."""
+
+from typing import Any
+
+import pytest
+
+from tasklore.client import ApiError, NotDone, Unreachable
+from tasklore.client.flows import Answer, Call, Flow, Pause, SystemFlows
+from tasklore.client.memory import MemoryFlows
+
+AWAY = Answer(0, {"detail": "http://127.0.0.1:1 does not answer"})
+BUSY = Answer(503, {"type": "urn:tasklore:problem:busy", "detail": "busy"}, retry_after_s=7.0)
+
+
+def done(call: Call) -> Answer:
+    """Return the answer to a call that succeeded."""
+    if call.path.startswith("/v1/requests"):
+        reply = {"request_id": "r", "conversation_id": "c", "kind": "answer", "text": "yes"}
+        return Answer(200, {"request_id": "r", "state": "done", "reply": reply})
+    return Answer(200, {"task_id": "t", "state": "done", "revisions": {}})
+
+
+class Drive:
+    """Drives a flow by *answers*, and by `done` once these are used up; keeps the calls and pauses."""
+
+    def __init__(self, flow: Flow[Any], *answers: Answer) -> None:
+        self.calls: list[Call] = []
+        self.pauses: list[float] = []
+        self.result: Any = None
+        left, answer = list(answers), None
+        while True:
+            try:
+                step = flow.send(answer)
+            except StopIteration as end:
+                self.result = end.value
+                return
+            if isinstance(step, Pause):
+                self.pauses.append(step.seconds)
+                answer = None
+            else:
+                self.calls.append(step)
+                answer = left.pop(0) if left else done(step)
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        SystemFlows().ask("how is my budget?"),
+        SystemFlows().run("Budget", "analyze", {}),
+        MemoryFlows("ana", "user").add("food.likes", "tea"),
+        MemoryFlows("ana", "user").change("food.likes/1", value="tea"),
+        MemoryFlows("ana", "user").delete("food.likes/1"),
+        MemoryFlows("ana", "user").undo("p1"),
+        MemoryFlows("ana", "user").forget(),
+    ],
+    ids=lambda flow: flow.__qualname__.rpartition(".")[2],
+)
+def test_a_change_without_an_answer_is_sent_again_under_one_id(flow: Flow[Any]) -> None:
+    """The server may have made it: under another id it would be made twice."""
+    drive = Drive(flow, AWAY, BUSY)
+    assert len(drive.calls) == 3
+    assert len({call.key for call in drive.calls}) == 1
+    assert drive.calls[0].key
+    assert drive.pauses == [0.25, 7.0]
+
+
+def test_two_calls_have_two_ids() -> None:
+    """Else the second would be answered by the first."""
+    keys = [Drive(SystemFlows().run("Budget", "analyze", {})).calls[0].key for _ in range(2)]
+    assert keys[0] != keys[1]
+
+
+def test_a_server_that_stays_away_is_given_up() -> None:
+    """After four calls."""
+    with pytest.raises(Unreachable, match="does not answer"):
+        Drive(SystemFlows().run("Budget", "analyze", {}), *[AWAY] * 4)
+    pauses = Drive(SystemFlows().run("Budget", "analyze", {}), *[AWAY] * 3).pauses
+    assert pauses == [0.25, 0.5, 1.0]
+
+
+def test_a_refusal_is_final() -> None:
+    """It is told with its kind and its faults."""
+    body = {
+        "type": "urn:tasklore:problem:fields",
+        "detail": "wrong",
+        "problems": [{"where": "limit", "message": "no number"}],
+    }
+    with pytest.raises(ApiError, match="wrong; limit: no number") as refused:
+        Drive(SystemFlows().run("Budget", "analyze", {}), Answer(422, body))
+    assert (refused.value.status, refused.value.kind) == (422, "fields")
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [SystemFlows().ask("how is my budget?", within_s=0.0), SystemFlows().run("Budget", "analyze", {}, within_s=0.001)],
+    ids=["ask", "run"],
+)
+def test_waiting_ends_with_its_time(flow: Flow[Any]) -> None:
+    """What was asked goes on, under the id that the error names."""
+    going = Answer(202, {"request_id": "r", "task_id": "t", "state": "running"})
+    with pytest.raises(NotDone, match="goes on"):
+        Drive(flow, *[going] * 1_000)
+
+
+def test_a_name_is_one_part_of_a_path() -> None:
+    """Whatever its characters are: it never leads to the memory of another user."""
+    [call] = Drive(MemoryFlows("../ana/items?x#", "agent").undo("p1")).calls
+    assert call.path == "/v1/memory/..%2Fana%2Fitems%3Fx%23/undo"
+    assert call.params == {"scope": "agent"}
+    [call] = Drive(MemoryFlows("ana", "user").delete("food/likes")).calls
+    assert call.path == "/v1/memory/ana/items/food%2Flikes"
