@@ -96,8 +96,8 @@ def _ours() -> Iterator[str]:
 def _others() -> Iterator[str]:
     yield (
         "## Series of FastStream and of the process\n\nRequests, progress, cancellation and cards pass through "
-        "FastStream, which counts them by the family of their subject. Its series are for finding faults; no alert rests on "
-        "them.\n\n"
+        "FastStream, which counts them by the family of their subject. Its series are for finding faults; no alert "
+        "rests on them.\n\n"
         "| name | kind | meaning |\n|---|---|---|\n"
     )
     for name, kind, about in _frame():
