@@ -73,7 +73,7 @@ def exported() -> frozenset[str]:
 
 def page() -> str:
     """Return docs/reference/metrics.md."""
-    return _HEAD.format(most=MAX_TASKS) + "".join(_ours()) + _LEDGER + "".join(_others())
+    return _HEAD.format(most=MAX_TASKS) + "".join(_ours()) + "".join(_labels()) + _LEDGER + "".join(_others())
 
 
 def main() -> None:
@@ -91,6 +91,19 @@ def _ours() -> Iterator[str]:
         yield f"| `{name}` | {kind} | {spelled} | {about} |\n"
     words = ", ".join(f"`{word}`" for word in words_of(Status))
     yield f"\nAn `outcome` of a task is one of {words}.\n\n"
+
+
+def _labels() -> Iterator[str]:
+    """Yield the table of the label values that are closed words, which stand at 0 from the start."""
+    yield "## Label values\n\n| series | label | values |\n|---|---|---|\n"
+    metrics = families()
+    kinds = {one.name.removesuffix("_total"): one for one in metrics.declared if one.labels}
+    for family in metrics.registry.collect():
+        for label in kinds[family.name].labels if family.name in kinds else ():
+            values = dict.fromkeys(sample.labels[label] for sample in family.samples if label in sample.labels)
+            if values:
+                yield f"| `{kinds[family.name].name}` | `{label}` | {', '.join(f'`{word}`' for word in values)} |\n"
+    yield "\n"
 
 
 def _others() -> Iterator[str]:
