@@ -1,4 +1,4 @@
-"""What README and docs show is true: code runs, commands exist, links lead somewhere, the wire is what they say."""
+"""README and docs are true: code runs, commands exist, links resolve, generated pages are current, the wire fits."""
 
 import asyncio
 import inspect
@@ -18,7 +18,6 @@ from pydantic import BaseModel
 
 from contracts import subjects
 from contracts.messages import MESSAGES
-from memory import keys
 from runtime.documents import CHANNELS
 from runtime.messaging.streams import Sizes, stream_configurations
 from runtime.servers.embedded import EmbeddedServers
@@ -26,8 +25,9 @@ from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
 from tests.acceptance.command import environment, tasklore
-from tests.acceptance.house import House
-from tests.architecture import pictures
+from tests.acceptance.house import BUDGET, House
+from tests.acceptance.talk import MEMORY, SWITCHBOARD
+from tests.architecture import pictures, redis_keys
 from tests.architecture.tree import ROOT
 from workers.card import card_of
 from workers.config import load_config
@@ -39,7 +39,7 @@ PAGES = sorted(
         *(ROOT / "docs").rglob("*.md"),
     ]
 )
-REFERENCE = ROOT / "docs" / "reference"
+REFERENCE, GUIDE = ROOT / "docs" / "reference", ROOT / "docs" / "guide"
 WIRE = (REFERENCE / "wire.md").read_text("utf-8")
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -61,9 +61,39 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", [page for page in _pages_with("python") if page.name != "wire.md"], ids=_name)
+def _needs_a_system(page: Path) -> bool:
+    return any('environ["TASKLORE_API"]' in code for code in _blocks(page, "python"))
+
+
+_PYTHON = [page for page in _pages_with("python") if page.name != "wire.md"]
+
+
+@pytest.mark.parametrize("page", [page for page in _PYTHON if not _needs_a_system(page)], ids=_name)
 async def test_python_on_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it in order, as one module; then each of its own tests."""
+    await _run(page, monkeypatch)
+
+
+async def test_python_on_pages_that_ask_a_running_system(
+    own_servers: EmbeddedServers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against a supervisor and a worker without a model, at the address in the page's variable."""
+    pages = [page for page in _PYTHON if _needs_a_system(page)]
+    assert pages
+    house = House(own_servers, tmp_path)
+    try:
+        worker = house.worker(BUDGET, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key="")
+        supervisor = house.supervisor(llm_base_url="", llm_api_key="")
+        worker.ready()
+        supervisor.ready().await_log("api_ready")
+        monkeypatch.setenv("TASKLORE_API", supervisor.api)
+        for page in pages:
+            await _run(page, monkeypatch)
+    finally:
+        house.close()
+
+
+async def _run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     name = f"page_{page.stem}"
     module = type(sys)(name)
@@ -97,8 +127,8 @@ async def test_the_program_on_the_wire_page_gets_its_report(own_servers: Embedde
 
 
 def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> None:
-    """As a file and with its inputs; and the mistakes shown are told as they are shown there."""
-    page = REFERENCE / "pipelines.md"
+    """As a file and with its inputs; and the mistakes that the page shows are worded so."""
+    page = GUIDE / "run-a-pipeline.md"
     module = type(sys)("notes")
     exec(compile(_blocks(page, "python")[0], str(page), "exec"), vars(module))  # noqa: S102 - running it is the test
     cards = {"NotesAgent": card_of(module.agent)}
@@ -167,12 +197,21 @@ def test_a_command_on_a_page_exists(command: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_somewhere(page: Path) -> None:
-    """Every link to another file of the project finds it."""
+    """Every link to a file of the project, and to a heading in it, finds it."""
     for target in _LINK.findall(page.read_text("utf-8")):
-        if "://" in target or target.startswith("#"):
+        if "://" in target:
             continue
-        place = (page.parent / target.partition("#")[0]).resolve()
+        path, _, anchor = target.partition("#")
+        place = (page.parent / path).resolve() if path else page
         assert place.exists() or _name(place) in _MADE_LATER, target
+        if anchor:
+            assert anchor in _anchors(place), target
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of *page*, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def _tables(page: str, heading: str) -> list[list[str]]:
@@ -200,6 +239,9 @@ def test_the_wire_page_lists_every_stream_as_it_is_declared() -> None:
         assert [one for part in re.findall(r"`([^`]+)`", listed) for one in _each(part)] == stream["subjects"]
         assert kept.startswith("until acknowledged") == (stream["retention"] == "workqueue")
         assert full.startswith({"new": "refuses new", "old": "drops old"}[stream["discard"]])
+        size = re.search(r"(\d+) ([MG])iB", kept)
+        if size is not None:
+            assert int(size[1]) * 1024 ** {"M": 2, "G": 3}[size[2]] == stream["max_bytes"]
         days = re.search(r"(\d+) days", kept)
         if days is not None:
             assert int(days[1]) * 86_400 * 10**9 == stream["max_age"]
@@ -250,14 +292,23 @@ def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
                 _demand_fields(one, written, f"{where}.{field}")
 
 
-def test_the_memory_pages_list_every_key_of_the_stores() -> None:
-    """Their tables of keys are that of `memory/keys.py`."""
-    names = ("memory.md", "documents.md", "sessions.md")
-    page = "".join((REFERENCE / name).read_text("utf-8") for name in names)
-    declared = re.findall(r"^\| `(tl:[^`]+)`", keys.__doc__ or "", re.MULTILINE)
+def test_the_page_of_redis_keys_is_current() -> None:
+    """After a change of a key: `python -m tests.architecture.redis_keys > docs/reference/redis-keys.md`."""
+    page = (REFERENCE / "redis-keys.md").read_text("utf-8")
 
-    assert declared
-    assert [key for key in declared if f"`{key}`" not in page] == []
+    assert page == redis_keys.page()
+    assert page.count("\n| `tl:") > 50
+
+
+def test_the_index_lists_every_page() -> None:
+    """How-tos have at most 120 lines, the README 200."""
+    index = ROOT / "docs" / "README.md"
+    linked = {(index.parent / target).resolve() for target in _LINK.findall(index.read_text("utf-8"))}
+    pages = {*GUIDE.glob("*"), *REFERENCE.glob("*"), ROOT / "docs" / "architecture.md"}
+
+    assert pages - linked == set()
+    assert [page.name for page in GUIDE.glob("*.md") if len(page.read_text("utf-8").splitlines()) > 120] == []
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
 
 
 def test_the_delivery_page_names_tests_that_exist() -> None:
@@ -272,16 +323,15 @@ def test_the_delivery_page_names_tests_that_exist() -> None:
 
 def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
     """The JSON of an agent's configuration, its comment included."""
-    (tmp_path / "price.json").write_text(_blocks(REFERENCE / "agents.md", "json")[0])
+    (tmp_path / "price.json").write_text(_blocks(GUIDE / "write-an-agent.md", "json")[0])
 
     assert load_config(tmp_path / "price.json").settings == {"tax_percent": 19}
 
 
 def test_the_pipeline_in_python_on_its_page_is_the_one_in_toml(tmp_path: Path) -> None:
-    """Whoever reads the one can write the other."""
-    page = REFERENCE / "pipelines.md"
-    [declared] = [code for code in _blocks(page, "python") if "Pipeline(" in code]
-    (tmp_path / "notes.toml").write_text(_blocks(page, "toml")[0], "utf-8")
+    """Both forms declare the same pipeline."""
+    [declared] = [code for code in _blocks(REFERENCE / "pipelines.md", "python") if "Pipeline(" in code]
+    (tmp_path / "notes.toml").write_text(_blocks(GUIDE / "run-a-pipeline.md", "toml")[0], "utf-8")
     (tmp_path / "notes.py").write_text(declared, "utf-8")
 
     assert read_pipeline(tmp_path / "notes.py").pipeline == read_pipeline(tmp_path / "notes.toml").pipeline
