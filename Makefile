@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check unit long lint browser deploy-check monitoring-check image bench chaos soak memory-storm \
+.PHONY: demo test check unit coverage long lint browser deploy-check monitoring-check image bench chaos soak memory-storm \
 	pipeline-storm restore-drill sbom release-check local-model clean
 
 demo: .venv/.runs ## play the main job on real servers, then leave nothing behind
@@ -19,6 +19,12 @@ check: $(READY) ## lint, and the tests that need no server
 
 unit: $(READY)
 	$(BIN)/pytest -q -p tests.progress -n 2 --dist loadfile tests/unit tests/architecture/test_shape.py
+
+coverage: $(READY) ## branches of the core that the tests take: runtime, memory, workers/execution; half an hour
+	rm -rf .coverage && mkdir .coverage
+	$(BIN)/coverage run -m pytest -q -p tests.progress -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report --skip-covered --sort=cover
 
 long: $(READY) ## what takes minutes, left out of test: a task of 60 s under a lease of 2 s, new examples of properties
 	$(BIN)/pytest -q -m long

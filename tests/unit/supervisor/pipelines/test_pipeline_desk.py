@@ -119,22 +119,6 @@ async def test_a_run_that_somebody_else_took_is_let_go(tmp_path: Path) -> None:
         assert len(house.told) == said
 
 
-async def test_who_cannot_renew_for_a_whole_lease_lets_go_too(tmp_path: Path) -> None:
-    """Somebody else may have the run by now: this desk cannot know."""
-    wait = Waiting()
-    house = House(tmp_path, wait=wait)
-    await house.begin(a_pipeline(a_phase("one", "wait")))
-
-    async def away(*_told: Any) -> bool:
-        raise MemoryUnavailable("away")
-
-    async with at_work(house.desk(lease_s=0.3)) as desk:
-        await wait.begun.wait()
-        house.runs.renew = house.runs.claim = away  # type: ignore[method-assign,assignment]
-        await until(lambda: not desk.driven)
-        wait.release.set()
-
-
 async def test_a_session_that_cannot_be_read_ends_no_other_run(tmp_path: Path) -> None:
     """Workers write there: a wish that is no text ended whichever supervisor renewed the lease."""
     wait = Waiting()

@@ -96,16 +96,6 @@ async def test_its_result_is_that_of_the_phase(tmp_path: Path) -> None:
     assert house.kinds("phase_done")[:3] == [("phase_done", "plan"), ("phase_done", "read"), ("phase_done", "judge")]
 
 
-async def test_one_runs_for_each_item(tmp_path: Path) -> None:
-    """In the order of the items."""
-    office = Office()
-    house = office.house(tmp_path)
-    await house.begin(_each())
-    await drive(house)
-    assert await _result(house) == [{"said": f"text of {one} is good", "depth": n} for n, one in enumerate("abc")]
-    assert office.judged == {"text of a": 1, "text of b": 1, "text of c": 1}
-
-
 @pytest.mark.parametrize("is_list", [False, True])
 async def test_a_resume_goes_on_where_the_inner_run_failed(tmp_path: Path, is_list: bool) -> None:
     """What was read is not read again; other items stay as they are."""
@@ -196,8 +186,8 @@ async def test_a_late_pipeline_holds_nothing_up_and_counts_whole(tmp_path: Path,
         assert (record.phases["review"].status, record.lateness("review")) == ("running", "late: join began without it")
         office.gate.set()
         ended = await the_end(house)
-    said = [f"text of {one} is good" for one in ("abc" if is_list else "a")]
-    assert [one["said"] for one in (ended["result"] if is_list else [ended["result"]])] == said
+    said = [{"said": f"text of {one} is good", "depth": n} for n, one in enumerate("abc")]
+    assert ended["result"] == (said if is_list else {"said": "text of a is good", "depth": 1})
     assert [one["late"] for one in ended["phases"]] == ["", "late: join began without it", ""]
     [join] = await house.sessions.peek("s1", ["join:results"])
     assert join is not None
