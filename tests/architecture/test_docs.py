@@ -239,6 +239,9 @@ def test_the_wire_page_lists_every_stream_as_it_is_declared() -> None:
         assert [one for part in re.findall(r"`([^`]+)`", listed) for one in _each(part)] == stream["subjects"]
         assert kept.startswith("until acknowledged") == (stream["retention"] == "workqueue")
         assert full.startswith({"new": "refuses new", "old": "drops old"}[stream["discard"]])
+        size = re.search(r"(\d+) ([MG])iB", kept)
+        if size is not None:
+            assert int(size[1]) * 1024 ** {"M": 2, "G": 3}[size[2]] == stream["max_bytes"]
         days = re.search(r"(\d+) days", kept)
         if days is not None:
             assert int(days[1]) * 86_400 * 10**9 == stream["max_age"]
