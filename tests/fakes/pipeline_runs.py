@@ -22,13 +22,12 @@ from memory.sessions.pipeline_records import (
 
 @dataclass(slots=True)
 class _Kept:
-    """A run, which task may write for each phase, and until when its lease is held, in ms.
+    """A run, and until when its lease is held, in ms.
 
     The record has phases, too, that another declaration left out: how often they ran counts, should they come back.
     """
 
     record: RunRecord
-    tasks: dict[str, str] = field(default_factory=dict)
     seen: dict[str, dict[str, str]] = field(default_factory=dict)
     leased_until_ms: int = 0
     due_since_ms: int = 0
@@ -138,7 +137,6 @@ class FakePipelineRuns:
             return False
         if known.status == "pending" or known.task_id != task_id:
             running = PhaseState("running", run, task_id, self._now_ms(), known.late_ms, why=known.why)
-            kept.tasks[phase] = task_id
             self._update(kept, phase, running)
         return True
 
@@ -158,7 +156,7 @@ class FakePipelineRuns:
         self._update(
             kept, phase, replace(state, run=run, since_ms=known.since_ms, late_ms=known.late_ms, ended_ms=ended_ms)
         )
-        kept.tasks[phase], kept.lapses = "", 0
+        kept.lapses = 0
         if state.status == "done" and corrects is not None:
             kept.record = replace(kept.record, corrected=kept.record.corrected | {corrects: phase})
         return True
@@ -185,7 +183,6 @@ class FakePipelineRuns:
         is_declared = declared is not None and declared.pipeline != record.pipeline
         reset = {phase: reason for phase, reason in why.items() if phase in known or is_declared}
         for phase in reset:
-            kept.tasks[phase] = ""
             kept.seen.pop(phase, None)
         runs = {phase: known[phase].run if phase in known else 0 for phase in reset}
         pending = {phase: PhaseState(run=runs[phase], why=reason) for phase, reason in reset.items()}
@@ -266,11 +263,6 @@ class FakePipelineRuns:
         kept = self._runs.get(session_id)
         return {} if kept is None else {phase: dict(marks) for phase, marks in kept.seen.items()}
 
-    def writer_of(self, session_id: str, phase: str) -> str | None:
-        """Return the task that may write for *phase*, "" for none, None when it never began: for a fake session."""
-        kept = self._runs.get(session_id)
-        return None if kept is None else kept.tasks.get(phase)
-
     def _driven(self, session_id: str, fence: int) -> _Kept | None:
         """Return the run when *fence* is the number of its lease."""
         kept = self._runs.get(session_id)
@@ -288,7 +280,6 @@ class FakePipelineRuns:
         kept.claimed_by, now = None, self._now_ms()
         for phase, known in kept.record.phases.items():
             if known.status == "running":
-                kept.tasks[phase] = ""
                 failed = replace(known, status="failed", ended_ms=now, error_type=error_type, error=error)
                 self._update(kept, phase, failed)
         kept.record = replace(kept.record, state=state, error=error, cancel_reason=None, updated_ms=now)

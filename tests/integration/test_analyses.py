@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from redis.asyncio import Redis
+from tests.unit.supervisor.pipelines.analysis.house import STORY, TEXT, House
 
 from contracts.analysis.stories import StoryBase, StorySettings
 from contracts.messages import TaskAssignment
@@ -12,7 +13,6 @@ from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
 from supervisor.pipelines.analysis.run import AnalysisParts
 from tests.servers import PATIENCE_S
-from tests.unit.supervisor.pipelines.analysis.house import STORY, TEXT, House
 
 RESPONSES = range(1, 9)
 

@@ -101,6 +101,17 @@ async def test_a_child_that_was_killed_while_idle_is_replaced(fingerprints: Fing
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
 
 
+async def test_a_child_is_given_no_secret(
+    fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its environment says where to import from, and nothing else of ours."""
+    monkeypatch.setenv("TASKLORE_LLM_API_KEY", "sk-secret")
+    await took(fingerprints, str(allowed), "own.py")
+    [child] = fingerprints._idle
+    environment = await asyncio.to_thread(Path(f"/proc/{child.pid}/environ").read_bytes)
+    assert [line.partition(b"=")[0] for line in environment.split(b"\0") if line] == [b"PYTHONPATH"]
+
+
 async def test_users_take_turns(fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hundred slow requests of one user do not delay another's."""
     monkeypatch.setattr("supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S)

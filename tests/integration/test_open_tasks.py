@@ -58,6 +58,17 @@ async def test_a_task_that_waits_for_its_next_run_is_open(valkey_or_redis: Redis
     assert await everything(valkey_or_redis) == {("t1", 1): OpenTask("t1", 1, b"assignment", 1, is_waiting=True)}
 
 
+async def test_what_failed_since_its_fields_were_looked_at_is_not_open(valkey_or_redis: Redis) -> None:
+    """Its assignment is kept for good, and would be published once more: bodies are read later than names."""
+    ledger, numbers, found = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), range(40), list[int]()
+    for number in numbers:
+        await ledger.accept(f"t{number}", 1, b"assignment")
+    async for batch in OpenTasks(valkey_or_redis).read():
+        found.append(len(batch))
+        await ledger.finish_many([(f"t{number}", 1, "failed", b"{}") for number in numbers])
+    assert sum(found) == found[0] < len(numbers)
+
+
 async def test_what_somebody_else_wrote_there_hides_nothing(valkey_or_redis: Redis) -> None:
     """A worker may write anything into the ledger: one such row ended each supervisor that looked for open tasks."""
     await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).accept("t1", 1, b"ours")

@@ -185,7 +185,7 @@ async def unwritable(trip: Trip) -> Callable[[], object] | type(sys):  # type: i
     return sys
 
 
-async def undocumented(trip: Trip) -> int:  # noqa: D103 - the misuse under test
+async def undocumented(trip: Trip) -> int:
     return 1
 
 
