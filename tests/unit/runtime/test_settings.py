@@ -17,9 +17,8 @@ from runtime.servers.endpoints import (
     write_endpoints,
 )
 from runtime.settings import Settings, unknown_variables
-from runtime.settings_table import Row, explain, reference_page
+from runtime.settings_table import Row, explain
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "settings.md"
 RUNNING = Endpoints("nats://127.0.0.1:4", "redis://127.0.0.1:5", "http://127.0.0.1:6", {"w-1": "http://127.0.0.1:7"})
 
 
@@ -169,11 +168,6 @@ def test_a_role_of_the_language_model_is_set_by_its_own_variables(monkeypatch: p
     assert llm.configured
     assert (llm.role("finder").model, llm.role("editor").model) == ("tiny", "gpt-6.1-terra")
     assert {llm.role(name).attempt_deadline_s for name in ("finder", "editor", "anybody")} == {3.0}
-
-
-def test_the_page_of_settings_is_up_to_date() -> None:
-    """Made anew with `python -m runtime.settings_table > docs/reference/settings.md`."""
-    assert PAGE.read_text("utf-8") == reference_page()
 
 
 def test_the_file_of_the_data_directory_says_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
