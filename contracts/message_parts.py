@@ -40,3 +40,8 @@ class Part(FailFastModel):
     """A piece of a message; versioned by the message it stands in."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+def is_none(value: object) -> bool:
+    """Return whether *value* is None: of a field that is then left out."""
+    return value is None

@@ -6,165 +6,45 @@ beside new writers. Times are UTC in RFC 3339; durations are whole milliseconds 
 
 from datetime import date, datetime
 from operator import not_
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue
 
 from contracts.agent_messages import AgentMessage as AgentMessage
 from contracts.analysis.messages import AnalysisReply as AnalysisReply
 from contracts.analysis.messages import AnalysisRequest as AnalysisRequest
-from contracts.identifiers import Name, demand_user_id
+from contracts.identifiers import Name
 from contracts.message_parts import Message as Message
 from contracts.message_parts import Part as Part
+from contracts.message_parts import is_none
+from contracts.person_messages import PersonReply as PersonReply
+from contracts.person_messages import PersonRequest as PersonRequest
+from contracts.person_messages import ReplyKind as ReplyKind
+from contracts.person_messages import ReplyPart as ReplyPart
 from contracts.pipeline_messages import PhaseNote as PhaseNote
 from contracts.pipeline_messages import PipelineEvent as PipelineEvent
 from contracts.pipeline_messages import PipelineEventKind as PipelineEventKind
 from contracts.pipeline_messages import PipelineReply as PipelineReply
 from contracts.pipeline_messages import PipelineRequest as PipelineRequest
+from contracts.task_messages import Cancellation as Cancellation
+from contracts.task_messages import CompletionReport as CompletionReport
+from contracts.task_messages import ErrorNote as ErrorNote
+from contracts.task_messages import Fence as Fence
+from contracts.task_messages import MemoryMode as MemoryMode
+from contracts.task_messages import MemoryNote as MemoryNote
+from contracts.task_messages import MemoryOutcome as MemoryOutcome
+from contracts.task_messages import Progress as Progress
+from contracts.task_messages import Status as Status
+from contracts.task_messages import TaskAssignment as TaskAssignment
+from contracts.task_messages import TaskCall as TaskCall
+from contracts.task_messages import Usage as Usage
 from contracts.words import reads_unknown_as_other, writes_only_known
-from contracts.zones import TimeZone
 
-MemoryMode = Literal["use", "refresh", "bypass", "other"]
-MemoryOutcome = Literal["hit", "miss", "joined", "near", "refreshed", "bypassed", "off", "unavailable", "other"]
-Status = Literal["completed", "failed", "rejected", "expired", "cancelled", "other"]
-Fence = Literal["ledger", "none", "other"]
 Remember = Literal["shared", "user", "never", "other"]
 Speaker = Literal["person", "assistant", "other"]
 Durability = Literal["permanent", "long_term", "short_term", "momentary", "other"]
 Polarity = Literal["positive", "negative", "neutral", "other"]
 FactRelation = Literal["new", "same", "updates", "ends", "adds_to", "contradicts", "forget", "other"]
-ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
-
-
-def _is_empty(parts: tuple[Part, ...]) -> bool:
-    return not parts
-
-
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-class TaskCall(Part):
-    """Which task to run, with parameters in any spelling that the task's `Parameters` accept."""
-
-    name: Name
-    parameters: dict[str, Any] = Field(default_factory=dict)
-
-
-class TaskAssignment(Message):
-    """One task for one agent; published to `tasks.{agent_id}.{task.name}`.
-
-    `deadline` counts from anywhere, queue time included; None means no limit. `max_attempts` counts runs, the first
-    included. `memory` says whether a remembered answer may serve (`use`), is recomputed and overwritten (`refresh`) or
-    neither read nor written (`bypass`). An unknown `memory` word is treated as `bypass`. `session_id` and `phase` name
-    the run of a pipeline and the step this is; `writes` names what of the result the worker puts into that session
-    before it reports: `results` is the whole, any other name a property of it; `keep_ms` is how long these entries
-    live, None as long as the session. `story_id` and `response_number` say which response of which story is analysed.
-    """
-
-    task_id: Name
-    agent_id: Name
-    supervisor_id: Name
-    task: TaskCall
-    created_at: datetime
-    deadline: datetime | None = None
-    max_attempts: int = Field(default=5, ge=1, le=1000)
-    memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
-    request_id: str | None = None
-    parent_id: str | None = None
-    user_id: str | None = None
-    conversation_id: str | None = None
-    session_id: str | None = None
-    phase: str | None = None
-    writes: tuple[Name, ...] | None = None
-    keep_ms: int | None = Field(default=None, ge=1)
-    story_id: Name | None = None
-    response_number: int | None = Field(default=None, ge=0)
-
-
-class ErrorNote(Part):
-    """Why a task did not complete: `type` is the class of the error, `message` names the field and the cure."""
-
-    type: str
-    message: str
-    retryable: bool = False
-
-
-class MemoryNote(Part):
-    """What the long-term memory had to do with a result.
-
-    `age_ms` is how old a served answer is (None unless one was served). `near` adds `computed_for`, the parameters
-    whose answer was served, `distances`, how far each of them exactly is from what was asked, by field ("200", "0.5
-    points", "0.2 km", "PT10M", and "0" for not at all), and `distance`, the largest of these as a number. All of it is
-    None otherwise, and `distances` is then left out.
-    """
-
-    outcome: Annotated[MemoryOutcome, reads_unknown_as_other(MemoryOutcome), writes_only_known]
-    key: str | None = None
-    age_ms: int | None = None
-    distance: float | None = None
-    computed_for: dict[str, JsonValue] | None = None
-    distances: dict[str, str] | None = Field(default=None, exclude_if=_is_none)
-
-
-class Usage(Part):
-    """What a task spent on language models, over all of its calls.
-
-    `cost_usd` is None when the price of a model is not known, and `unpriced` then says so. Both are left out where they
-    say nothing: readers of 0.1 take a number for the cost or none at all, but no null.
-    """
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost_usd: float | None = Field(default=0.0, exclude_if=_is_none)
-    unpriced: bool = Field(default=False, exclude_if=not_)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_left_out(cls, said: Any) -> Any:
-        return {**said, "cost_usd": None} if isinstance(said, dict) and said.get("unpriced") is True else said
-
-
-class CompletionReport(Message):
-    """The one terminal report of a generation of a task; published to `reports.{supervisor_id}.{task_id}.{generation}`.
-
-    `result` is None unless `status` is `completed`; `error` is None only then. `fence` is `none` when the ledger was
-    away, so that "exactly one" rests on the stream alone. `queued_ms` runs from `created_at` to the first look at it.
-    """
-
-    task_id: Name
-    generation: int = Field(default=1, ge=1)
-    agent_id: Name
-    supervisor_id: Name
-    task_name: Name
-    status: Annotated[Status, reads_unknown_as_other(Status), writes_only_known]
-    result: Any = None
-    error: ErrorNote | None = None
-    memory: MemoryNote
-    attempt: int = Field(default=1, ge=0)
-    fence: Annotated[Fence, reads_unknown_as_other(Fence), writes_only_known] = "ledger"
-    worker_id: str
-    queued_ms: int = 0
-    run_ms: int = 0
-    usage: Usage = Usage()
-    finished_at: datetime
-
-
-class Progress(Message):
-    """How far a running task is; `fraction` is 0 to 1, or None when the end is not known."""
-
-    task_id: Name
-    agent_id: Name
-    fraction: float | None = Field(default=None, ge=0, le=1)
-    text: str = ""
-    at: datetime
-
-
-class Cancellation(Message):
-    """The wish to stop a task; published to `cancel.{task_id}`."""
-
-    task_id: Name
-    reason: str = ""
 
 
 class TaskCard(Part):
@@ -237,7 +117,7 @@ class ChatTurn(Message):
     agent_id: Name | None = None
     task: TaskCall | None = None
     kind: Annotated[ReplyKind | None, reads_unknown_as_other(ReplyKind), writes_only_known] = Field(
-        default=None, exclude_if=_is_none
+        default=None, exclude_if=is_none
     )
 
 
@@ -265,12 +145,12 @@ class Fact(Part):
     evidence: str = ""
     inferred: bool = False
     extracted_by: str = "rules"
-    subject: str | None = Field(default=None, min_length=1, max_length=200, exclude_if=_is_none)
+    subject: str | None = Field(default=None, min_length=1, max_length=200, exclude_if=is_none)
     category: str = Field(default="", max_length=200)
     value: str = Field(default="", max_length=2_000)
     relation: Annotated[FactRelation, reads_unknown_as_other(FactRelation), writes_only_known] = "new"
     related: tuple[str, ...] = Field(default=(), max_length=100)
-    valid_from: date | None = Field(default=None, exclude_if=_is_none)
+    valid_from: date | None = Field(default=None, exclude_if=is_none)
 
 
 class ExtractedFacts(Message):
@@ -281,66 +161,6 @@ class ExtractedFacts(Message):
     user_id: str = Field(min_length=1, max_length=256)
     facts: tuple[Fact, ...]
     at: datetime
-
-
-class PersonRequest(Message):
-    """A person's words to the supervisor; sent as a request to `requests.{supervisor_id}`.
-
-    Sending it again with the same `request_id` starts nothing twice. `wait_ms` is how long the answer may take before
-    the reply says `pending`. `time_zone` is where the person is, by IANA's name, when that is not where the supervisor
-    believes its users to be: "tomorrow" is a day there.
-    """
-
-    text: str = Field(min_length=1, max_length=20_000)
-    request_id: Name | None = None
-    conversation_id: str | None = Field(default=None, min_length=1, max_length=256)
-    user_id: str | None = Field(default=None, min_length=1, max_length=256)
-    memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
-    wait_ms: int = Field(default=30_000, ge=0, le=600_000)
-    time_zone: TimeZone | None = Field(default=None, exclude_if=_is_none)
-
-    @field_validator("user_id")
-    @classmethod
-    def _demand_user(cls, user_id: str | None) -> str | None:
-        return user_id if user_id is None else demand_user_id(user_id)
-
-
-class ReplyPart(Part):
-    """What came of one of several tasks that one sentence asked for; its fields are those of a `PersonReply`.
-
-    `task_id` is that of the task it became, None for what became none.
-    """
-
-    kind: Annotated[ReplyKind, reads_unknown_as_other(ReplyKind), writes_only_known]
-    text: str
-    task_id: Name | None = None
-    agent_id: Name | None = None
-    task: TaskCall | None = None
-    missing: tuple[str, ...] = ()
-    report: CompletionReport | None = None
-
-
-class PersonReply(Message):
-    """The supervisor's answer: `text` for people, the rest for programs.
-
-    `kind` is `answer` (a report with a result), `question` (a value is missing or has two readings; `missing` names the
-    fields), `unable` (nothing fits), `failed` (the task did not complete) or `pending` (not yet).
-
-    Words that asked for several tasks have `parts`, in the order they were said; `agent_id`, `task` and `report` are
-    None then. Their `kind` is `pending` as long as one of them is, else `question`, `failed` or `answer` when one of
-    them is, in that order, and `unable` when nothing fits. Of one task `parts` is left out.
-    """
-
-    request_id: Name
-    conversation_id: str
-    kind: Annotated[ReplyKind, reads_unknown_as_other(ReplyKind), writes_only_known]
-    text: str
-    agent_id: Name | None = None
-    task: TaskCall | None = None
-    missing: tuple[str, ...] = ()
-    report: CompletionReport | None = None
-    elapsed_ms: int = 0
-    parts: tuple[ReplyPart, ...] = Field(default=(), exclude_if=_is_empty)
 
 
 class DeadLetter(Message):

@@ -13,33 +13,27 @@ _HEAD = """# Metrics
 
 Every process serves its own at `/metrics`, in the text format of Prometheus, on the address of its probes
 (`TASKLORE_HTTP_HOST`, `TASKLORE_HTTP_PORT`; 9464 in the manifests). A process is one scrape target: there is no mode
-for several processes and no global registry. No label is an id, a user or a text, so the number of series does not grow
-with use: at most 2,000 in a process with twenty agents. Names of tasks may come from strangers, so that after {most} of
-them any further one is counted as `other`.
+for several processes and no global registry. No label is an id, a user or a text, so the number of series does not
+grow with use: at most 2,000 in a process with twenty agents. Names of tasks may come from any caller: after {most} of
+them further ones are counted as `other`. A series that counts a loss stands at 0 from the start, so that `increase`
+sees the first one. Gauges of the system as a whole come from supervisors, or from the processes that listen; each
+replica exports the same value, so take `max`, not `sum`.
 
-What counts a loss stands at 0 from the start, so that `increase` sees the first one. Gauges that tell of the system as
-a whole are of supervisors, or of the processes that listen; each replica tells the same, so take `max`, not `sum`. They
-exist only where somebody looks.
-
-`deploy/prometheus` holds the rules and alerts over these, `deploy/grafana` the dashboards, `deploy/runbooks` what to do
-when one fires. Made by `python -m runtime.metrics_table > docs/reference/metrics.md`; a test compares the two.
+`deploy/prometheus` has rules and alerts over these, `deploy/grafana` dashboards, `deploy/runbooks` a page for each
+alert. Made by `python -m runtime.metrics_table > docs/reference/metrics.md`; a test compares the two.
 
 """
 
 _LEDGER = """## Counters that add up
 
-`tasklore_tasks_total` counts the reports that workers sent. Without kills its sum over all workers is the number of
-reports, but for tasks that were cancelled before a worker had them: a supervisor reports these. A worker that is killed
-takes its counters along, and what it had counted since the last scrape.
+`tasklore_tasks_total` counts reports of workers. A killed worker loses its counts since the last scrape, and the
+supervisor's report of a task that was cancelled before a worker had it is not in it.
 
-`tasklore_ledger_tasks` does not lose anything. The script that stores the report which counts for a task (each
-generation of a task has exactly one) counts it in the same write, in a hash of the cluster slot of that task. So a
-repetition after a lost reply counts nothing, a killed worker changes nothing, and a crash of the server that takes back
-the last second takes it back of the report and of the count. A supervisor reads the 16,384 counters every 10 s. A
-report that was published while the ledger was away is counted when the supervisor has put it into the ledger. When
-REPORTS holds another report than the ledger, the ledger takes that over: one state counts one less, another one more.
-The sum goes back only when the store's data does; it is not reduced when a task's time to live ends, or when a user is
-forgotten. It begins with the first report stored by this version: of what older versions stored nothing was counted.
+`tasklore_ledger_tasks` loses nothing: the script that stores the one report of a task's generation counts it in the
+same write, so neither a repeat nor a killed worker changes it. A supervisor reads its 16,384 counters, one a cluster
+slot, every 10 s. A report that was published while the ledger was away counts once a supervisor has put it there; one
+that the ledger takes over from REPORTS moves a count from one state to another. The sum falls only when the store
+loses data. It begins with the first report stored by this version.
 
 """
 
@@ -74,7 +68,7 @@ def exported() -> frozenset[str]:
 
 def page() -> str:
     """Return docs/reference/metrics.md."""
-    return _HEAD.format(most=MAX_TASKS) + "".join(_ours()) + _LEDGER + "".join(_others())
+    return _HEAD.format(most=MAX_TASKS) + "".join(_ours()) + "".join(_labels()) + _LEDGER + "".join(_others())
 
 
 def main() -> None:
@@ -83,7 +77,7 @@ def main() -> None:
 
 
 def _ours() -> Iterator[str]:
-    yield "## Ours\n\n| name | kind | labels | what it tells |\n|---|---|---|---|\n"
+    yield "## Series of Tasklore\n\n| name | kind | labels | meaning |\n|---|---|---|---|\n"
     build = [(f"{PREFIX}build_info", "gauge", ("version",), "The running version; always 1.")]
     for name, kind, labels, about in build + [
         (one.name, one.kind, one.labels, one.about) for one in families().declared
@@ -94,12 +88,25 @@ def _ours() -> Iterator[str]:
     yield f"\nAn `outcome` of a task is one of {words}.\n\n"
 
 
+def _labels() -> Iterator[str]:
+    """Yield the table of the label values that are closed words, which stand at 0 from the start."""
+    yield "## Label values\n\n| series | label | values |\n|---|---|---|\n"
+    metrics = families()
+    found = {family.name: family.samples for family in metrics.registry.collect() if family.type != "gauge"}
+    for one in metrics.declared:
+        for label in one.labels:
+            samples = found.get(one.name.removesuffix("_total"), ())
+            if values := dict.fromkeys(f"`{sample.labels[label]}`" for sample in samples if label in sample.labels):
+                yield f"| `{one.name}` | `{label}` | {', '.join(values)} |\n"
+    yield "\n"
+
+
 def _others() -> Iterator[str]:
     yield (
-        "## Of the frame and of the process\n\nRequests, progress, cancellation and cards pass through FastStream, "
-        "which counts them by the family of their subject. Its series are for finding faults; no alert rests on "
-        "them.\n\n"
-        "| name | kind | what it tells |\n|---|---|---|\n"
+        "## Series of FastStream and of the process\n\nRequests, progress, cancellation and cards pass through "
+        "FastStream, which counts them by the family of their subject. Its series are for finding faults; no alert "
+        "rests on them.\n\n"
+        "| name | kind | meaning |\n|---|---|---|\n"
     )
     for name, kind, about in _frame():
         yield f"| `{name}` | {kind} | {about.rstrip('.')}. |\n"

@@ -60,21 +60,21 @@ class Settings(BaseSettings):
     nats_monitor_url: str | None = Field(default=None, repr=False)
     """Address of the HTTP monitoring of NATS, where `tasklore doctor` reads how often JetStream writes to disk."""
     role: str | None = Field(default=None, pattern=NAME_PATTERN)
-    """Which role's rights this process has: user of Redis where its address names none, and prefix of NATS inboxes."""
+    """The role of this process: its user at Redis unless the address names one, and the prefix of its NATS inboxes."""
     nats_seed_file: Path | None = None
-    """A file with the seed of the nkey that proves the role to NATS; without it NATS has to be open to anybody."""
+    """File with the seed of the nkey that proves the role to NATS; without it NATS must accept any client."""
     nats_publishers_file: Path | None = None
-    """A file that says which roles publish turns, facts and messages, where these are signed, for who reads them."""
+    """File with the public keys of the roles that publish turns, facts and messages; for processes that read them."""
     nats_ca_file: Path | None = None
-    """Certificates, in PEM, of the authority that NATS servers have to show; without it the system's count."""
+    """File with the certificates, in PEM, of the authority of the NATS servers; without it the system's authorities."""
     redis_ca_file: Path | None = None
     """The same for Redis or Valkey, whose address then begins with `rediss://`."""
     redis_password_file: Path | None = None
-    """A file with the password for Redis where its address has none: what is in a file is in no list of processes."""
+    """File with the password for Redis where its address has none; a file is not shown in a list of processes."""
     secrets_dir: Path | None = None
     """A directory with a file for each secret: `nats.nkey`, `ca.crt`, or a variable in small letters."""
     data_dir: Path = Path(DEFAULT_DATA_DIR)
-    """Where the servers of `tasklore up` keep what they store, and where `endpoints.json` says how to reach them."""
+    """Folder of the data of the servers of `tasklore up`, and of `endpoints.json` with their addresses."""
     durability: Literal["standard", "strict"] = "standard"
     """`standard`: a power cut loses at most a second; `strict`: nothing accepted, at a twentieth of the speed."""
     provision: Literal["auto", "never"] = "auto"
@@ -82,134 +82,134 @@ class Settings(BaseSettings):
     replicas: int = Field(default=1, ge=1, le=5)
     """Copies of each stream in a NATS cluster; 3 survive the loss of one server."""
     tasks_max_bytes: int = Field(default=1024**3, ge=1024**2)
-    """What may wait in the queue of tasks; beyond it new tasks are refused, so that a full disk never loses one."""
+    """Size of the queue of tasks; beyond it new tasks are refused, so that a full disk never loses one."""
     dead_max_bytes: int = Field(default=256 * 1024**2, ge=1024**2)
-    """What dead letters may take of the disk that all streams share; beyond it the oldest goes, 30 days or not."""
+    """Size of DEAD; beyond it the oldest dead letter is dropped, before its 30 days."""
 
     supervisor_id: str = Field(default="SupervisorAgent", pattern=NAME_PATTERN)
-    """Whose requests are answered and whose reports are read; systems that share a NATS differ in it."""
+    """The id under which requests are answered and reports read; systems that share a NATS need different ones."""
     project_id: str | None = Field(default=None, pattern=NAME_PATTERN)
-    """The project memory that `tasklore project` means where none is named; without it the only one there is."""
+    """Project of `tasklore project` without `--project`; without it the only project there is."""
 
     slots: int = Field(default=128, ge=1, le=4096)
-    """What a worker holds at most of each agent; more hides latency, fewer shares work evenly between workers."""
+    """Tasks of each agent that a worker holds at once; more hides latency, fewer share work evenly between workers."""
     ack_wait_s: float = Field(default=30.0, ge=1, le=3600)
-    """When a task of a worker that fell silent goes to another; a C call that blocks the process longer runs twice."""
+    """Time after which a silent worker's task goes to another; a C call that blocks longer runs twice."""
     max_attempts: int = Field(default=5, ge=1, le=1000)
-    """How many runs a task may have that does not say itself, the first included."""
+    """Runs of a task that sets no `max_attempts`, the first included."""
     task_deadline_s: float | None = Field(default=None, gt=0)
-    """How long a task may take that does not say itself, its time in the queue included; `none` is no limit."""
+    """Deadline of a task that sets none, its time in the queue included; `none` is no limit."""
     retry_base_s: float = Field(default=1.0, gt=0, le=3600)
     """The pause before the second run; it doubles with every further one, and is drawn at random below that."""
     retry_cap_s: float = Field(default=300.0, gt=0, le=86_400)
     """The longest pause between two runs."""
     retry_schedule_s: float = Field(default=5.0, ge=0, le=86_400)
-    """The pause above which a task waits in the stream LATER instead of its queue: there it holds no worker up."""
+    """The pause above which a task waits in the stream LATER instead of its queue, where it occupies no slot."""
     publish_deadline_s: float = Field(default=240.0, gt=0, le=270)
-    """How long a message is published again and again; below the 300 s in which NATS recognises a repeated one."""
+    """Time for which an unstored message is published again; below the 300 s in which NATS recognises a repeat."""
     grace_s: float = Field(default=30.0, ge=0, le=86_400)
-    """What running tasks have to finish after SIGTERM; keep the termination grace period of the pod above it."""
+    """Time for running tasks to finish after SIGTERM; keep the termination grace period of the pod above it."""
 
     memory_budget_ms: int = Field(default=50, ge=1, le=10_000)
-    """What a look into the long-term memory may take before the task is computed instead."""
+    """Time for a look into the cache before the task is computed instead."""
     memory_keep_days: float | None = Field(default=30.0, gt=0)
-    """How long an answer is kept that a person sets or imports; a task says it for its own. `none` is for ever."""
+    """Time to live of results set or imported by a person; `none` is for ever. A task sets that of its own results."""
     ledger_deadline_ms: int = Field(default=1000, ge=10, le=60_000)
-    """How long the ledger is waited for; past it a task runs unfenced, or is parked when it must not run twice."""
+    """Time to wait for the ledger; then a task runs unfenced, or is parked with `idempotent=False`."""
     ledger_keep_days: float = Field(default=7.0, gt=0)
-    """How long it is known that a task was done: a repeat of it within that time is answered, not run."""
+    """Time for which the ledger knows a finished task: a repeat within it gets its report and does not run."""
     listen_items: int = Field(default=32, ge=1, le=500)
-    """Turns or facts of one person that a listener is given at once, oldest first; more of them share one question."""
+    """Turns or facts of one person that a listener gets at once, oldest first; more share one question to a model."""
     listen_users: int = Field(default=16, ge=1, le=1000)
-    """People for whom one listener works at once in this process; what is one person's is done in order."""
+    """People whose rows one listener of this process works on at once; each person's rows go in order."""
     listen_attempts: int = Field(default=5, ge=1, le=1000)
     """How many runs a turn or a fact may have before it is set aside as failed and the next one goes on."""
     listen_lease_s: float = Field(default=30.0, ge=1, le=3600)
-    """When the turns and facts of a worker that fell silent go to another; renewed three times within it."""
+    """Lease on a person's turns and facts: a silent worker's go to another after it; renewed three times within it."""
     listen_batch_turns: int = Field(default=8, ge=1, le=100)
     """Turns of one person that are put to a model in one question, where the agent takes several."""
     listen_idle_s: float = Field(default=20.0, ge=0, le=3600)
-    """How long such turns wait for another one after the last; without a model nothing waits."""
+    """Time for which such turns wait for another one after the last; without a model they do not wait."""
     listen_longest_s: float = Field(default=120.0, ge=0, le=86_400)
-    """How long the first of them waits at most."""
+    """Longest wait of the first of them."""
     turns_keep_days: float = Field(default=7.0, gt=0)
-    """How long it is known that a turn was learned from: a repeat of it within that time teaches nothing twice."""
+    """Time for which a learned turn is known: a repeat within it is not learned again."""
     facts_keep_days: float = Field(default=30.0, gt=0)
-    """How long a fact that is done, refused or failed stays in the table with its reason; what waits is kept."""
+    """Time for which a fact that is done, refused or failed is kept with its reason; waiting facts are always kept."""
     episodes_keep_days: float | None = Field(default=730.0, ge=0)
-    """How long what was said is kept word for word, to be searched; 0 keeps nothing, `none` is for ever."""
+    """Time for which turns are kept word for word, to be searched; 0 keeps none, `none` is for ever."""
     episodes_embedder: Literal["none", "minilm", "endpoint"] = "none"
-    """What finds turns by their meaning: MiniLM in this process, the endpoint of the language model, or nothing."""
+    """Search of turns by meaning: MiniLM in this process, the endpoint of the language model, or none."""
     episodes_embedding_model: str = "text-embedding-3-small"
-    """Which model of such an endpoint."""
+    """Model of that endpoint."""
     say_learned: bool = True
-    """Whether a reply says what was learned of the person since the last one: "Noted: you love sushi."."""
+    """Whether a reply lists new facts about the person since the last one: "Noted: you love sushi."."""
     sweep_s: float = Field(default=3600.0, ge=1)
-    """Seconds between two sweeps of what has expired out of documents; nobody is shown it before either."""
+    """Time between two sweeps of expired items and sessions; these are never shown, swept or not."""
     erase_said: Literal["on_forget", "at_once"] = "on_forget"
-    """When what people said is overwritten in a stream's files; `at_once` takes up to 20 ms a message, one by one."""
+    """When messages of people are overwritten in a stream's files; `at_once` takes up to 20 ms each, one by one."""
     session_value_max_bytes: int = Field(default=16 * 1024**2, ge=1024, le=512 * 1024**2)
-    """The largest value a session keeps, before it is compressed; what is larger belongs elsewhere, its place here."""
+    """Largest value of a session, before compression; keep a larger one elsewhere and its place in the session."""
     pipeline_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
-    """When a pipeline whose supervisor fell silent goes on with another; renewed three times within it."""
+    """Lease on a pipeline's run: another supervisor goes on after it; renewed three times within it."""
     pipelines_dir: Path | None = None
-    """Folder whose TOML files declare pipelines that anybody may ask for, in words or as a task of agent `Pipeline`."""
+    """Folder whose TOML files declare pipelines that can be asked for in words or as a task of agent `Pipeline`."""
     pipeline_roots: str = ""
-    """Folders below which pipelines may read files, whole paths joined by `:`; none of them without it."""
+    """Folders below which pipelines may read files, whole paths joined by `:`; without it none."""
     fingerprint_files: int = Field(default=20_000, ge=1, le=200_000)
-    """How many files one phase may watch; a run that needs more fails and says so."""
+    """Files that one phase may watch; a phase that needs more fails and says so."""
     fingerprint_max_bytes: int = Field(default=1024**3, ge=1024)
-    """How much of them is read to see whether they changed, for one look; what did not change is not read again."""
+    """Bytes of them that one look may read; unchanged files are not read again."""
     fingerprint_s: float = Field(default=10.0, ge=0.1, le=600)
-    """How long one such look may take; one user's looks are made one after another."""
+    """Time for one such look; looks of one user follow one another."""
     stall_s: float = Field(default=30.0, ge=1, le=3600)
-    """When a supervisor whose event loop stands still ends; a worker all of whose threads do, `ack_wait_s` later."""
+    """Time after which a supervisor with a blocked event loop ends; a blocked worker, `ack_wait_s` later."""
     evidence_dir: Path = Path("evidence")
-    """Where a pipeline that failed leaves `SESSION-failed.json`: all it had, secrets masked, enough to go on from."""
+    """Folder in which a failed run leaves `SESSION-failed.json`: enough to go on from, with secrets masked."""
     analyses_kept: int = Field(default=100, ge=1, le=100_000)
-    """How many responses of a story, and analyses, are kept: those written last; what they changed stays for good."""
+    """Responses and analyses of a story that are kept, the last ones; the changes of all stay."""
     analysis_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
-    """When an analysis whose supervisor fell silent goes on with another; renewed three times within it."""
+    """Lease on an analysis: another supervisor goes on after it; renewed three times within it."""
     story_calls: Literal["ten", "grouped", "one"] = "ten"
-    """How many questions about a response models get: ten, one a group of agents, or one for all of them."""
+    """Questions to models about a response: ten, one a group of agents, or one for all agents."""
     kinds_dir: Path | None = None
-    """A folder with more kinds of documents, one TOML file each; one of a shipped name takes its place."""
+    """Folder with more kinds of documents, one TOML file each; a file with a shipped name replaces that kind."""
     agent_files: Path | None = None
-    """A folder whose `AGENT/config.yaml` and `AGENT/prompts/` take the place of an agent's own."""
+    """Folder whose `AGENT/config.yaml` and `AGENT/prompts/` replace an agent's own."""
 
     redis_max_connections: int = Field(default=32, ge=20, le=1000)
-    """How many one process may open to Redis; a command that finds none free waits within its deadline."""
+    """Connections of one process to Redis; a command that finds none free waits within its deadline."""
 
     http_host: str = Field(default="127.0.0.1", min_length=1)
-    """Where health and metrics are served; `0.0.0.0` in a container."""
+    """Address of health and metrics; `0.0.0.0` in a container."""
     http_port: Port = 0
-    """The port for them; 0 is a free one, which the `workers` bucket and `endpoints.json` name."""
+    """Port of health and metrics; 0 is a free one, which the `workers` bucket and `endpoints.json` name."""
     api_host: str = Field(default="127.0.0.1", min_length=1)
-    """Where a supervisor serves its HTTP API; an address that other machines reach needs `api_keys_file`."""
+    """Address of a supervisor's HTTP API; one that other machines reach needs `api_keys_file`."""
     api_port: Port | None = 0
-    """The port for it; 0 is a free one, which `endpoints.json` names, `none` serves no API."""
+    """Port of the HTTP API; 0 is a free one, which `endpoints.json` names; `none` serves no API."""
     api_keys_file: Path | None = None
     """The API keys, as `tasklore api-key` writes them; without it programs of this machine need none."""
     api_body_max_bytes: int = Field(default=1024**2, ge=1024, le=64 * 1024**2)
-    """The largest body of a request; a task larger than 960 KiB fits into no message anyway."""
+    """Largest body of a request; a task larger than 960 KiB fits into no message."""
     api_rate: Positive = 100.0
-    """Requests a second of one API key to one supervisor; what is more is refused with 429 and when to go on."""
+    """Requests a second of one API key to one supervisor; more are refused with 429 and `Retry-After`."""
     api_burst: int = Field(default=500, ge=1, le=100_000)
-    """How many of them more a key may send one after the other after a pause; not how many are under way at once."""
+    """Further requests that a key may send after a pause; it does not limit requests under way."""
     api_unknown_rate: Positive = 5.0
     """Requests a second without a known key from one address, and ten times as many after a pause."""
     api_trusted_proxies: str = ""
-    """Proxies before the API, as addresses or networks joined by commas: who asks is then who they say it is."""
+    """Proxies before the API, as addresses or networks joined by commas: their `X-Forwarded-For` names the client."""
     api_tls_cert_file: Path | None = None
-    """The certificate, in PEM and with those between it and its authority, with which the API speaks TLS; read once."""
+    """Certificate of the API, in PEM and with its intermediate ones; read once, at the start."""
     api_tls_key_file: Path | None = None
     """The private key of that certificate, in PEM and without a passphrase."""
     locale: str | None = None
-    """Language and country of those who ask, such as `de-DE`: what "1.500" is to them; without it they are asked."""
+    """Language and country of the people who ask, such as `de-DE`: decides "1.500"; without it they are asked."""
     time_zone: TimeZone = "UTC"
-    """Where those who ask are, by IANA's name (`Europe/Berlin`): whose day "tomorrow" is; a request may differ."""
+    """Time zone of the people who ask, by IANA's name (`Europe/Berlin`), for "tomorrow"; a request may differ."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least that is logged; what people wrote is never logged at info."""
+    """Lowest level that is logged; texts of people are never logged at info."""
     log_format: Literal["auto", "console", "json"] = "auto"
     """`auto` is `console` on a terminal and `json` elsewhere."""
     tracing: Literal["off", "on"] = "off"
@@ -220,29 +220,29 @@ class Settings(BaseSettings):
     llm_api_key: SecretStr | None = None
     """Key for the language model; a key alone means OpenAI's own server."""
     llm_model: ModelName = MEDIUM_MODEL
-    """The model for every role that has none of its own, an agent's questions among them."""
+    """Model of every role without one of its own, and of agents' questions."""
     llm_temperature: Temperature = 0.2
-    """How freely that model speaks; `none` for reasoning models, which refuse any, as the shipped ones are."""
+    """Temperature of that model; `none` for reasoning models, which refuse any, as the shipped ones do."""
     llm_supervisor_model: ModelName = MEDIUM_MODEL
     """The model that finds agent, task and parameters in what a person says."""
     llm_supervisor_temperature: Temperature = 0.0
-    """How freely it does so: the same sentence should give the same task."""
+    """Its temperature: the same sentence should give the same task."""
     llm_finder_model: ModelName = SMALL_MODEL
     """The model that finds which place in a document a fact belongs to."""
     llm_finder_temperature: Temperature = 0.1
-    """How freely it does so."""
+    """Its temperature."""
     llm_editor_model: ModelName = MEDIUM_MODEL
     """The model that proposes the edit of a document."""
     llm_editor_temperature: Temperature = 0.2
-    """How freely it does so."""
+    """Its temperature."""
     llm_prices: str = ""
     """US dollars per million tokens, `MODEL=INPUT/OUTPUT/CACHED` joined by commas, before those that are shipped."""
     llm_max_output_tokens: int = Field(default=2048, ge=1)
     """The longest answer of a model; one that is cut off there is an error."""
     llm_attempt_deadline_s: Positive = 30.0
-    """How long one request to a model may take; the deadline of its task shortens it."""
+    """Time for one request to a model; the deadline of its task shortens it."""
     llm_max_attempts: int = Field(default=3, ge=1, le=20)
-    """How often one question is asked when the provider fails; after so many failures in a row it counts as away."""
+    """Attempts of one question when the provider fails; after so many failures in a row it counts as away."""
     llm_max_concurrency: int = Field(default=8, ge=1, le=1000)
     """Requests of one process to models under way at once, over all roles."""
 

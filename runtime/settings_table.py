@@ -30,12 +30,12 @@ _UNITS = {
 
 _PAGE_HEAD = """# Settings
 
-Every process reads its settings from environment variables once, when it starts; options of the command line come
-before them. An unusable value stops the process with a message that names the variable and the cure, and a variable
-that begins with `TASKLORE_` and is none of these is warned about. `tasklore config` prints what holds and where each
-value comes from. This page is made from `runtime/settings.py`; a test compares the two.
+Every process reads its settings from environment variables once, at its start; options of the command line come before
+them. An unusable value stops the process with a message that names the variable and the cure; an unknown variable that
+begins with `TASKLORE_` is warned about. `tasklore config` prints every value and its source. Made from
+`runtime/settings.py` by `python -m runtime.settings_table > docs/reference/settings.md`; a test compares the two.
 
-| variable | default | takes | unit | what it is for |
+| variable | default | values | unit | meaning |
 |---|---|---|---|---|
 """
 

@@ -22,10 +22,10 @@ def run_command_line() -> int | None:
     """Parse `sys.argv` and run the command; return its exit code, None for 0."""
     from typer import Abort, TyperException
 
-    from tasklore.app import app
+    from tasklore.app import load_groups
 
     try:
-        code: int | None = app(prog_name="tasklore", standalone_mode=False)
+        code: int | None = load_groups(sys.argv[1:])(prog_name="tasklore", standalone_mode=False)
     except TyperException as error:
         context = getattr(error, "ctx", None)
         where = f"; see `{context.command_path} --help`" if context is not None else ""

@@ -1,23 +1,15 @@
 """The commands and their options; what a command does is imported only when it runs."""
 
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Context, Exit, Option, Typer, echo
 
-from tasklore.agents import app as agents_app
-from tasklore.analysis import app as analysis_app
-from tasklore.dlq import app as dlq_app
 from tasklore.doctor import app as doctor_app
-from tasklore.k8s import app as k8s_app
-from tasklore.ltm import app as ltm_app
-from tasklore.memory import app as memory_app
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
-from tasklore.pipeline import app as pipeline_app
-from tasklore.project import app as project_app
 from tasklore.running import run
-from tasklore.session import app as session_app
-from tasklore.story import app as story_app
 
 app = Typer(
     name="tasklore",
@@ -28,6 +20,9 @@ app = Typer(
     ),
     **SETTLED,
 )
+
+#: Groups of commands: the `app` of each lies in `tasklore.{group}.app`.
+GROUPS = ("pipeline", "session", "project", "agents", "analysis", "story", "ltm", "memory", "dlq", "k8s")
 
 Agents = Annotated[
     list[str] | None,
@@ -253,18 +248,6 @@ def init(
     write_project(name)
 
 
-app.add_typer(pipeline_app.app, name="pipeline")
-app.add_typer(session_app.app, name="session")
-app.add_typer(project_app.app, name="project")
-app.add_typer(agents_app.app, name="agents")
-app.add_typer(analysis_app.app, name="analysis")
-app.add_typer(story_app.app, name="story")
-app.add_typer(ltm_app.app, name="ltm")
-app.add_typer(memory_app.app, name="memory")
-app.add_typer(dlq_app.app, name="dlq")
-app.add_typer(k8s_app.app, name="k8s")
-
-
 app.command(cls=Command, epilog=example("tasklore doctor", "tasklore doctor --monitor http://127.0.0.1:8222 --strict"))(
     doctor_app.doctor
 )
@@ -279,3 +262,14 @@ def config(as_json: Json = False) -> None:
     from tasklore.configuration import print_settings
 
     print_settings(as_json=as_json)
+
+
+def load_groups(arguments: Sequence[str] = ()) -> Typer:
+    """Return the app with the group that *arguments* call, with none for a command of its own, else with all."""
+    first = arguments[0] if arguments else ""
+    own = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
+    loaded = {group.name for group in app.registered_groups}
+    for name in [first] if first in GROUPS else () if first in own else GROUPS:
+        if name not in loaded:
+            app.add_typer(import_module(f"tasklore.{name}.app").app, name=name)
+    return app

@@ -5,7 +5,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from tasklore.app import app
+from tasklore.app import load_groups
 
 _WIDTH = 100
 
@@ -24,7 +24,7 @@ Made from the help of each command; a test compares the two.
 
 def page() -> str:
     """Return the manual."""
-    root = get_command(app)
+    root = get_command(load_groups())
     sections = [f"## `{path}`\n\n```text\n{text}\n```\n" for path, text in _pages(root, None, "tasklore")]
     return "\n".join([_HEAD, *sections])
 

@@ -12,7 +12,7 @@ from contracts import subjects
 from contracts.errors import InvalidInput, Unreachable
 from contracts.faults import fault_of
 from contracts.identifiers import new_id
-from contracts.messages import PersonReply, PersonRequest
+from contracts.person_messages import PersonReply, PersonRequest
 from runtime.messaging.connection import Listener, connected
 from tasklore.ask.call import Call
 from tasklore.exits import FAILED, OK

@@ -56,6 +56,17 @@ async def test_an_open_task_keeps_its_trace_until_it_ends(ledger: Ledger, valkey
     assert not {b"trace:1", b"assignment:1"} & set(await valkey_or_redis.hkeys(keys.task("t1")))
 
 
+async def test_a_task_that_fails_while_open_tasks_are_read_is_not_open(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    """Its assignment is kept for good, and would be published once more: bodies are read later than names."""
+    numbers, found = range(40), list[int]()
+    for number in numbers:
+        await ledger.accept(f"t{number}", 1, b"assignment")
+    async for batch in OpenTasks(valkey_or_redis).read():
+        found.append(len(batch))
+        await ledger.finish_many([(f"t{number}", 1, "failed", b"{}") for number in numbers])
+    assert sum(found) == found[0] < len(numbers)
+
+
 async def test_foreign_values_hide_no_open_task(ledger: Ledger, valkey_or_redis: Redis) -> None:
     await ledger.accept("t1", 1, b"ours")
     odd = {

@@ -11,7 +11,7 @@ from contracts.errors import ConfigurationError
 from contracts.identifiers import PARTITIONS
 from deploy import manifests as base
 from deploy.checks.problem import at, listed
-from tasklore.app import app
+from tasklore.app import load_groups
 from tasklore.k8s.printing import agent_text
 from tasklore.k8s.workers import Wanted, worker_name
 from workers.agent import Agent
@@ -161,7 +161,9 @@ def test_what_cannot_be_had_is_refused_with_a_cure(here: Path, wanted: dict[str,
 
 def test_the_command_prints_yaml_with_advice_above(here: Path) -> None:
     """As it would be piped into kubectl."""
-    done = CliRunner().invoke(app, ["k8s", "agent", "./greeter.py", "--image", "greeter:1.0", "--longest-s", "60"])
+    done = CliRunner().invoke(
+        load_groups(), ["k8s", "agent", "./greeter.py", "--image", "greeter:1.0", "--longest-s", "60"]
+    )
 
     assert done.exit_code == 0, done.output
     assert done.output.startswith("# A worker for GreeterAgent")

@@ -24,7 +24,7 @@ class Letters(LeaseLoop[str, str]):
         self.returned: list[str] = []
         self.away = self.away_at_return = 0
         self.is_lost = False
-        self.renewals, self.renewed_at = 1_000_000, 0.0
+        self.renewals, self.renewed_at, self.answers_after_s = 1_000_000, 0.0, 0.0
         self.release = asyncio.Event()
         self.failure: Exception | None = None
 
@@ -55,6 +55,7 @@ class Letters(LeaseLoop[str, str]):
             await asyncio.sleep(0.2)
             raise MemoryUnavailable("away")
         self.renewals, self.renewed_at = self.renewals - 1, self._loop.time()
+        await asyncio.sleep(self.answers_after_s)
         return not self.is_lost
 
     async def give_back(self, lease: str) -> None:
@@ -126,8 +127,9 @@ async def test_a_lost_lease_ends_the_work_under_it() -> None:
 
 
 async def test_a_lease_that_cannot_be_renewed_is_held_to_its_end_and_no_longer() -> None:
-    """From then on another process may have the work; how long a store takes to fail a renewal does not matter."""
+    """From then on another process may have the work; how long a store takes for a renewal does not matter."""
     letters = Letters("a", lease_s=0.6)
+    letters.answers_after_s = 0.1
     async with at_work(letters):
         await until(lambda: letters.driven, letters)
         letters.renewals = 2

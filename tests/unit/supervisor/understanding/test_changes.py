@@ -10,7 +10,8 @@ from supervisor.catalogue import Catalogue
 from supervisor.replies.descriptions import report_reply
 from supervisor.understanding import Clarification, Understood
 from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, said, understand
-from tests.unit.supervisor.test_replies import ASSIGNMENT, report
+from tests.unit.supervisor.reports import report
+from tests.unit.supervisor.test_replies import ASSIGNMENT
 
 EARLIER = {"budget_limit": 800, "spent": 250, "history": [30, 40]}
 BEFORE = budget_turn(**EARLIER)

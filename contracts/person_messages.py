@@ -1,0 +1,77 @@
+"""A person's request to the supervisor, and its reply; `tasklore ask` loads no other messages."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from contracts.identifiers import Name, demand_user_id
+from contracts.message_parts import Message, Part, is_none
+from contracts.task_messages import CompletionReport, MemoryMode, TaskCall
+from contracts.words import reads_unknown_as_other, writes_only_known
+from contracts.zones import TimeZone
+
+ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
+
+
+def _is_empty(parts: tuple[Part, ...]) -> bool:
+    return not parts
+
+
+class PersonRequest(Message):
+    """A person's words to the supervisor; sent as a request to `requests.{supervisor_id}`.
+
+    Sending it again with the same `request_id` starts nothing twice. `wait_ms` is how long the answer may take before
+    the reply says `pending`. `time_zone` is where the person is, by IANA's name, when that is not where the supervisor
+    believes its users to be: "tomorrow" is a day there.
+    """
+
+    text: str = Field(min_length=1, max_length=20_000)
+    request_id: Name | None = None
+    conversation_id: str | None = Field(default=None, min_length=1, max_length=256)
+    user_id: str | None = Field(default=None, min_length=1, max_length=256)
+    memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
+    wait_ms: int = Field(default=30_000, ge=0, le=600_000)
+    time_zone: TimeZone | None = Field(default=None, exclude_if=is_none)
+
+    @field_validator("user_id")
+    @classmethod
+    def _demand_user(cls, user_id: str | None) -> str | None:
+        return user_id if user_id is None else demand_user_id(user_id)
+
+
+class ReplyPart(Part):
+    """What came of one of several tasks that one sentence asked for; its fields are those of a `PersonReply`.
+
+    `task_id` is that of the task it became, None for what became none.
+    """
+
+    kind: Annotated[ReplyKind, reads_unknown_as_other(ReplyKind), writes_only_known]
+    text: str
+    task_id: Name | None = None
+    agent_id: Name | None = None
+    task: TaskCall | None = None
+    missing: tuple[str, ...] = ()
+    report: CompletionReport | None = None
+
+
+class PersonReply(Message):
+    """The supervisor's answer: `text` for people, the rest for programs.
+
+    `kind` is `answer` (a report with a result), `question` (a value is missing or has two readings; `missing` names the
+    fields), `unable` (nothing fits), `failed` (the task did not complete) or `pending` (not yet).
+
+    Words that asked for several tasks have `parts`, in the order they were said; `agent_id`, `task` and `report` are
+    None then. Their `kind` is `pending` as long as one of them is, else `question`, `failed` or `answer` when one of
+    them is, in that order, and `unable` when nothing fits. Of one task `parts` is left out.
+    """
+
+    request_id: Name
+    conversation_id: str
+    kind: Annotated[ReplyKind, reads_unknown_as_other(ReplyKind), writes_only_known]
+    text: str
+    agent_id: Name | None = None
+    task: TaskCall | None = None
+    missing: tuple[str, ...] = ()
+    report: CompletionReport | None = None
+    elapsed_ms: int = 0
+    parts: tuple[ReplyPart, ...] = Field(default=(), exclude_if=_is_empty)

@@ -1,0 +1,139 @@
+"""Messages about one task: its assignment, its progress, its cancellation and its report."""
+
+from datetime import datetime
+from operator import not_
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, model_validator
+
+from contracts.identifiers import Name
+from contracts.message_parts import Message, Part, is_none
+from contracts.words import reads_unknown_as_other, writes_only_known
+
+MemoryMode = Literal["use", "refresh", "bypass", "other"]
+MemoryOutcome = Literal["hit", "miss", "joined", "near", "refreshed", "bypassed", "off", "unavailable", "other"]
+Status = Literal["completed", "failed", "rejected", "expired", "cancelled", "other"]
+Fence = Literal["ledger", "none", "other"]
+
+
+class TaskCall(Part):
+    """Which task to run, with parameters in any spelling that the task's `Parameters` accept."""
+
+    name: Name
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class TaskAssignment(Message):
+    """One task for one agent; published to `tasks.{agent_id}.{task.name}`.
+
+    `deadline` counts from anywhere, queue time included; None means no limit. `max_attempts` counts runs, the first
+    included. `memory` says whether a remembered answer may serve (`use`), is recomputed and overwritten (`refresh`) or
+    neither read nor written (`bypass`). An unknown `memory` word is treated as `bypass`. `session_id` and `phase` name
+    the run of a pipeline and the step this is; `writes` names what of the result the worker puts into that session
+    before it reports: `results` is the whole, any other name a property of it; `keep_ms` is how long these entries
+    live, None as long as the session. `story_id` and `response_number` say which response of which story is analysed.
+    """
+
+    task_id: Name
+    agent_id: Name
+    supervisor_id: Name
+    task: TaskCall
+    created_at: datetime
+    deadline: datetime | None = None
+    max_attempts: int = Field(default=5, ge=1, le=1000)
+    memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
+    request_id: str | None = None
+    parent_id: str | None = None
+    user_id: str | None = None
+    conversation_id: str | None = None
+    session_id: str | None = None
+    phase: str | None = None
+    writes: tuple[Name, ...] | None = None
+    keep_ms: int | None = Field(default=None, ge=1)
+    story_id: Name | None = None
+    response_number: int | None = Field(default=None, ge=0)
+
+
+class ErrorNote(Part):
+    """Why a task did not complete: `type` is the class of the error, `message` names the field and the cure."""
+
+    type: str
+    message: str
+    retryable: bool = False
+
+
+class MemoryNote(Part):
+    """What the long-term memory had to do with a result.
+
+    `age_ms` is how old a served answer is (None unless one was served). `near` adds `computed_for`, the parameters
+    whose answer was served, `distances`, how far each of them exactly is from what was asked, by field ("200", "0.5
+    points", "0.2 km", "PT10M", and "0" for not at all), and `distance`, the largest of these as a number. All of it is
+    None otherwise, and `distances` is then left out.
+    """
+
+    outcome: Annotated[MemoryOutcome, reads_unknown_as_other(MemoryOutcome), writes_only_known]
+    key: str | None = None
+    age_ms: int | None = None
+    distance: float | None = None
+    computed_for: dict[str, JsonValue] | None = None
+    distances: dict[str, str] | None = Field(default=None, exclude_if=is_none)
+
+
+class Usage(Part):
+    """What a task spent on language models, over all of its calls.
+
+    `cost_usd` is None when the price of a model is not known, and `unpriced` then says so. Both are left out where they
+    say nothing: readers of 0.1 take a number for the cost or none at all, but no null.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = Field(default=0.0, exclude_if=is_none)
+    unpriced: bool = Field(default=False, exclude_if=not_)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_left_out(cls, said: Any) -> Any:
+        return {**said, "cost_usd": None} if isinstance(said, dict) and said.get("unpriced") is True else said
+
+
+class CompletionReport(Message):
+    """The one terminal report of a generation of a task; published to `reports.{supervisor_id}.{task_id}.{generation}`.
+
+    `result` is None unless `status` is `completed`; `error` is None only then. `fence` is `none` when the ledger was
+    away, so that "exactly one" rests on the stream alone. `queued_ms` runs from `created_at` to the first look at it.
+    """
+
+    task_id: Name
+    generation: int = Field(default=1, ge=1)
+    agent_id: Name
+    supervisor_id: Name
+    task_name: Name
+    status: Annotated[Status, reads_unknown_as_other(Status), writes_only_known]
+    result: Any = None
+    error: ErrorNote | None = None
+    memory: MemoryNote
+    attempt: int = Field(default=1, ge=0)
+    fence: Annotated[Fence, reads_unknown_as_other(Fence), writes_only_known] = "ledger"
+    worker_id: str
+    queued_ms: int = 0
+    run_ms: int = 0
+    usage: Usage = Usage()
+    finished_at: datetime
+
+
+class Progress(Message):
+    """How far a running task is; `fraction` is 0 to 1, or None when the end is not known."""
+
+    task_id: Name
+    agent_id: Name
+    fraction: float | None = Field(default=None, ge=0, le=1)
+    text: str = ""
+    at: datetime
+
+
+class Cancellation(Message):
+    """The wish to stop a task; published to `cancel.{task_id}`."""
+
+    task_id: Name
+    reason: str = ""

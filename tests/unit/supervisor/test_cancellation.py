@@ -1,0 +1,60 @@
+"""Cancelling a task that has ended already, without servers."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from contracts.messages import CompletionReport, MemoryNote, Status
+from supervisor.cancellation import Canceller, Cancelling
+from tests.fakes.ledger import FakeLedger
+
+
+class FakeOutbox:
+    """Stores what is put into it."""
+
+    def __init__(self) -> None:
+        self.stored: list[tuple[str, bytes]] = []
+
+    async def put(self, subject: str, body: bytes, _message_id: str, **_options: object) -> None:
+        """Store a letter."""
+        self.stored.append((subject, body))
+
+
+def a_report(status: Status) -> bytes:
+    """Return the report of a task that ended as *status*."""
+    report = CompletionReport(
+        task_id="t1",
+        generation=1,
+        agent_id="A",
+        supervisor_id="S",
+        task_name="x",
+        status=status,
+        memory=MemoryNote(outcome="off"),
+        attempt=0,
+        worker_id="S-1",
+        queued_ms=1,
+        run_ms=0,
+        finished_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    return report.model_dump_json().encode()
+
+
+async def cancel(status: Status) -> tuple[Cancelling, list[tuple[str, bytes]]]:
+    """Cancel a task that the ledger knows as ended; return the result, and what was published."""
+    ledger: Any = FakeLedger()
+    outbox: Any = FakeOutbox()
+    client: Any = None
+    await ledger.finish("t1", 1, status, a_report(status))
+    result = await Canceller(client, outbox, ledger, "S-2").cancel("t1", "changed my mind")
+    return result, outbox.stored
+
+
+async def test_a_cancelled_task_that_is_cancelled_again_is_reported_again() -> None:
+    """The process that cancelled it may have died before the report was stored."""
+    result, published = await cancel("cancelled")
+    assert result == Cancelling("cancelled", "cancelled")
+    assert published == [("reports.S.t1.1", a_report("cancelled"))]
+
+
+async def test_a_completed_task_is_not_cancelled() -> None:
+    """Its report stands, and is not published once more."""
+    assert await cancel("completed") == (Cancelling("too_late", "completed"), [])
