@@ -14,6 +14,7 @@
 | `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.owners` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
+| `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
@@ -83,6 +84,7 @@ from memory.key_parts import EpisodeKeys as EpisodeKeys
 from memory.key_parts import LongTermKey as LongTermKey
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
+from memory.key_parts import StepKeys as StepKeys
 from memory.key_parts import StoryKeys as StoryKeys
 from memory.key_parts import check_name, check_queue, check_resource, check_token, escape
 from memory.slots import companion, companions
@@ -225,7 +227,13 @@ def task(task_id: str) -> str:
 
 def task_pattern() -> str:
     """Return the SCAN pattern of every task in the ledger."""
-    return f"{_TASK}{{*"
+    return f"{_TASK}{{*}}"
+
+
+def steps(task_id: str) -> StepKeys:
+    """Return the keys of the journal of a task."""
+    key = task(task_id)
+    return StepKeys(f"{key}:steps", f"{key}:results")
 
 
 def parse_task(key: bytes) -> str:

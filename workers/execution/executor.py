@@ -328,7 +328,8 @@ class Executor:
                 return result
         outcome = outcome_of(job, "completed", self._worker_id, result_json=result, run_ms=run_ms)
         outcome.usage = context.usage
-        await self._publisher.publish([outcome], engine)
+        if await self._publisher.publish([outcome], engine):
+            await context.drop_journal()
         return result
 
     async def _fail(
