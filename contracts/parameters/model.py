@@ -273,6 +273,8 @@ class Parameters(FailFastModel):
 
 
 def _demand_few(cls: type[Parameters], raw: Mapping[Any, Any]) -> None:
+    if len(raw) <= _MOST_UNKNOWN:
+        return
     known = [*cls.model_fields, *cls._aliases]
     if cls.model_config.get("extra") == "forbid" and len(raw) > len(known) + _MOST_UNKNOWN:
         told = {"problems": f"there are {len(raw):,} parameters; known are {', '.join(known)}"}

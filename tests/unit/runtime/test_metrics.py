@@ -163,7 +163,7 @@ def test_the_memory_counts_lookups_and_what_they_spared() -> None:
 def test_what_is_transported_is_counted_by_kind() -> None:
     """Deliveries, heartbeats, reports refused, letters set aside, connections lost."""
     metrics = Metrics()
-    metrics.count_delivery(redelivered=True)
+    metrics.count_deliveries(1, redelivered=1)
     metrics.count_lease_heartbeat(delivered=False)
     metrics.count_stale_report()
     metrics.count_consumer_missing()
