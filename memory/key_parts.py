@@ -81,13 +81,6 @@ class SessionKeys(NamedTuple):
     lease: str
 
 
-class StepKeys(NamedTuple):
-    """The keys of the journal of one task, all of its tag."""
-
-    heads: str
-    results: str
-
-
 class StoryKeys(NamedTuple):
     """The keys of one story, all of one tag, but for what its responses changed; the last three are of its analyses."""
 

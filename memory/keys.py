@@ -76,6 +76,7 @@ request, conversation or slot. Each part is checked or percent-escaped: none ope
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Literal
 from urllib.parse import unquote
 
 from contracts.errors import InvalidInput
@@ -84,7 +85,6 @@ from memory.key_parts import EpisodeKeys as EpisodeKeys
 from memory.key_parts import LongTermKey as LongTermKey
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
-from memory.key_parts import StepKeys as StepKeys
 from memory.key_parts import StoryKeys as StoryKeys
 from memory.key_parts import check_name, check_queue, check_resource, check_token, escape
 from memory.slots import companion, companions
@@ -230,10 +230,9 @@ def task_pattern() -> str:
     return f"{_TASK}{{*}}"
 
 
-def steps(task_id: str) -> StepKeys:
-    """Return the keys of the journal of a task."""
-    key = task(task_id)
-    return StepKeys(f"{key}:steps", f"{key}:results")
+def steps(task_id: str) -> tuple[str, str]:
+    """Return the keys of the journal of a task: heads of its steps, and their results."""
+    return f"{task(task_id)}:steps", f"{task(task_id)}:results"
 
 
 def parse_task(key: bytes) -> str:
@@ -340,9 +339,9 @@ def session_flight(session_id: str, entry_key: str) -> str:
     return f"{_FLIGHT}{{{check_name(session_id, 'session id')}}}:{escape(entry_key, 'session key')}"
 
 
-def sessions() -> str:
-    """Return the key that lists every session."""
-    return "tl:sessions:{index}"
+def index(name: Literal["sessions", "projects", "stories"]) -> str:
+    """Return the key that lists every session, project or story."""
+    return f"tl:{name}:{{index}}"
 
 
 def running(supervisor_id: str) -> str:
@@ -370,11 +369,6 @@ def project_part(project_id: str, *parts: str) -> str:
     return ":".join((project(project_id), *(escape(part, "part of a project key") for part in parts)))
 
 
-def projects() -> str:
-    """Return the key that lists every project."""
-    return "tl:projects:{index}"
-
-
 def story(story_id: str) -> StoryKeys:
     """Return the keys of the story *story_id*."""
     tag = f"{{{check_name(story_id, 'story id')}}}"
@@ -386,11 +380,6 @@ def story(story_id: str) -> StoryKeys:
 def story_changes(story_id: str, section: str) -> str:
     """Return the key of what responses changed as the agent of *section* found it; same tag."""
     return f"{story(story_id).base}:changes:{check_name(section, 'section')}"
-
-
-def stories() -> str:
-    """Return the key that lists every story."""
-    return "tl:stories:{index}"
 
 
 def analysing(supervisor_id: str) -> str:

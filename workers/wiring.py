@@ -392,10 +392,9 @@ def _contexts(agent: Agent, parts: _Parts, worker_id: str) -> Callable[[Job], Co
         assignment = job.assignment
         if assignment.deadline != job.deadline:
             assignment = assignment.model_copy(update={"deadline": job.deadline})
-        claim = functools.partial(effects.claim, job)
-        run, settings = RunName(assignment.task_id, job.generation, worker_id), agent.settings
+        claim, run = functools.partial(effects.claim, job), RunName(assignment.task_id, job.generation, worker_id)
         return Context(
-            job.task, assignment, parts.services, settings=settings, attempt=job.attempt, claim=claim, run=run
+            job.task, assignment, parts.services, settings=agent.settings, attempt=job.attempt, claim=claim, run=run
         )
 
     return make_context

@@ -33,12 +33,12 @@ class Journal:
 
     async def heads(self, task_id: str) -> dict[int, str]:
         """Return the head of each step, by position."""
-        found = as_mapping((await self._batch.run([("HGETALL", keys.steps(task_id).heads)]))[0])
+        found = as_mapping((await self._batch.run([("HGETALL", keys.steps(task_id)[0])]))[0])
         return {int(position): head.decode() for position, head in found.items()}
 
     async def result(self, task_id: str, position: int) -> bytes | None:
         """Return the JSON that the step at *position* returned, None when its time is over."""
-        found: bytes | None = (await self._batch.run([("HGET", keys.steps(task_id).results, position)]))[0]
+        found: bytes | None = (await self._batch.run([("HGET", keys.steps(task_id)[1], position)]))[0]
         return found
 
     async def write(self, run: RunName, position: int, head: str, result: bytes) -> None:
@@ -47,8 +47,7 @@ class Journal:
         Raises:
             RunReplaced: another worker has taken the task meanwhile, it has ended or is to be cancelled.
         """
-        steps = keys.steps(run.task_id)
-        found = keys.task(run.task_id), steps.heads, steps.results
+        found = keys.task(run.task_id), *keys.steps(run.task_id)
         stored = run.generation, run.worker_id, position, head, result, self._keep_ms
         if (await self._batch.run([("FCALL", scripts.JOURNAL, 3, *found, *stored)]))[0] < 0:
             msg = f"another worker has taken task {run.task_id!r}, or it has ended; the step is not kept"

@@ -783,7 +783,7 @@ async def test_a_removed_session_leaves_nothing_behind(valkey_or_redis: Redis) -
     """But how it ended, for a day, and whose it was: forgetting them has to find that."""
     runs = PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
     fence = await driven(runs)
-    assert await valkey_or_redis.zscore(keys.sessions(), RUN)
+    assert await valkey_or_redis.zscore(keys.index("sessions"), RUN)
     assert await valkey_or_redis.smembers(keys.user_sessions(user_token("ada"))) == {RUN.encode()}
     await runs.begin_phase(RUN, fence, "first", "p-1", 1)
     await runs.settle_phase(RUN, fence, "first", done("p-1"), corrects="second")

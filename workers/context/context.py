@@ -5,8 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import cached_property
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from pydantic import BaseModel
 
@@ -274,16 +273,10 @@ class Context:
             raise InvalidInput("context.once takes the name of an effect, which must not be empty")
         return self._claim is None or await self._claim(name)
 
-    @overload
     async def step(
         self, name: str, function: Callable[[*Ts], Awaitable[R]], /, *arguments: *Ts, once: bool = False
-    ) -> R: ...
-
-    @overload
-    async def step(self, name: str, function: Callable[[*Ts], R], /, *arguments: *Ts, once: bool = False) -> R: ...
-
-    async def step(self, name: str, function: Callable[..., Any], /, *arguments: Any, once: bool = False) -> Any:
-        """Return `function(*arguments)`, which may be awaitable, from the task's journal when an earlier run did it.
+    ) -> R:
+        """Return `await function(*arguments)`, from the task's journal when an earlier run did it.
 
         The result is journaled, as JSON by the function's annotation, before it is returned; a later run of the task
         (a retry, another worker, a redrive) reads it. A step is known by its place in the order of calls, its name and
@@ -291,7 +284,7 @@ class Context:
 
         Args:
             name: Names the step in the journal, traces and logs.
-            function: Does the work.
+            function: Does the work; a coroutine function.
             arguments: Given to *function*; models or JSON, so that the step is known again.
             once: Ask for the right to the effect before *function* is called, as `once` does.
 
@@ -302,8 +295,7 @@ class Context:
             MemoryUnavailable: the journal did not answer; the task is run again.
         """
         if self._steps is None:
-            returned = function(*arguments)
-            return await returned if isawaitable(returned) else returned
+            return await function(*arguments)
         return await self._steps.run(name, function, arguments, once=once)
 
     async def drop_journal(self) -> None:

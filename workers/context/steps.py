@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from memory.ledger.runs import RunName
 
 log = structlog.get_logger(__name__)
+
+R = TypeVar("R")
 
 #: Steps of one task.
 MOST_STEPS = 5_000
@@ -41,7 +43,9 @@ class Steps:
         self._heads: dict[int, str] | None = None
         self._count = 0
 
-    async def run(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], *, once: bool) -> Any:
+    async def run(
+        self, name: str, function: Callable[..., Awaitable[R]], arguments: tuple[Any, ...], *, once: bool
+    ) -> R:
         """Return what the step returned in an earlier run, or call *function* and journal its result."""
         if _is_inside.get():
             return await _call(function, arguments)
@@ -49,7 +53,7 @@ class Steps:
         self._count += 1
         if position >= MOST_STEPS:
             raise InvalidInput(f"step {name!r} is number {MOST_STEPS + 1:,}; a task has at most {MOST_STEPS:,} steps")
-        adapter = _find_adapter(function)
+        adapter: TypeAdapter[R] = _find_adapter(function)
         if await self._is_journaled(position, head, name):
             stored = await self._journal.result(self._run.task_id, position)
             if stored is not None:
@@ -83,11 +87,10 @@ class Steps:
         return stored == head
 
 
-async def _call(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+async def _call(function: Callable[..., Awaitable[R]], arguments: tuple[Any, ...]) -> R:
     token = _is_inside.set(True)
     try:
-        returned = function(*arguments)
-        return await returned if inspect.isawaitable(returned) else returned
+        return await function(*arguments)
     finally:
         _is_inside.reset(token)
 
@@ -101,7 +104,7 @@ def _digest(name: str, arguments: tuple[Any, ...]) -> str:
     return hashlib.blake2b(spelled, digest_size=16).hexdigest()
 
 
-def _spell(name: str, adapter: TypeAdapter[Any], result: Any) -> tuple[bytes, Any]:
+def _spell(name: str, adapter: TypeAdapter[R], result: R) -> tuple[bytes, R]:
     """Return *result* as JSON, and as a later run reads it."""
     try:
         spelled = adapter.dump_json(result)
