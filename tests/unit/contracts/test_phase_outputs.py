@@ -1,6 +1,5 @@
 """What a phase leaves in its session, in which order, and what follows when the session does not take it."""
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -10,13 +9,11 @@ from contracts import subjects
 from contracts.errors import (
     GiveUp,
     MemoryUnavailable,
-    PhaseReplaced,
     ResultTooLarge,
 )
 from contracts.messages import CompletionReport, TaskAssignment
 from memory.sessions.entries import EntryInfo
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task
-from workers import Context
 from workers.context.phase_outputs import entries_of
 
 PHASE: dict[str, Any] = {"session_id": "s1", "phase": "say", "writes": ["results"]}
@@ -103,28 +100,6 @@ async def _remember(worker: FakeWorker, computed_ms: int) -> str:
     return key
 
 
-async def test_who_joins_a_computation_has_its_result_in_the_own_session(worker: FakeWorker) -> None:
-    """Each session gets it, with what the one computation took."""
-    await worker.sessions.create("s2")
-    begun, may_end = asyncio.Event(), asyncio.Event()
-
-    async def wait(_word: str, _context: Context) -> None:
-        begun.set()
-        await may_end.wait()
-
-    worker.does = wait
-    work = asyncio.create_task(worker.work(a_task(**PHASE), a_task(task_id="t2", **PHASE | {"session_id": "s2"})))
-    await begun.wait()
-    may_end.set()
-    await work
-    assert worker.runs == ["hello"]
-    computed, joined = worker.outbox.reports()
-    assert (computed.memory.outcome, joined.memory.outcome) == ("miss", "joined")
-    assert await values(worker, "s1") == await values(worker, "s2") == {"say:results": {"word": "hello"}}
-    assert (await entry(worker, session_id="s2")).computation_ms == computed.run_ms
-    assert worker.order == ["memory", "session", "ledger", "reports", "session", "ledger", "reports"]
-
-
 @pytest.mark.parametrize("writes", [None, []])
 async def test_a_phase_that_writes_nothing_leaves_nothing(worker: FakeWorker, writes: list[str] | None) -> None:
     """Computed or remembered."""
@@ -142,39 +117,6 @@ async def test_a_redelivered_hit_whose_report_is_out_leaves_the_session_alone(wo
     await worker.work(a_task(deliveries=2, **PHASE))
     assert (await entry(worker)).hits == 1
     assert len(worker.engine.settled) == 3
-
-
-@pytest.mark.parametrize("remembered", [False, True])
-async def test_a_phase_that_was_replaced_is_cancelled_and_not_buried(worker: FakeWorker, remembered: bool) -> None:
-    """Whoever began it anew needs nothing of this run."""
-    if remembered:
-        await worker.work(a_task(task_id="t0"))
-    worker.sessions.error = PhaseReplaced("phase 'say' is task 't2' now")
-    await worker.work(a_task(**PHASE))
-    report = worker.outbox.reports()[-1]
-    assert report.error is not None
-    assert (report.task_id, report.status, report.error.type) == ("t1", "cancelled", "PhaseReplaced")
-    assert "dead" not in worker.order
-
-
-@pytest.mark.parametrize("remembered", [False, True])
-async def test_a_session_that_is_away_has_the_task_run_again_at_no_cost_to_it(
-    worker: FakeWorker, remembered: bool
-) -> None:
-    """Though it may run but once."""
-    if remembered:
-        await worker.work(a_task(task_id="t0"))
-    worker.sessions.error = MemoryUnavailable("away")
-    for number in (1, 2, 3):
-        await worker.work(a_task(deliveries=number, max_attempts=1, **PHASE))
-    told = [report.task_id for report in worker.outbox.reports()]
-    assert (told, len(worker.engine.handed_back)) == (["t0"] * remembered, 3)
-    worker.sessions.error = None
-    await worker.work(a_task(deliveries=4, max_attempts=1, **PHASE))
-    assert worker.outbox.reports()[-1].status == "completed"
-    assert await values(worker) == {"say:results": {"word": "hello"}}
-    # What was computed is remembered meanwhile.
-    assert worker.runs == ["hello"]
 
 
 async def test_a_result_without_what_is_to_be_written_fails_and_writes_nothing(worker: FakeWorker) -> None:

@@ -8,7 +8,6 @@ import pytest
 from pydantic import BaseModel
 
 from contracts.errors import GiveUp, LlmRefused, LlmTimeout, RetryLater
-from examples.trip import agent as trip_agent
 from workers import Agent, Context, Parameters
 from workers.context.services import Services
 from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
@@ -60,18 +59,6 @@ def curious(uses: tuple[Literal["llm", "clock"], ...] = (), remember: Any = "sha
         return [context.assignment.user_id, context.assignment.conversation_id, context.assignment.task.name]
 
     return agent
-
-
-async def test_the_example_agent_shares_a_trip() -> None:
-    """The agent of the documentation, in every wording of its numbers."""
-    kit = AgentKit(trip_agent)
-    report = await kit.run("share_trip", {"hotel": "1.2k", "travellers": 3, "tickets": ["30", "$60.00"]})
-    again = await kit.run("share_trip", {"tickets": [30, 60.0], "hotel": 1200, "travellers": "three"})
-    alone = await kit.run("share_trip", {"hotel": 100, "travellers": 1})
-    assert report.result == {"each": 430, "dearest_ticket": 60}
-    assert (report.status, report.attempt, report.memory.outcome) == ("completed", 1, "miss")
-    assert (again.memory.outcome, again.memory.key, again.result) == ("hit", report.memory.key, report.result)
-    assert alone.result == {"each": 100, "dearest_ticket": None}
 
 
 async def test_the_memory_of_a_kit_obeys_the_assignment() -> None:
@@ -180,16 +167,6 @@ async def test_a_task_may_read_the_documents_of_who_asks() -> None:
     assert '"Eggs"' in report.result
     assert kit.services.documents.read == {"ann": [("resource_user_food_prefs", "food.likes.eggs")]}
     assert (await run_task(reader(False), "read", {}, user_id="ann")).result == ""
-
-
-@pytest.mark.parametrize(
-    ("remember", "user", "error"), [("shared", "ann", "UndeclaredAccess"), (False, None, "InvalidInput")]
-)
-async def test_documents_are_somebodys(remember: Any, user: str | None, error: str) -> None:
-    """A shared answer must not depend on them, and without a name there are none to read."""
-    report = await run_task(reader(remember), "read", {}, user_id=user, documents=FOOD)
-    assert report.error is not None
-    assert report.error.type == error
 
 
 async def test_progress_is_recorded_and_cut_to_its_range() -> None:
@@ -315,3 +292,13 @@ async def test_a_task_may_be_tested_as_a_phase() -> None:
     # It ran twice, and used the entry once.
     hits = {entry.key: entry.hits for entry in await kit.services.sessions.entries("session-1")}
     assert (hits["measure:letters"], kit.services.session_hits) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("remember", "user", "error"), [("shared", "ann", "UndeclaredAccess"), (False, None, "InvalidInput")]
+)
+async def test_documents_are_somebodys(remember: Any, user: str | None, error: str) -> None:
+    """A shared answer must not depend on them, and without a name there are none to read."""
+    report = await run_task(reader(remember), "read", {}, user_id=user, documents=FOOD)
+    assert report.error is not None
+    assert report.error.type == error

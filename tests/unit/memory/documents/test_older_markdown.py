@@ -141,21 +141,6 @@ def test_front_matter_becomes_metadata() -> None:
     ]
 
 
-def test_front_matter_that_is_not_read_whole_is_kept_line_by_line() -> None:
-    """Comments, references, what is no YAML, and what says one name twice."""
-    for inner, kept in (
-        ("author: Jo # likes plums", ["author: Jo # likes plums"]),
-        ("a: &x [1]\nb: *x", ["a: &x [1]", "b: *x"]),
-        ("a: b: c\n\tfoo", ["a: b: c", "foo"]),
-        ("pet: cat\npet: dog", ["pet: cat"]),
-        ("just words", ["just words"]),
-    ):
-        made = _read(f"---\n{inner}\n---\n## Likes\n- tea\n")
-        assert _displays(made, "food.other") == kept
-        assert _displays(made, "food.likes") == ["tea"]
-        assert {one.text for one in made.unparsed} >= set(kept)
-
-
 def test_a_file_of_no_kind_becomes_a_document_of_its_own() -> None:
     """Everything in one list; a name that can be no resource id is refused."""
     made = _read("- feed the cat\n", "resource_user_pets.md")

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -210,25 +209,6 @@ async def test_after_run_has_the_error_that_is_reported(does: Any, status: str, 
     await worker.work(a_task(max_attempts=1, deadline="2026-01-01T12:00:00.100Z"))
     assert worker.report().status == status
     assert seen in recording.calls
-
-
-async def test_the_hooks_of_a_run_share_context_variables_with_it() -> None:
-    """A token of before_run may be reset in after_run."""
-    variable: ContextVar[str] = ContextVar("variable", default="outside")
-    seen = []
-
-    class Setting(Middleware):
-        async def before_run(self, job: Job, context: Context) -> None:
-            self.token = variable.set("inside")
-
-        async def after_run(self, job: Job, context: Context, error: BaseException | None) -> None:
-            seen.append(variable.get())
-            variable.reset(self.token)
-            seen.append(variable.get())
-
-    worker = FakeWorker(lambda _word, _context: seen.append(variable.get()), middleware=[Setting()])
-    await worker.work(a_task())
-    assert seen == ["inside", "inside", "outside"]
 
 
 async def test_a_hook_may_serve_an_answer() -> None:

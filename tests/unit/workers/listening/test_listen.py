@@ -1,4 +1,4 @@
-"""Declaring what an agent listens to, and trying it without servers."""
+"""Declaring what an agent listens to, what is refused with the cure, and trying it without servers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from contracts.edits import Insert
 from contracts.errors import (
+    ConfigurationError,
     EditRefused,
     GiveUp,
     InvalidInput,
@@ -33,6 +34,7 @@ from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.fates import OUTAGE_CAP_S, contain, fate_of
 from workers.listening.values import FactBatch, Ruling, TurnBatch
+from workers.loading import load_agents
 from workers.testing import NOW, listen
 
 FOOD = "resource_user_food_prefs"
@@ -274,3 +276,75 @@ async def test_what_would_end_the_worker_is_the_listeners_failure_alone(raised: 
     turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
     with pytest.raises(TaskloreError, match=raised.__name__):
         await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
+
+
+def hear(turn: ChatTurn) -> Sequence[Fact]:
+    """Listen to turns as one does."""
+    return []
+
+
+def rule_on_turns(turn: ChatTurn) -> Sequence[Ruling]:
+    """Take a turn where facts come."""
+    return []
+
+
+def take_nothing(context: ListenContext) -> Sequence[Ruling]:
+    """Take nothing of what comes."""
+    return []
+
+
+def take_two(turn: ChatTurn, other: ChatTurn) -> Sequence[Fact]:
+    """Take two turns."""
+    return []
+
+
+def return_one(turn: ChatTurn) -> Fact:
+    """Return one fact, and not several."""
+    return learned(turn.text)
+
+
+@pytest.mark.parametrize(
+    ("queue", "options", "function", "cure"),
+    [
+        ("rumours", {}, hear, 'takes "turns" or "facts", not \'rumours\''),
+        ("facts", {}, rule_on_turns, "a listener of facts takes named arguments of FactBatch, ListenContext only"),
+        ("facts", {}, take_nothing, "add an argument with that annotation"),
+        ("turns", {}, take_two, "two of ChatTurn: 'turn' and 'other'; drop one"),
+        ("turns", {}, return_one, "returns Sequence[Fact], or a list or tuple of them"),
+        ("turns", {"items": 0}, hear, "items must be a whole number from 1 to 500, not 0"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_the_cure(
+    queue: Any, options: dict[str, Any], function: Callable[..., Any], cure: str
+) -> None:
+    """When it is declared, not when the first turn comes; so is a second listener of one queue."""
+    agent = Agent("Ear")
+    with pytest.raises(ConfigurationError) as caught:
+        agent.listen(queue, **options)(function)
+    assert cure in str(caught.value)
+    agent.listen("turns")(hear)
+    with pytest.raises(ConfigurationError, match=r"merge Ear\.hear and this one"):
+        agent.listen("turns")(hear)
+
+
+def test_an_agent_may_listen_and_do_nothing_else(tmp_path: Any) -> None:
+    """It is loaded like any other; one that does neither is refused."""
+    ear = """
+from collections.abc import Sequence
+from contracts.messages import ChatTurn, Fact
+from workers import Agent
+
+agent = Agent("OnlyEar")
+
+
+@agent.listen("turns")
+def hear(turn: ChatTurn) -> Sequence[Fact]:
+    return []
+"""
+    (tmp_path / "only_ear.py").write_text(ear)
+    (tmp_path / "idle_ear.py").write_text('from workers import Agent\n\nagent = Agent("IdleEar")\n')
+    (agent,) = load_agents(str(tmp_path / "only_ear.py"))
+    assert list(agent.listeners) == ["turns"]
+    assert list(agent.configured({}).listeners) == ["turns"]
+    with pytest.raises(ConfigurationError, match=r"@agent.task or @agent.listen"):
+        load_agents(str(tmp_path / "idle_ear.py"))

@@ -69,18 +69,6 @@ async def test_a_model_that_never_answers_is_given_up_before_the_task_is_late(
     assert (silent.was_asked, found.by) == (True, "rules")
 
 
-async def test_a_repair_that_takes_too_long_keeps_what_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the rest of the time of its question, and no more."""
-    first, second = RIGHT[SECTION].facts  # type: ignore[attr-defined]
-    answer = RIGHT[SECTION].model_copy(update={"facts": (first, second.model_copy(update={"subject": "Atlantis"}))})
-    monkeypatch.setattr("workers.agents.story.question._LEAST_S", 0.2)
-    created_at = NOW - timedelta(seconds=100)
-
-    found = await analyse(PARTS[SECTION], context(Silent([answer, answer]), created_at))
-
-    assert (found.by, found.left_out) == ("scripted", 1)
-
-
 @pytest.mark.parametrize(
     ("allowed_s", "waited_s", "left_s", "patience"),
     [
