@@ -1,9 +1,9 @@
 """Hostile answers of both models of the memory chain; `python -m tests.memory_reading.hostile 10000` runs them all."""
 
 from tests.memory_reading.hostile import run
+from tests.property.examples import scale
 
-#: Attacks in the suite: eight seconds.
-SAMPLE = 500
+SAMPLE = scale(150)
 
 
 async def test_no_hostile_answer_damages_a_document_or_shows_anothers_words() -> None:

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import bpe_openai  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.rendering.tokens import counter, estimate, exact, known_tokens
 from tests.architecture.tree import ROOT
+from tests.property.examples import examples
 
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "memory").rglob("*.py")])
 O200K = bpe_openai.get_encoding("o200k_base")
@@ -44,7 +45,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=1_500, deadline=None)
+@examples(300)
 @given(TEXTS)
 def test_the_estimate_is_never_too_low(text: str) -> None:
     """Emoji, scripts without case or blanks, code, bytes as text: at least as many as the tokenizer makes."""

@@ -30,14 +30,6 @@ def test_more_new_messages_than_there_are_is_an_error(num_new: int) -> None:
         split(MESSAGES, num_new)
 
 
-def test_a_list_is_split_as_a_tuple_is() -> None:
-    """Neither half follows later changes of it."""
-    messages = list(MESSAGES)
-    past, current = split(messages, 3)
-    messages.clear()
-    assert (len(past), len(current)) == (17, 3)
-
-
 GOOD = {"message_id": "m1", "speaker": "Bob", "message": "Hello!", "time": 5}
 
 
@@ -46,18 +38,12 @@ GOOD = {"message_id": "m1", "speaker": "Bob", "message": "Hello!", "time": 5}
     [
         ("message_id", ""),
         ("message_id", "two words"),
-        ("message_id", "m\n"),
         ("message_id", "x" * 129),
-        ("speaker", ""),
         ("speaker", "Bob\nAlice"),
-        ("message", ""),
         ("message", "x" * 2001),
-        ("message", "x" * 1_000_000),
-        ("message", "bell\x07"),
         ("message", "null\x00"),
         ("message", "\ud800"),
         ("time", math.nan),
-        ("time", math.inf),
         ("time", -1),
         ("user_id", ""),
     ],

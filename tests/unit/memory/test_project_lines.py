@@ -40,14 +40,11 @@ def test_a_line_says_its_times_as_people_read_them() -> None:
     [
         (b"{", "is no JSON"),
         (b"[]", "must be a JSON object"),
-        (b"\xff", "is no JSON"),
         (b"[" * 100_000, "is no JSON"),
         (b"{}", "record_id: is needed"),
         (b'{"record_id": "d1", "kind": "rumour", "text": "x", "at": "2026-01-01T00:00:00Z"}', "kind: "),
         (b'{"record_id": "d1", "kind": "decision", "text": "x", "at": "2026-01-01T00:00:00"}', "at: "),
-        (b'{"record_id": "d1", "kind": "decision", "text": 7, "at": "2026-01-01T00:00:00Z"}', "text: "),
         (b'{"record_id": "d1", "kind": "decision", "text": "x", "tags": "x", "at": "2026-01-01T00:00:00Z"}', "tags"),
-        (b'{"record_id": "d1", "kind": "decision", "text": "x", "tags": 7, "at": "2026-01-01T00:00:00Z"}', "tags"),
         (b'{"record_id": "d1", "kind": "decision", "text": "x", "at": "2026-01-01T00:00:00Z", "z": 1}', "z: "),
     ],
 )

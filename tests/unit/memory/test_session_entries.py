@@ -1,8 +1,6 @@
 """What an entry is made of: its head, its body, its size and the rules of its key."""
 
-import base64
 import json
-import random
 import zlib
 from datetime import timedelta
 from typing import Any
@@ -11,9 +9,7 @@ import pytest
 
 from contracts.errors import EntryTooLarge, InvalidInput
 from memory.sessions.entries import (
-    ROOT_FIELDS,
     check_key,
-    downstream,
     encode,
     head_of,
     milliseconds,
@@ -23,14 +19,7 @@ from memory.sessions.entries import (
     root_words,
     unpack,
 )
-from memory.sessions.session import EntryInfo, NewEntry
-
-
-def test_a_head_is_read_as_it_was_written() -> None:
-    """With the numbers that the script puts before it."""
-    entry = NewEntry("a:x:1", 0, agent="Zoë", computation_ms=7, ttl=timedelta(seconds=2))
-    info = read_head("a:x:1", b"5:3:9:" + head_of(entry, 4, 2), 6, "b")
-    assert info == EntryInfo("a:x:1", "a", "x", "1", 3, 5, 2_000, 7, "Zoë", 6, 4, 2, "b", 9)
+from memory.sessions.session import NewEntry
 
 
 def test_what_nobody_said_is_not_in_a_head() -> None:
@@ -53,13 +42,7 @@ def test_what_is_large_is_packed(size: int, is_packed: bool) -> None:
     assert unpack(stored) == "x" * (size - 2)
 
 
-def test_what_does_not_shrink_is_kept_as_it_is() -> None:
-    """Unpacking it would cost more than it saves."""
-    body = b'"' + base64.b64encode(random.Random(7).randbytes(30_000)) + b'"'
-    assert pack(body) == body
-
-
-@pytest.mark.parametrize("stored", [b"", b"x", b"xyz", b"{", b"\xff\xfe", b"[" * 100_000, zlib.compress(b"{")])
+@pytest.mark.parametrize("stored", [b"", b"x", b"xyz", b"{", b"\xff\xfe", b"[" * 20_000, zlib.compress(b"{")])
 def test_what_was_not_stored_by_us_is_no_value(stored: bytes) -> None:
     """One kind of error, whatever is wrong."""
     with pytest.raises(ValueError):
@@ -92,7 +75,7 @@ def test_a_value_that_is_nested_too_deeply_is_refused(deep: Any) -> None:
     assert unpack(encode("a:x", value, 100_000)) == value
     with pytest.raises(InvalidInput, match=r"'a:x' is nested deeper than 200 levels; make it flatter"):
         encode("a:x", [value], 100_000)
-    for _ in range(100_000):
+    for _ in range(5_000):
         value = deep(value)
     with pytest.raises(InvalidInput, match="nested deeper"):
         encode("a:x", value, 100_000)
@@ -115,18 +98,6 @@ def test_a_time_to_live_is_counted_in_milliseconds(ttl: timedelta) -> None:
         milliseconds(ttl, "it")
 
 
-def test_a_root_is_read_as_it_was_written() -> None:
-    """What is missing has its default."""
-    words = root_words("s1", domain="seo", ttl=timedelta(minutes=1), dependencies={"b": ["a"]}, user_id="Zoë")
-    told = {str(name): str(value).encode() for name, value in zip(words[::2], words[1::2], strict=True)}
-    assert set(told) <= set(ROOT_FIELDS)
-    root = read_root({**told, "created_at": b"1", "updated_at": b"2", "project": None}, 59_000, 3)
-    assert root is not None
-    assert (root.session_id, root.domain, root.state, root.user_id, root.project) == ("s1", "seo", "open", "Zoë", None)
-    assert (root.ttl_ms, root.dependencies, root.entries, root.expires_in_ms) == (60_000, {"b": ("a",)}, 3, 59_000)
-    assert (root.created_ms, root.updated_ms, root.keep, root.run, root.pipeline) == (1, 2, False, 0, "")
-
-
 @pytest.mark.parametrize("change", [{"session_id": None}, {"ttl_ms": b"x"}, {"dependencies": b"[]"}, {"run": b""}])
 def test_a_root_of_somebody_else_is_none(change: dict[str, bytes | None]) -> None:
     """It lies under one of our keys, but we did not write it."""
@@ -135,9 +106,3 @@ def test_a_root_of_somebody_else_is_none(change: dict[str, bytes | None]) -> Non
     sound = {**told, "created_at": b"1", "updated_at": b"2"}
     assert read_root(sound, -1, 0) is not None
     assert read_root({**sound, **change}, -1, 0) is None
-
-
-def test_what_depends_on_what_ends_in_circles_too() -> None:
-    """A phase is not downstream of itself."""
-    assert downstream("a", {"a": ["c"], "b": ["a"], "c": ["b"], "d": []}, []) == {"b", "c"}
-    assert downstream("unheard-of", {"a": ["b"]}, []) == set()

@@ -3,15 +3,10 @@
 from dataclasses import replace
 
 from memory.sessions.pipeline_records import PhaseState
-from memory.sessions.session import EntryInfo, SessionStats
+from memory.sessions.session import EntryInfo
 from memory.sessions.stats import read_states, summarise
 
 ENTRY = EntryInfo("a:x", "a", "x", None, 1_000, None, None, 120_000, "", 3, 1, 1)
-
-
-def test_a_session_without_entries_is_all_zero() -> None:
-    """The average age of nothing, too."""
-    assert summarise([], {}, 5_000) == SessionStats(0, 0, 0, 0, (), ())
 
 
 def test_time_is_saved_by_each_use() -> None:
@@ -40,8 +35,3 @@ def test_states_that_cannot_be_read_tell_no_time() -> None:
     """They stop nobody."""
     odd = [b"a", b'{"took_ms": 5}', b"b", b"{", b"c", b"[]", b"d", b"{}", b"e", b'{"took_ms": null}', b"f", b"\xff"]
     assert {name: state.took_ms for name, state in read_states(odd).items()} == {"a": 5, "d": 0}
-
-
-def test_an_entry_of_the_future_is_not_younger_than_new() -> None:
-    """Two clocks may differ when a file was loaded."""
-    assert summarise([replace(ENTRY, created_ms=9_000)], {}, 1_000).avg_entry_age_ms == 0

@@ -40,14 +40,6 @@ def test_a_beginning_may_tell_of_what_comes_later() -> None:
     assert early.thread_ids == {"THREAD-001", "THREAD-002"}
 
 
-def test_a_memory_that_is_told_anew_takes_the_place_of_the_old() -> None:
-    """The order of the first telling stays."""
-    anew = OLD.model_copy(update={"summary": "It burnt."})
-    changes = {1: {"memory_create": StoryChange(memories=(anew, LATER.model_copy(update={"id": "MEM-1-c"})))}}
-
-    assert [(one.id, one.summary) for one in story(changes, 2).memories] == [("MEM-0-a", "It burnt."), ("MEM-1-c", "")]
-
-
 def test_a_fact_is_known_from_its_first_source() -> None:
     """Saying it again adds nothing, whichever analysis came first."""
     said = KnownFact(subject="Lamp", fact="is lit", source="Ch1-R2")
@@ -77,14 +69,6 @@ def test_a_thread_is_open_until_it_is_resolved_and_again_when_it_comes_up() -> N
         (False, 4, 4),
     ]
     assert [one.thread.id for one in story(changes, 4).threads] == ["THREAD-001"]
-
-
-def test_scores_are_sums_without_the_noise_of_fractions() -> None:
-    """Of what came before, in points."""
-    changes = {number: {"relationship": StoryChange(points={PAIR: 0.1, "Bo|Cy": -0.1})} for number in range(1, 10)}
-
-    assert story(changes, 9, after=True).scores == {PAIR: 19.4, "Bo|Cy": -0.9}
-    assert story(changes, 1).scores == {PAIR: 18.5}
 
 
 def test_past_scenes_begin_with_the_latest() -> None:

@@ -1,7 +1,6 @@
 """What can be declared as a listener, and what is refused with the cure."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -52,14 +51,6 @@ def nothing_given(agent: Agent) -> None:
         return []
 
 
-def unnamed(agent: Agent) -> None:
-    """Leave an annotation out."""
-
-    @agent.listen("turns")
-    def hear(turn) -> Sequence[Fact]:  # type: ignore[no-untyped-def]  # that is what is refused
-        return []
-
-
 def two_of_one(agent: Agent) -> None:
     """Take two turns."""
 
@@ -76,26 +67,10 @@ def wrong_answer(agent: Agent) -> None:
         return Fact(fact_id="fact-1", text="x")
 
 
-def no_answer(agent: Agent) -> None:
-    """Say nothing of what is returned."""
-
-    @agent.listen("turns")
-    def hear(turn: ChatTurn):  # type: ignore[no-untyped-def]  # that is what is refused
-        return []
-
-
 def no_items(agent: Agent) -> None:
     """Want none at once."""
 
     @agent.listen("turns", items=0)
-    def hear(turn: ChatTurn) -> Sequence[Fact]:
-        return []
-
-
-def no_time(agent: Agent) -> None:
-    """Want no time."""
-
-    @agent.listen("turns", deadline=timedelta(0))
     def hear(turn: ChatTurn) -> Sequence[Fact]:
         return []
 
@@ -107,12 +82,9 @@ def no_time(agent: Agent) -> None:
         (unknown_queue, 'takes "turns" or "facts", not \'rumours\''),
         (wrong_given, "a listener of facts takes named arguments of FactBatch, ListenContext only"),
         (nothing_given, "add an argument with that annotation"),
-        (unnamed, "the argument 'turn' has no annotation"),
         (two_of_one, "two of ChatTurn: 'turn' and 'other'; drop one"),
         (wrong_answer, "returns Sequence[Fact], or a list or tuple of them"),
-        (no_answer, "returns Sequence[Fact], or a list or tuple of them"),
         (no_items, "items must be a whole number from 1 to 500, not 0"),
-        (no_time, "deadline must be a timedelta above zero"),
     ],
 )
 def test_what_cannot_be_served_is_refused_with_the_cure(declare: Callable[[Agent], None], cure: str) -> None:

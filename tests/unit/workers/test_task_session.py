@@ -1,13 +1,11 @@
 """The session as a running task sees it: what it may read and write there, and how long its entries took."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from contracts.errors import (
-    EntryTooLarge,
     InvalidInput,
     PhaseReplaced,
     UndeclaredAccess,
@@ -67,24 +65,6 @@ async def desk() -> Desk:
     return await Desk().open()
 
 
-@pytest.mark.parametrize("value", [0, False, "", [], {}, None])
-async def test_falsy_values_are_values(desk: Desk, value: Any) -> None:
-    """Only what is not there is the default."""
-    await desk.task().set("plan:results", value)
-    assert await desk.task().get("plan:results", default="nothing") == value
-    assert await desk.task().get("plan:other", default="nothing") == "nothing"
-
-
-async def test_a_read_counts_once_for_each_task(desk: Desk) -> None:
-    """However often it reads or is run; and every one is counted in the process."""
-    await desk.task().set("plan:results", 1)
-    for task_id in ("t2", "t2", "t3"):
-        await desk.task(task_id, "check").get("plan:results")
-    await desk.task("t4", "check").get("plan:nothing")
-    assert (await desk.entries())["plan:results"].hits == 2
-    assert desk.services.session_hits == 3
-
-
 @pytest.mark.parametrize(
     ("phase", "key", "cure"),
     [
@@ -101,23 +81,6 @@ async def test_a_task_writes_under_its_own_phase(desk: Desk, phase: str | None, 
     assert await desk.entries() == {}
 
 
-async def test_keys_are_those_that_can_be_read(desk: Desk) -> None:
-    """All, or of one phase; listing them is no use of them."""
-    await desk.task().set("plan:b", 1)
-    await desk.task().set("plan:a:1", 1)
-    await desk.task("t2", "check").set("check:c", 1)
-    assert await desk.task().keys() == ("check:c", "plan:a:1", "plan:b")
-    assert await desk.task().keys("plan") == ("plan:a:1", "plan:b")
-    assert {entry.hits for entry in (await desk.entries()).values()} == {0}
-
-
-async def test_an_entry_may_have_a_time_to_live_of_its_own(desk: Desk) -> None:
-    """Also one that is computed."""
-    await desk.task().set("plan:a", 1, ttl=timedelta(seconds=9))
-    await desk.task().get_or_compute("plan:b", _one, ttl=timedelta(seconds=7))
-    assert {key: entry.ttl_ms for key, entry in (await desk.entries()).items()} == {"plan:a": 9000, "plan:b": 7000}
-
-
 async def _one() -> int:
     return 1
 
@@ -132,34 +95,6 @@ async def test_time_is_told_by_whoever_computed(desk: Desk) -> None:
     took = {key: (entry.computation_ms, entry.is_timed) for key, entry in entries.items()}
     assert took == {"plan:a": (0, False), "plan:b": (1500, True), "plan:x": (2000, True), "plan:y": (2000, True)}
     assert {entry.agent for entry in entries.values()} == {"Planner"}
-
-
-async def test_computing_an_entry_takes_its_own_time(desk: Desk) -> None:
-    """Not that of what the run did before, nor of writing."""
-
-    async def compute() -> int:
-        await asyncio.sleep(0.05)
-        return 7
-
-    await asyncio.sleep(0.2)
-    assert await desk.task().get_or_compute("plan:once", compute) == 7
-    assert await desk.task().get_or_compute("plan:once", compute) == 7
-    assert 45 <= (await desk.entries())["plan:once"].computation_ms < 200
-
-
-async def test_many_tasks_that_ask_at_once_compute_once(desk: Desk) -> None:
-    """All have the one value, and it took once."""
-    runs = []
-
-    async def compute() -> list[int]:
-        runs.append(1)
-        await asyncio.sleep(0)
-        return [1, 2]
-
-    tasks = [desk.task(f"t{number}", "check") for number in range(10)]
-    values = await asyncio.gather(*(task.get_or_compute("shared:index", compute) for task in tasks))
-    assert (len(runs), values) == (1, [[1, 2]] * 10)
-    assert (await desk.entries())["shared:index"].phase == "shared"
 
 
 async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk) -> None:
@@ -255,37 +190,6 @@ async def test_a_task_whose_session_is_gone_fails_with_the_cure() -> None:
     assert report.error is not None
     assert (report.status, report.error.type, report.attempt) == ("failed", UnknownSession.__name__, 1)
     assert "session-1" in report.error.message
-
-
-async def test_an_entry_that_is_too_large_fails_the_task_at_once() -> None:
-    """Another run would write the same."""
-
-    async def write(_context: Context) -> None:
-        raise EntryTooLarge("plan:a has 17 MiB")
-
-    report = await run_task(an_agent(False, write), "plan", {}, session={}, phase="plan")
-    assert (report.status, report.attempt) == ("failed", 1)
-
-
-class _Untouchable(KitServices):
-    """Services whose stores must not be asked for."""
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("sessions", "session_flights", "projects"):
-            raise AssertionError(name)
-        return super().__getattribute__(name)
-
-
-async def test_a_task_that_never_touches_its_session_costs_nothing() -> None:
-    """Nothing is made for it, and nothing is asked."""
-
-    async def plain(context: Context) -> int:
-        return context.attempt
-
-    task = an_agent(False, plain).tasks["plan"]
-    context = Context(task, assignment(), _Untouchable(ScriptedLlm(), NOW))
-    assert await task.run(Nothing(), context) == b"1"
-    assert not {"session", "project", "time"} & set(vars(context))
 
 
 async def test_a_project_gives_its_standards_and_is_searched() -> None:

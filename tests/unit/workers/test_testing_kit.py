@@ -8,10 +8,8 @@ import pytest
 from pydantic import BaseModel
 
 from contracts.errors import GiveUp, LlmRefused, LlmTimeout, RetryLater
-from contracts.messages import ChatTurn
-from examples.trip import Trip
 from examples.trip import agent as trip_agent
-from workers import Agent, Amount, Context, Parameters
+from workers import Agent, Context, Parameters
 from workers.context.services import Services
 from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
 
@@ -76,12 +74,6 @@ async def test_the_example_agent_shares_a_trip() -> None:
     assert alone.result == {"each": 100, "dearest_ticket": None}
 
 
-async def test_parameters_may_be_given_as_their_class() -> None:
-    """A typed test need not spell a dictionary."""
-    parameters = Trip(hotel=Amount(90), travellers=3)
-    assert (await run_task(trip_agent, "share_trip", parameters)).result["each"] == 30
-
-
 async def test_the_memory_of_a_kit_obeys_the_assignment() -> None:
     """Refresh computes and overwrites, bypass neither reads nor writes, and the switch turns all of it off."""
     runs: list[int] = []
@@ -99,22 +91,6 @@ async def test_the_memory_of_a_kit_obeys_the_assignment() -> None:
     assert [report.result for report in seen] == [1, 1, 2, 1, 3, 3]
     off = AgentKit(agent, remembers=False)
     assert [(await off.run("count", {})).memory.outcome for _ in range(2)] == ["off", "off"]
-
-
-async def test_the_age_of_a_remembered_answer_is_told() -> None:
-    """By the clock of the kit."""
-    kit = AgentKit(trip_agent)
-    await kit.run("share_trip", {"hotel": 1, "travellers": 1})
-    kit.services.at += timedelta(minutes=1)
-    assert (await kit.run("share_trip", {"hotel": 1, "travellers": 1})).memory.age_ms == 60_000
-
-
-async def test_two_users_share_nothing_of_a_task_remembered_per_user() -> None:
-    """Each has an answer of their own."""
-    kit = AgentKit(curious(remember="user"))
-    seen = [await kit.run("name_user", {}, user_id=user) for user in ("ann", "ben", "ann")]
-    assert [report.memory.outcome for report in seen] == ["miss", "miss", "hit"]
-    assert [report.result[0] for report in seen] == ["ann", "ben", "ann"]
 
 
 async def test_a_model_answers_from_the_script() -> None:
@@ -180,13 +156,6 @@ async def test_declared_access_gives_what_was_declared(remember: Any) -> None:
     moment = datetime(2030, 5, 1, tzinfo=UTC)
     assert (await run_task(agent, "tell_time", {}, user_id="ann", now=moment)).result == moment.isoformat()
     assert (await run_task(agent, "recall_talk", {}, user_id="ann")).result == []
-
-
-async def test_turns_may_be_given_whole() -> None:
-    """An assistant's turn, in a conversation of one's own name."""
-    turn = ChatTurn(turn_id="t", conversation_id="mine", speaker="assistant", text="Hi", at=NOW)
-    report = await run_task(curious(remember=False), "recall_talk", {}, conversation=[turn])
-    assert report.result == ["assistant: Hi"]
 
 
 def reader(remember: Any) -> Agent:
@@ -272,36 +241,6 @@ async def test_a_task_that_raises_runs_again_until_it_may_not() -> None:
     assert (report.status, report.attempt) == ("failed", 2)
 
 
-async def test_only_completed_results_are_remembered() -> None:
-    """A failure is computed anew."""
-    agent = Agent("Once")
-    runs: list[int] = []
-
-    @agent.task(remember="shared")
-    async def once(question: Question) -> int:
-        """Fail at first."""
-        runs.append(1)
-        if len(runs) == 1:
-            raise GiveUp("not now")
-        return 1
-
-    kit = AgentKit(agent)
-    seen = [await kit.run("once", {}) for _ in range(3)]
-    assert [(report.status, report.memory.outcome) for report in seen] == [
-        ("failed", "miss"),
-        ("completed", "miss"),
-        ("completed", "hit"),
-    ]
-
-
-async def test_an_unknown_task_is_rejected_with_those_that_exist() -> None:
-    """As a worker does it."""
-    report = await run_task(trip_agent, "share_trp", {})
-    assert report.status == "rejected"
-    assert report.error is not None
-    assert "it has share_trip" in report.error.message
-
-
 async def test_a_wish_to_stop_reaches_a_plain_function_in_its_thread() -> None:
     """It looks at `cancelled` now and then and returns."""
     agent = Agent("Loop")
@@ -376,44 +315,3 @@ async def test_a_task_may_be_tested_as_a_phase() -> None:
     # It ran twice, and used the entry once.
     hits = {entry.key: entry.hits for entry in await kit.services.sessions.entries("session-1")}
     assert (hits["measure:letters"], kit.services.session_hits) == (1, 2)
-
-
-async def test_a_remembered_answer_is_put_into_the_session_of_a_kit_too() -> None:
-    """As a worker does it."""
-    kit = AgentKit(phases(), phase="measure", writes=["letters", "words"])
-    assert (await kit.run("measure", {"text": "one two"})).memory.outcome == "miss"
-    await kit.services.sessions.clear("session-1")
-    assert (await kit.run("measure", {"text": "one two"})).memory.outcome == "hit"
-    assert await kit.entries() == {"measure:letters": 7, "measure:words": 2}
-
-
-@pytest.mark.parametrize("times", [1, 2])
-async def test_a_result_that_lacks_what_its_phase_writes_fails_in_a_kit_too(times: int) -> None:
-    """Computed or remembered, with what it has."""
-    kit = AgentKit(phases(), phase="measure", writes=["lines"])
-    for _ in range(times):
-        report = await kit.run("measure", {"text": "one two"})
-    assert report.error is not None
-    assert (report.status, report.attempt) == ("failed", 1)
-    assert "writes 'lines', but the result of 'measure' has letters, words" in report.error.message
-    assert await kit.entries() == {}
-
-
-async def test_a_kit_without_a_session_has_none() -> None:
-    """A task that needs one is rejected, as it would be."""
-    kit = AgentKit(phases())
-    assert (await kit.run("compare", {})).status == "rejected"
-    assert (await kit.entries(), await kit.decisions()) == ({}, [])
-
-
-async def test_standards_are_given_with_their_tags() -> None:
-    """A text, or a text and its tags; newest first."""
-    agent = Agent("Strict")
-
-    @agent.task(remember=False)
-    async def rules(question: Question, context: Context) -> list[list[str]]:
-        """Tell the rules."""
-        return [[found.text, *found.tags] for found in await context.project.standards()]
-
-    report = await run_task(agent, "rules", {}, standards=["Say why.", ("Use nouns.", "naming", "style")])
-    assert report.result == [["Use nouns.", "naming", "style"], ["Say why."]]

@@ -24,29 +24,11 @@ def test_what_is_permanent_never_fades() -> None:
     assert confidence_now(Item("x", "x", date(1926, 1, 1), None, 0.9, "permanent"), TODAY) == 0.9
 
 
-def test_what_lasts_less_fades_sooner() -> None:
-    """Of the four sorts, in order."""
-    sorts: list[Durability] = ["permanent", "long_term", "short_term", "momentary"]
-    week = [confidence_now(Item("x", "x", TODAY - timedelta(days=7), durability=sort), TODAY) for sort in sorts]
-
-    assert week == sorted(week, reverse=True)
-    assert len(set(week)) == 4
-
-
 def test_an_unknown_or_future_day_takes_nothing_away() -> None:
     """Nobody knows how old it is, or a clock was wrong; a plain value is as sure as ever."""
     assert confidence_now(Item("x", "x", None, None, 0.7, "momentary"), TODAY) == 0.7
     assert confidence_now(Item("x", "x", date(2027, 1, 1), None, 0.7, "momentary"), TODAY) == 0.7
     assert confidence_now("tea", TODAY) == 1.0
-
-
-def test_nothing_is_written_back() -> None:
-    """Only reading tells how sure one may be."""
-    item = make_item("tired", added=date(2025, 12, 31), durability="momentary", source="told")
-    before = dict(item)
-
-    assert confidence_now(item, TODAY) == pytest.approx(0.5)
-    assert item == before
 
 
 def test_an_item_is_stale_after_two_half_lives() -> None:

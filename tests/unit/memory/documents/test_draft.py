@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from contracts.edits import Delete, Edit, Insert, NoChange, Update
-from contracts.errors import EditRefused, InvalidInput
+from contracts.errors import EditRefused
 from memory.documents.draft import Document, Draft, Origin, Plan, Snapshot
 from memory.documents.guard import LIMITS, Limits
 from memory.documents.stamps import stamp, unstamp, with_stamp_of
@@ -87,26 +87,14 @@ def test_two_plans_made_for_one_state_cannot_touch_one_place() -> None:
     assert (likes(draft), len(draft.applied)) == (["b"], 1)
 
 
-@pytest.mark.parametrize("as_of", [-1, 2])
-def test_a_state_that_never_was_is_refused(as_of: int) -> None:
-    """There are as many states as plans."""
-    draft = draft_of("a")
-    draft.apply(plan("p1", insert("b")))
-    with pytest.raises(InvalidInput, match="0 to 1"):
-        draft.apply(plan("p2", insert("c")), as_of=as_of)
-
-
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
         (insert("x", file=None), "file"),
         (insert("x", file="resource_user_health"), "file"),
-        (insert("x", "food..likes"), "path"),
-        (Delete(path="food.likes[7]", file=FOOD), "missing"),
         (insert("x", "_metadata.owner"), "protected"),
         (Update(path="_metadata.revision", new_value=1, file=FOOD), "protected"),
         (Update(path="food.likes", new_value="all", file=FOOD), "type"),
-        (Update(path="$", new_value=[], file=FOOD), "protected"),
         (insert("x" * 2_001), "size"),
     ],
 )
@@ -133,15 +121,6 @@ def test_a_document_cannot_outgrow_its_limit() -> None:
         assert refused.value.reason == "size"
         assert len(json_bytes(draft.documents[FOOD].body)) + 203 > 900
         draft.apply(plan("q", Delete(path="food.likes[0]", file=FOOD), insert("x" * 150)))
-
-
-def test_a_file_may_be_named_with_its_ending_or_left_out_where_there_is_one() -> None:
-    """As models write it."""
-    draft = draft_of()
-    draft.apply(plan("p1", insert("tea", file=f"{FOOD}.json")))
-    single = Draft(Snapshot("u", {FOOD: draft.documents[FOOD]}), LIMITS, NOW)
-    single.apply(plan("p2", insert("jam", file=None)))
-    assert likes(single) == ["tea", "jam"]
 
 
 def test_new_items_say_when_they_were_added() -> None:
@@ -175,15 +154,6 @@ def test_what_changes_nothing_leaves_the_revision() -> None:
     draft = draft_of("tea")
     applied = draft.apply(plan("p1", NoChange(), Update(path="food.likes[0]", new_value="tea", file=FOOD)))
     assert (applied.changes, draft.documents[FOOD].revision) == ({}, 4)
-
-
-def test_what_was_read_is_remembered() -> None:
-    """By `body`; an unknown document cannot be."""
-    draft = draft_of()
-    draft.body(f"{ROUTINE}.json")
-    with pytest.raises(EditRefused, match="resource_user_health"):
-        draft.body("resource_user_health")
-    assert draft.read == {ROUTINE}
 
 
 @pytest.mark.parametrize(

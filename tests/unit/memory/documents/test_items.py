@@ -1,6 +1,6 @@
 """Items: what is kept of a statement, read from anything that looks like it."""
 
-from datetime import date, datetime
+from datetime import date
 
 import pytest
 from pydantic import JsonValue
@@ -42,26 +42,11 @@ def test_a_new_item_has_every_field_in_order() -> None:
     }
 
 
-def test_a_new_item_keeps_days_without_times_and_knows_no_other_durability() -> None:
-    """A datetime is a date too, and `other` comes from newer writers."""
-    at = datetime(2025, 12, 28, 23, 59)  # noqa: DTZ001 - only its day is kept
-    item = make_item("tea", added=at, expiry=at, durability="other", source="told")
-
-    assert (item["added"], item["expiry"], item["durability"]) == ("2025-12-28", "2025-12-28", "long_term")
-
-
 @pytest.mark.parametrize(("display", "confidence"), [("", 1.0), (" \n", 1.0), ("tea", 1.01), ("tea", float("nan"))])
 def test_an_item_without_text_or_with_an_odd_confidence_is_refused(display: str, confidence: float) -> None:
     """The message says what is wrong with it."""
     with pytest.raises(InvalidInput, match=r"no text|0 to 1"):
         make_item(display, added=DAY, confidence=confidence, source="told")
-
-
-def test_an_item_is_read_as_it_was_made() -> None:
-    """Every field of it."""
-    made = make_item("tea", added=DAY, expiry=DAY, confidence=0.5, durability="momentary", source="inferred:t9")
-
-    assert Item.read(made) == Item("tea", "tea", DAY, DAY, 0.5, "momentary", "inferred:t9")
 
 
 def test_what_an_item_lacks_is_taken_as_imported_and_certain() -> None:
@@ -99,13 +84,6 @@ def test_what_has_no_text_of_its_own_is_no_item(value: JsonValue) -> None:
     assert Item.read(value) is None
 
 
-def test_only_what_somebody_concluded_is_inferred() -> None:
-    """What was stated, imported or put in by hand is not."""
-    sources = ["inferred:t1", "imported:x.json", "stated:t1", "told"]
-
-    assert [Item("x", "x", source=source).is_inferred for source in sources] == [True, False, False, False]
-
-
 def test_an_item_holds_on_its_last_day_and_not_on_the_next() -> None:
     """None is no end, and a plain value has none."""
     item = make_item("guest", added=DAY, expiry=date(2025, 12, 31), source="told")
@@ -121,13 +99,9 @@ def test_an_item_holds_on_its_last_day_and_not_on_the_next() -> None:
     ("text", "expected"),
     [
         ("Scrambled eggs, with lox!", "scrambled_eggs_with_lox"),
-        ("crème brûlée", "crème_brûlée"),
         ("नमस्ते दुनिया", "नमस्ते_दुनिया"),
-        ("寿司", "寿司"),
         ("C++", "c_plus_plus"),
-        ("C#", "c_sharp"),
         ("-5 °C", "minus_5_deg_c"),
-        ("50% off", "50_percent_off"),
         ("1.5 km", "1_5_km"),
         ("__init__", "init"),
     ],
@@ -191,11 +165,9 @@ def test_a_lasting_name_does_not_move_with_the_list() -> None:
     [
         ({}, "current"),
         ({"until": "2026-11-20"}, "past"),
-        ({"until": "2026-11-21"}, "current"),
         ({"expiry": "2026-11-19"}, "expired"),
         ({"expiry": "2026-11-20"}, "current"),
         ({"paused_until": "2026-11-20"}, "paused"),
-        ({"paused_until": "2026-11-19"}, "current"),
         ({"since": "2026-11-21"}, "planned"),
         ({"since": "2026-11-20"}, "current"),
         ({"until": "2026-11-01", "paused_until": "2026-12-01"}, "past"),

@@ -6,8 +6,8 @@ import pytest
 
 from contracts.errors import ConfigurationError
 from memory.documents.items import METADATA, Body
-from memory.documents.kinds import Kind, Kinds, resource_of, stand_in
-from memory.documents.paths import lookup, parse
+from memory.documents.kinds import Kind, Kinds, stand_in
+from memory.documents.paths import lookup
 
 FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
 HEALTH, GENERAL = "resource_user_health", "resource_user_general_prefs"
@@ -29,25 +29,6 @@ def _folder(tmp_path: File, **texts: str) -> File:
     return tmp_path
 
 
-def test_the_kinds_of_a_life_are_shipped() -> None:
-    """The first four by the ids that files have always had; health alone is guarded, one takes everything."""
-    kinds = Kinds.load()
-
-    assert {name: kind.tags for name, kind in kinds.by_id.items()} == {
-        FOOD: ("food",),
-        GENERAL: ("general",),
-        HEALTH: ("health",),
-        "resource_user_people": ("people",),
-        "resource_user_places": ("places",),
-        "resource_user_plans": ("plans",),
-        "resource_user_possessions": ("possessions",),
-        ROUTINE: ("routine",),
-        "resource_user_work": ("work",),
-    }
-    assert [kind.resource_id for kind in kinds.by_id.values() if kind.guarded] == [HEALTH]
-    assert kinds.general == GENERAL
-
-
 def test_what_must_not_be_lost_is_protected_and_what_is_protected_is_pinned() -> None:
     """Allergies, conditions, needs, diets and who the person is."""
     places = [place for kind in Kinds.load().by_id.values() for place in kind.places]
@@ -64,17 +45,6 @@ def test_what_must_not_be_lost_is_protected_and_what_is_protected_is_pinned() ->
         "general.communication_style",
         "general.language",
     }
-
-
-def test_a_place_without_a_relation_is_called_by_the_end_of_its_path() -> None:
-    """So that a kind of one's own needs no words of ours."""
-    assert [place.relation for place in Kinds.load().by_id["resource_user_work"].places] == [
-        "employer",
-        "role",
-        "projects",
-        "skills",
-        "tools",
-    ]
 
 
 @pytest.mark.parametrize("resource_id", Kinds.load().ids)
@@ -118,24 +88,6 @@ def test_a_place_is_found_by_relation_in_one_document_or_in_all() -> None:
     assert where("nonsense") is None
 
 
-def test_a_place_is_found_by_what_lies_in_it() -> None:
-    """None outside of all of them."""
-    kind = Kinds.load().by_id[FOOD]
-
-    at = {path: kind.place_at(parse(path)) for path in ("food.likes", "food.likes[3].display", "food", "foot.likes")}
-
-    assert [place and place.relation for place in at.values()] == ["like", "like", None, None]
-
-
-def test_a_resource_is_named_with_or_without_the_ending_of_its_file() -> None:
-    """Editors name files."""
-    kinds = Kinds.load()
-
-    assert resource_of(f"{FOOD}.json") == resource_of(FOOD) == FOOD
-    assert kinds.get(f"{FOOD}.json") is kinds.get(FOOD)
-    assert kinds.get("resource_unknown") is None
-
-
 def test_a_folder_adds_a_kind_whose_template_follows_from_its_places(tmp_path: File) -> None:
     """Shipped ones stay."""
     kinds = Kinds.load(_folder(tmp_path, music=MUSIC))
@@ -163,18 +115,13 @@ def test_a_folder_replaces_a_kind_of_the_same_id(tmp_path: File) -> None:
         ("title = ", "music.toml is no TOML"),
         (MUSIC.replace("title", "titel"), "title: add it; titel: no such field"),
         (MUSIC.replace("music.bands", "music.*"), "places.0.path.*character 7"),
-        (MUSIC.replace("music.bands", "music.bands[0]"), "places.0.path.*names alone"),
         (MUSIC.replace("music.bands", "_metadata.bands"), "places.0.path.*no place for items"),
         (f'{MUSIC}opposite = "dislike"', "places.0.opposite.*'dislike'.*add one"),
         (
             f"{MUSIC}[template.music]\nsongs = []",
             r"places.0.path: 'music.bands' is not in the template; add `bands = \[\]`",
         ),
-        (f"{MUSIC}[template.music]\nbands = 1", "places.0.path.*must be a list"),
         (f"{MUSIC}[template._metadata]\nx = 1", "template._metadata"),
-        (MUSIC.replace("resource_user_music", "a/b"), "resource_id"),
-        (MUSIC.replace('["music"]', "[]"), "tags"),
-        (MUSIC.split("[[", maxsplit=1)[0], "places: add it"),
         (MUSIC.replace("title", "catch_all = true\ntitle"), "exactly one kind must say `catch_all"),
     ],
 )
@@ -230,20 +177,6 @@ def test_completing_gives_every_user_a_template_of_their_own() -> None:
     assert one == other == kind.template
     assert one["food"] is not other["food"]
     assert one["food"] is not kind.template["food"]
-
-
-def test_a_place_that_holds_something_else_is_left_to_its_owner() -> None:
-    """A whole section of another shape, too."""
-    body: Body = {"_metadata": {"tags": []}, "food": "whatever"}
-    assert Kinds.load().by_id[FOOD].complete(body) == body
-
-
-def test_a_whole_document_is_returned_itself() -> None:
-    """Nothing is copied where nothing is missing."""
-    kind = Kinds.load().by_id[FOOD]
-    whole = kind.complete({"food": {"likes": ["tea"]}})
-
-    assert kind.complete(whole) is whole
 
 
 def test_a_kind_can_stand_in_for_a_document_that_nobody_described() -> None:

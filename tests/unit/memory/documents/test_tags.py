@@ -46,11 +46,6 @@ def test_unknown_tags_and_none_at_all_lead_to_the_general_document() -> None:
     assert targets([""], _of(resource_x=[""]), KINDS) == (GENERAL,)
 
 
-def test_an_unknown_tag_beside_a_known_one_adds_nothing() -> None:
-    """The known one says enough, and two documents would be searched for one."""
-    assert targets(["food", "brunch"], _Snapshot(), KINDS) == (FOOD,)
-
-
 def test_metadata_of_any_shape_is_read() -> None:
     """An imported file may say anything, or nothing."""
     for own in (None, "food", 5, {}, [None, 5, ["food"]]):
@@ -58,12 +53,6 @@ def test_metadata_of_any_shape_is_read() -> None:
     assert targets(["songs"], _of(resource_user_music="songs"), KINDS) == ("resource_user_music",)
     assert targets(["food"], _Snapshot({FOOD: _Stored({})}), KINDS) == (FOOD,)
     assert targets(["food"], _Snapshot({FOOD: _Stored({"_metadata": "x"})}), KINDS) == (FOOD,)
-
-
-def test_documents_come_in_the_order_of_the_kinds_and_then_by_name() -> None:
-    """Whatever order they are stored in."""
-    snapshot = _of(resource_z=["food"], resource_a=["food"])
-    assert targets(["food"], snapshot, KINDS) == (FOOD, "resource_a", "resource_z")
 
 
 def test_tags_are_compared_by_their_words() -> None:

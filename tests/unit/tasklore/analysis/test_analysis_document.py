@@ -9,8 +9,6 @@ import pytest
 from contracts.analysis.background import Background, Knowledge, KnownFact
 from contracts.analysis.document import AnalysisDocument, Meta, problems_in, read_document, schema, upcast
 from contracts.errors import InvalidInput
-from tasklore.analysis.keys import page
-from tests.architecture.tree import ROOT
 
 HERE = Path(__file__).parent
 EXAMPLE = (HERE / "example.json").read_text("utf-8")
@@ -118,11 +116,3 @@ def test_the_schema_is_the_golden_one() -> None:
     assert written == (HERE / "AnalysisDocument.v1.json").read_text("utf-8")
     assert "resp_num" in written
     assert "response_number" not in written
-
-
-def test_the_page_of_keys_is_generated() -> None:
-    """After a change of a model: `python -m tasklore.analysis.keys > docs/reference/analysis-keys.md`."""
-    written = (ROOT / "docs" / "reference" / "analysis-keys.md").read_text("utf-8")
-
-    assert written == page()
-    assert "| `sig` | `significance` | whole |" in written

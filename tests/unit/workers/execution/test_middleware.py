@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.errors import ConfigurationError, GiveUp, RetryLater
+from contracts.errors import GiveUp, RetryLater
 from memory.ledger.runs import CancelRequest
 from memory.long_term.entries import Remembered
 from runtime import tracing
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task, raising
-from workers import Agent, Context, Middleware, middleware
+from workers import Context, Middleware, middleware
 from workers.execution.job import Job
 from workers.execution.tracing import Tracing
 from workers.testing import AgentKit
@@ -292,9 +292,3 @@ async def test_a_span_has_its_status_whether_or_not_the_report_counts(
     monkeypatch.setattr(worker.ledger, "finish_many", finish_many)
     await worker.work(a_task())
     assert (span.attributes["tasklore.status"], span.error_type) == (status, error_type)
-
-
-def test_middleware_must_be_instances() -> None:
-    """A class is a slip that shows at once."""
-    with pytest.raises(ConfigurationError, match="instances of Middleware"):
-        Agent("TripAgent", middleware=[Middleware])  # type: ignore[list-item]

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 
 from contracts.edits import Insert
 from contracts.errors import (
-    ConfigurationError,
     EditRefused,
     GiveUp,
     InvalidInput,
@@ -102,34 +101,6 @@ async def test_a_listener_of_facts_edits_the_draft_and_rules() -> None:
     assert heard.ruling_on(1).fact_id == "fact-2"
 
 
-async def test_the_decorated_function_can_still_be_called() -> None:
-    """It is returned unchanged."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns", items=3, users=2, attempts=4, deadline=timedelta(seconds=5))
-    def hear(turn: ChatTurn) -> tuple[Fact, ...]:
-        return (learned(turn.text),)
-
-    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
-    assert hear(turn)[0].text == "hi"
-    listener = agent.listeners["turns"]
-    assert (listener.items, listener.users, listener.attempts, listener.deadline) == (3, 2, 4, timedelta(seconds=5))
-    assert (await listen(agent, "hi")).facts == hear(turn)
-    assert repr(agent) == "Agent('Ear', version=1, tasks=[], listens=[turns])"
-
-
-async def test_what_a_listener_does_not_say_is_the_workers_to_say() -> None:
-    """A number of its own stays."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns", users=2)
-    def hear(turn: ChatTurn) -> Sequence[Fact]:
-        return []
-
-    found = agent.listeners["turns"].with_defaults(items=32, users=16, attempts=5)
-    assert (found.items, found.users, found.attempts) == (32, 2, 5)
-
-
 async def test_a_listener_gets_the_agents_settings_typed() -> None:
     """As those in force, not as declared."""
     agent = Agent("Ear", settings=Mood)
@@ -159,19 +130,6 @@ async def test_a_model_is_there_when_one_is_configured() -> None:
     assert heard.asked[0].role == "switchboard"
 
 
-async def test_what_is_remembered_can_be_shown_to_a_model_as_data() -> None:
-    """Quoted, and only what is of this user."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns")
-    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
-        return [learned((await context.documents.rendered(FOOD)) or "nothing")]
-
-    food: Any = {"food": {"likes": [make_item("Eggs", added=NOW.date(), source="told")]}}
-    assert (await listen(agent, "hi")).facts[0].text == "nothing"
-    assert '"Eggs"' in (await listen(agent, "hi", documents={FOOD: food})).facts[0].text
-
-
 async def test_a_listener_of_turns_has_nothing_to_edit() -> None:
     """It learns; somebody else writes down."""
     agent = Agent("Ear")
@@ -183,12 +141,6 @@ async def test_a_listener_of_turns_has_nothing_to_edit() -> None:
 
     with pytest.raises(UndeclaredAccess, match=r'@agent.listen\("facts"\)'):
         await listen(agent, "hi")
-
-
-async def test_an_agent_that_does_not_listen_cannot_be_told() -> None:
-    """The message says what to decorate."""
-    with pytest.raises(ConfigurationError, match=r"@agent.listen\('turns'\)"):
-        await listen(keeper(), "hello")
 
 
 async def test_what_is_no_fact_is_not_taken_for_one() -> None:

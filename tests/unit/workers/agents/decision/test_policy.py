@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.observations import Action, AgentTarget, Position
@@ -19,13 +18,6 @@ NOTHING = known()
 def chosen(sensed: dict[str, Any] | None = None, taken: Any = NOTHING, **more: Any) -> Action:
     """Return the action."""
     return by_rules(moment(sensed, **more), taken).action
-
-
-def test_what_is_within_reach_is_collected() -> None:
-    """The nearest, before anything else."""
-    action = chosen({"worldObjects": coins((2, 2), (2.5, 1), (9, 9))}, known(said(6, "Where?"), new=1))
-
-    assert action == Action(action="collect", target=Position(x=2.5, z=1))
 
 
 def test_the_nearest_object_is_walked_to() -> None:
@@ -45,11 +37,6 @@ def test_a_question_is_answered_with_what_is_seen() -> None:
     assert action.utterance == "I am at (2, 1) and see 2 coins at: (2, 4), (5, 5)."
 
 
-def test_a_statement_is_not_answered() -> None:
-    """Two agents that thank each other would never end."""
-    assert chosen(taken=known(said(6, "Found coins!"), new=1)).action == "move"
-
-
 def test_each_asker_is_answered_once() -> None:
     """The next one in the next moment, nobody twice, and who asks again once more."""
     both = said(5, "Where?"), said(6, "What do you see?", "Carol")
@@ -59,11 +46,6 @@ def test_each_asker_is_answered_once() -> None:
     assert chosen(taken=known(*both, seen=[texted(6, "Bob"), texted(7, "Carol")])).action == "move"
     again = known(*both, said(7, "Where now?"), new=1, seen=[texted(7, "Carol"), texted(7, "Bob")])
     assert chosen(taken=again).target == AgentTarget(agent="Bob")
-
-
-def test_nobody_unknown_is_answered() -> None:
-    """Somebody may have left since they asked."""
-    assert chosen(taken=known(said(6, "Where?", "Dan"), new=1)).action == "move"
 
 
 def test_many_objects_are_told_to_who_is_out_of_sight() -> None:
@@ -77,16 +59,6 @@ def test_many_objects_are_told_to_who_is_out_of_sight() -> None:
     assert chosen(many, known(seen=quiet)).target == AgentTarget(agent="Carol")
     assert chosen({**many, "nearbyAgents": []}, known(seen=[texted(1, "Bob"), *quiet])).target == AgentTarget(
         agent="Bob"
-    )
-
-
-def test_an_answer_asks_nothing_back() -> None:
-    """Whatever things are called."""
-    what = [{"type": "coin?", "position": at(5, 5)}]
-
-    assert (
-        chosen({"worldObjects": what}, known(said(6, "Where?"), new=1)).utterance
-        == "I am at (2, 1) and see 1 coin at: (5, 5)."
     )
 
 
@@ -120,15 +92,6 @@ def test_an_empty_world_is_walked_through() -> None:
     assert len(quarters) == 4
 
 
-@pytest.mark.parametrize("here", [(0, 0), (-1_000_000, 1_000_000)])
-def test_a_world_without_end_is_walked_through(here: tuple[float, float]) -> None:
-    """Also at its edge, where numbers end."""
-    action = chosen({"position": at(*here)}, bounds=None, step=None)
-
-    assert isinstance(action.target, Position)
-    assert action.target != Position(x=here[0], z=here[1])
-
-
 def test_a_move_that_was_cut_to_a_tiny_step_is_not_cut_again() -> None:
     """Floating point makes it longer than the step by a breath, and the same move must be allowed as it was chosen."""
     here = Position(x=0.0, z=0.5)
@@ -140,7 +103,6 @@ def test_a_move_that_was_cut_to_a_tiny_step_is_not_cut_again() -> None:
 _places = st.tuples(st.floats(0, 10), st.floats(0, 10))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     _places, st.lists(_places, max_size=5), st.floats(0, 12), st.none() | st.floats(0, 12), st.floats(0, 1e6),
     st.lists(st.sampled_from(["move", "text", "collect", "wait"]), min_size=1, max_size=4), st.booleans(),

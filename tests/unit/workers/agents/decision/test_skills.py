@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.observations import Action, AgentTarget, Position
-from tests.unit.workers.agents.decision.stage import at, coins, moment, wish
+from tests.unit.workers.agents.decision.stage import coins, moment, wish
 from workers.agents.decision import SKILLS, Refusal
 from workers.agents.decision.skills import permit, towards
 
@@ -38,33 +38,18 @@ def test_the_object_that_is_meant_is_collected() -> None:
     [
         ({"action": "fly"}, "'fly' is not allowed; allowed are move, text, collect and wait"),
         ({"action": "move"}, "a move needs x and z"),
-        ({"action": "move", "x": 2}, "a move needs x and z"),
         ({"action": "move", "x": float("nan"), "z": 1}, "a move needs x and z"),
-        ({"action": "move", "x": 1e300, "z": 1}, "a move needs x and z"),
         ({"action": "move", "x": 2, "z": 10.1}, "(2, 10.1) is outside the world, which goes from (0, 0) to (10, 10)"),
         ({"action": "collect", "x": 9, "z": 9}, "no object that is seen at (9, 9) is within 1"),
-        ({"action": "collect", "x": 2, "z": 1}, "no object that is seen at (2, 1) is within 1"),
         ({"action": "collect", "x": 2}, "no object that is seen at there is within 1"),
-        ({"action": "text", "utterance": "Hello!"}, "there is nobody called '' to text"),
         ({"action": "text", "agent": "Dan", "utterance": "Hello!"}, "there is nobody called 'Dan' to text"),
         ({"action": "text", "agent": "Ana", "utterance": "Hello!"}, "there is nobody called 'Ana' to text"),
-        ({"action": "text", "agent": "Bob"}, "there was nothing to say to Bob"),
         ({"action": "text", "agent": "Bob", "utterance": " \n\x00"}, "there was nothing to say to Bob"),
     ],
 )
 def test_what_the_world_does_not_allow_is_refused(wished: dict[str, Any], reason: str) -> None:
     """With the reason."""
     assert outcome(**wished) == Refusal(reason)
-
-
-def test_what_is_not_allowed_now_is_refused() -> None:
-    """Though it is known."""
-    assert outcome("move", allowed=("wait",), x=2, z=1) == Refusal("'move' is not allowed; allowed are wait")
-
-
-def test_there_is_nothing_to_collect_where_nothing_is_near() -> None:
-    """The reach is the world's."""
-    assert permit(wish("collect"), moment(SIGHT, reach=0.1), SKILLS) == Refusal("no object is within 0.1")
 
 
 def test_what_a_model_says_is_one_short_line() -> None:
@@ -82,10 +67,3 @@ def test_a_step_is_never_longer_than_it_may_be(step: float) -> None:
         gone = ((end.x - here.x) ** 2 + (end.z - here.z) ** 2) ** 0.5
 
         assert 0 < gone <= step + 1e-6
-
-
-def test_a_step_of_nothing_stays() -> None:
-    """And one without end arrives."""
-    here, there = Position(**at(2, 1)), Position(**at(9, 9))
-
-    assert (towards(here, there, 0), towards(here, there, None)) == (here, there)

@@ -18,39 +18,24 @@ from workers.answers import Answer
 #: For each section a finding of some list that does not hold: its list, what is wrong with it, and the field told of.
 WRONG = (
     ("resp_analyzer", "characters", {"name": "Gandalf"}, "name"),
-    ("resp_analyzer", "characters", {"name": "Lantern House"}, "name"),
     ("resp_analyzer", "characters", {"presence": "hidden"}, "presence"),
-    ("resp_analyzer", "places", {"name": "Atlantis"}, "name"),
     ("resp_analyzer", "moments", {"words": "Tuesday 9:15 PM"}, "words"),
-    ("resp_analyzer", "elapsed", {"minutes": -5}, "minutes"),
     ("memory_create", "memories", {"character": "The Devil"}, "character"),
-    ("memory_create", "memories", {"significance": 11}, "significance"),
-    ("memory_create", "memories", {"type": "heist"}, "type"),
     ("memory_create", "memories", {"summary": "Mara paid 70 crowns."}, "summary"),
     ("memory_create", "memories", {"summary": "long " * 60}, "summary"),
-    ("memory_create", "memories", {"summary": " "}, "summary"),
     ("relationship", "shows", {"giver": "Mara", "receiver": "the keeper"}, "receiver"),
-    ("relationship", "shows", {"receiver": "Nobody Known"}, "receiver"),
     ("relationship", "shows", {"direction": "sideways"}, "direction"),
-    ("relationship", "shows", {"degree": "10"}, "degree"),
     ("plot_threads", "touched", {"id": "THREAD-009"}, "id"),
     ("plot_threads", "new", {"title": "The 70 boats"}, "title"),
-    ("plot_threads", "new", {"characters": ("Gandalf",)}, "characters"),
-    ("plot_threads", "new", {"priority": "urgent"}, "priority"),
     ("knowledge", "facts", {"subject": "Atlantis"}, "subject"),
-    ("knowledge", "facts", {"fact": "She is 99."}, "fact"),
     ("knowledge", "facts", {"known_by": ("Gandalf",)}, "known_by"),
-    ("knowledge", "facts", {"category": "gossip"}, "category"),
     ("contradiction", "contradictions", {"old_quotation": "Mara swam ashore"}, "old_quotation"),
-    ("contradiction", "contradictions", {"severity": "fatal"}, "severity"),
     ("entity_analysis", "entities", {"name": "Gandalf"}, "name"),
     ("entity_analysis", "entities", {"name": "Lantern House", "role": "focus"}, "role"),
     ("fact_extract", "facts", {"fact": "Has 70 ships"}, "fact"),
-    ("fact_extract", "facts", {"name": "Gandalf"}, "name"),
     ("fact_extract", "facts", {"quotation": "I was in the boat that night"}, "quotation"),
     ("memory_extract", "memories", {"id": "MEM-999"}, "id"),
     ("thread_extract", "threads", {"id": "THREAD-999"}, "id"),
-    ("thread_extract", "threads", {"why": ""}, "why"),
 )
 SECTIONS = sorted(RIGHT)
 
@@ -145,13 +130,6 @@ async def test_a_quotation_may_be_typed_otherwise(quotation: str, holds: bool) -
     found, _ = await analysed(AGENTS["memory_create"], answer, answer, told=story())
 
     assert ("left_out" not in found) is holds
-
-
-async def test_a_number_may_be_told_in_words() -> None:
-    """Forty crowns are 40 of them."""
-    assert "11 of the 40" in str(RIGHT["knowledge"])
-    found, _ = await analysed(AGENTS["knowledge"], RIGHT["knowledge"], told=story())
-    assert "left_out" not in found
 
 
 def test_what_is_no_number_or_no_text_costs_its_finding_and_not_the_answer() -> None:

@@ -50,12 +50,10 @@ def test_every_sentence_of_many_is_found(fragment: str, signs: int) -> None:
         ("'x ", 0),
         ("'x", 0),
         ("'x' ", 0),
-        ("x,' ", 0),
         ("'x,' ", 5),
         ("\u2018x,\u2019 ", 5),
         ('"', 0),
         ('"x" ', 4),
-        ("\u201cx\u201d\n", 4),
         ("\u201cx", 4),
         ("\u00abx", 2),
     ],
@@ -108,8 +106,8 @@ def test_what_a_model_says_is_held_to_a_text_of_any_length() -> None:
 
 @pytest.mark.parametrize("section", AGENTS)
 async def test_the_longest_response_is_read(section: str) -> None:
-    """Of as many characters as a request may have: nobody waits minutes for it, with a model or without."""
-    text = "\n\n".join([RESPONSE.text] * (400_000 // len(RESPONSE.text)))
+    """Nobody waits minutes for it, with a model or without."""
+    text = "\n\n".join([RESPONSE.text] * (LENGTH // len(RESPONSE.text)))
 
     for llm in ((), (RIGHT[section],)):
         found, _ = await analysed(AGENTS[section], *llm, told=story(text, sections=TIERS))

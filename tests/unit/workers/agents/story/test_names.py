@@ -21,13 +21,9 @@ def test_a_text_names_by_full_name_alias_and_part() -> None:
     ("said", "owner"),
     [
         ("mara", MARA),
-        ("VOSS", MARA),
         ("the Keeper", MARA),
-        ("keeper", None),
         ("Mara Voss.", MARA),
-        ("Ines", INES),
         ("Mara Reed", None),
-        ("", None),
         ("Gandalf", None),
     ],
 )

@@ -387,31 +387,6 @@ async def test_critical_threads_are_loaded_first_whatever_was_chosen() -> None:
     ]
 
 
-async def test_without_a_model_threads_are_loaded_by_what_is_counted() -> None:
-    """Critical, then taken up by a declared word, then due."""
-    found = await found_by_rules("thread_extract")
-
-    assert [(one["id"], one["why"]) for one in found["loaded"]] == [
-        ("THREAD-001", "Critical, 5 left"),
-        ("THREAD-002", "Named in the response"),
-        ("THREAD-003", "Due in 15"),
-    ]
-
-
-async def test_all_critical_threads_are_loaded_though_they_are_more_than_five() -> None:
-    """And nothing else then."""
-    threads = tuple(
-        StoryThread(id=f"THREAD-{number}", title=f"Bell {number}", text="Long. " * 9, consequence_at=4 + number % 2)
-        for number in range(1, 8)
-    )
-    base = BASE.model_copy(update={"threads": (*threads, StoryThread(id="THREAD-9", title="rope"))})
-
-    found = await found_by_rules("thread_extract", base=base)
-
-    assert (len(found["loaded"]), found["monitored"]) == (7, 1)
-    assert {one["countdown"] for one in found["loaded"]} == {1, 2}
-
-
 @pytest.mark.parametrize("section", ["memory_create", "relationship", "plot_threads", "knowledge", "resp_analyzer"])
 async def test_a_section_is_settled_already(section: str) -> None:
     """Settling it once more when it is written changes nothing."""
@@ -423,10 +398,3 @@ async def test_a_section_is_settled_already(section: str) -> None:
 
     assert again.model_dump(mode="json") == found
     assert change is not None
-
-
-@pytest.mark.parametrize("section", AGENTS)
-async def test_the_same_answer_makes_the_same_section(section: str) -> None:
-    """With a model and without."""
-    assert await found_by_model(section) == await found_by_model(section)
-    assert await found_by_rules(section) == await found_by_rules(section)
