@@ -243,14 +243,15 @@ class Parameters(FailFastModel):
     @model_validator(mode="before")
     @classmethod
     def _make_ready(cls, raw: Any) -> Any:
-        if not isinstance(raw, Mapping):
+        if type(raw) is not dict and not isinstance(raw, Mapping):
             return raw
         _demand_few(cls, raw)
         ready: dict[str, Any] = {}
         problems: list[str] = []
+        aliases, readings = cls._aliases, cls._readings
         for given, value in raw.items():
-            name: Any = cls._aliases.get(given, given)
-            reading = cls._readings.get(name)
+            name: Any = aliases.get(given, given)
+            reading = readings.get(name)
             if name in ready:
                 problems.append(f"{name} is given twice, by two of its names; give it once")
             elif reading is None or not (reading.is_read or reading.is_checked):

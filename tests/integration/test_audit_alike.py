@@ -1,4 +1,4 @@
-"""`tasklore memory audit` with a model of meaning: what it proposes, and that nothing is changed."""
+"""`tasklore memory audit` with an embedder: it proposes pairs and changes nothing."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -48,8 +48,9 @@ async def store(redis: Redis) -> DocumentStore:
     return store
 
 
-async def test_an_audit_proposes_pairs_of_one_list(store: DocumentStore, printed: Callable[[], str]) -> None:
-    """For people and programs; the documents are the same afterwards."""
+async def test_an_audit_proposes_pairs_of_one_list_and_changes_nothing(
+    store: DocumentStore, printed: Callable[[], str]
+) -> None:
     before = await store.snapshot(USER)
     await print_audit(USER, None, as_json=False, load=Agreeing)
     told = printed()
@@ -70,19 +71,14 @@ async def test_an_audit_proposes_pairs_of_one_list(store: DocumentStore, printed
     assert await store.snapshot(USER) == before
 
 
-async def test_without_a_model_an_audit_says_nothing_of_it(store: DocumentStore, printed: Callable[[], str]) -> None:
-    """Neither a heading nor a key."""
+async def test_without_an_embedder_no_pairs_are_mentioned(store: DocumentStore, printed: Callable[[], str]) -> None:
     await print_audit(USER, None, as_json=False, load=lambda: None)
     assert "perhaps" not in printed()
     await print_audit(USER, None, as_json=True, load=lambda: None)
     assert "alike" not in json.loads(printed())
 
-
-async def test_a_model_is_not_loaded_for_somebody_of_whom_nothing_is_remembered(printed: Callable[[], str]) -> None:
-    """It takes seconds."""
-
-    def load() -> None:
+    def must_not_load() -> None:
         raise AssertionError
 
-    await print_audit("nobody", None, as_json=False, load=load)
+    await print_audit("nobody", None, as_json=False, load=must_not_load)
     assert printed() == "Nothing is remembered of nobody yet.\n"

@@ -1,4 +1,4 @@
-"""Conversations' contract."""
+"""Conversations: turns in order, once, bounded, and forgotten whole."""
 
 import asyncio
 from datetime import timedelta
@@ -21,36 +21,23 @@ def conversations(valkey_or_redis: Redis) -> Conversations:
 
 
 async def test_turns_come_back_oldest_first(conversations: Conversations) -> None:
-    """Byte for byte."""
     for number in range(3):
         assert await conversations.append("c", b'{"n":%d}' % number, f"t{number}")
     assert await conversations.recent("c") == [b'{"n":0}', b'{"n":1}', b'{"n":2}']
     assert await conversations.recent("c", 2) == [b'{"n":1}', b'{"n":2}']
+    assert await conversations.recent("c", 0) == await conversations.recent("c", -1) == []
+    assert await conversations.recent("never") == []
+    with pytest.raises(InvalidInput):
+        await conversations.append("", b"1", "t")
 
 
-@pytest.mark.parametrize("count", [0, -1])
-async def test_no_turns_asked_are_none_given(conversations: Conversations, count: int) -> None:
-    """Not all of them."""
-    await conversations.append("c", b"1", "t1")
-    assert await conversations.recent("c", count) == []
-
-
-async def test_a_turn_is_added_once(conversations: Conversations) -> None:
-    """A retry changes nothing, not even when its text differs."""
-    assert await conversations.append("c", b"1", "t1")
-    assert not await conversations.append("c", b"2", "t1")
-    assert await conversations.recent("c") == [b"1"]
-
-
-async def test_a_turn_is_added_once_by_many_at_the_same_time(conversations: Conversations) -> None:
-    """Checking and adding are one step."""
-    added = await asyncio.gather(*(conversations.append("c", b"1", "t1") for _ in range(20)))
+async def test_concurrent_appends_of_one_turn_add_it_once(conversations: Conversations) -> None:
+    added = await asyncio.gather(*(conversations.append("c", b"%d" % number, "t1") for number in range(20)))
     assert added.count(True) == 1
-    assert await conversations.recent("c") == [b"1"]
+    assert await conversations.recent("c") == [b"%d" % added.index(True)]
 
 
-async def test_a_turn_is_replaced_where_it_stands_and_by_one_only(conversations: Conversations) -> None:
-    """Of many at once one does it; its id stays known, and what is not there as it was is left alone."""
+async def test_concurrent_replacements_of_a_turn_replace_it_once_in_its_place(conversations: Conversations) -> None:
     for number in range(3):
         await conversations.append("c", b"%d" % number, f"t{number}")
     done = await asyncio.gather(*(conversations.replace("c", b"1", b"one %d" % number) for number in range(10)))
@@ -60,59 +47,30 @@ async def test_a_turn_is_replaced_where_it_stands_and_by_one_only(conversations:
     assert not await conversations.replace("nobody's", b"1", b"2")
 
 
-async def test_a_conversation_is_bounded(conversations: Conversations) -> None:
-    """The oldest turns fall off; the newest id is still known."""
+async def test_a_conversation_is_bounded_with_its_ids(conversations: Conversations, valkey_or_redis: Redis) -> None:
     for number in range(12):
         await conversations.append("c", b"%d" % number, f"t{number}")
     assert await conversations.recent("c", 100) == [b"7", b"8", b"9", b"10", b"11"]
     assert not await conversations.append("c", b"again", "t11")
+    assert await valkey_or_redis.zcard(keys.conversation("c").ids) == 5
 
 
 async def test_conversations_do_not_mix(conversations: Conversations) -> None:
-    """Whatever their free text ids contain."""
+    """Whatever characters their ids contain."""
     ids = ["a", "a:ids", "a}", "{a}", "a%7D", "ä: 1"]
     for one in ids:
         await conversations.append(one, one.encode(), "t")
     assert [await conversations.recent(one) for one in ids] == [[one.encode()] for one in ids]
 
 
-async def test_an_unknown_conversation_is_empty(conversations: Conversations) -> None:
-    """Not an error."""
-    assert await conversations.recent("never") == []
+async def test_turns_ids_and_the_users_list_expire_together(valkey_or_redis: Redis) -> None:
+    conversations = Conversations(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S)
+    await conversations.append("c", b"1", "t1", user_id="ann")
+    found = (keys.conversation("c").said, keys.conversation("c").ids, keys.user_conversations("YW5u"))
+    assert all([0 < await valkey_or_redis.pttl(key) <= 60_000 for key in found])
 
 
-async def test_an_empty_id_is_refused(conversations: Conversations) -> None:
-    """It would be nobody's conversation."""
-    with pytest.raises(InvalidInput):
-        await conversations.append("", b"1", "t")
-
-
-async def test_a_forgotten_conversation_starts_anew(conversations: Conversations) -> None:
-    """Its turn ids are forgotten with it."""
-    await conversations.append("c", b"1", "t1")
-    assert await conversations.forget("c")
-    assert not await conversations.forget("c")
-    assert await conversations.recent("c") == []
-    assert await conversations.append("c", b"1", "t1")
-
-
-async def test_a_conversation_is_kept_from_its_last_turn_on(valkey_or_redis: Redis) -> None:
-    """Turns and ids leave together."""
-    await Conversations(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S).append("c", b"1", "t1")
-    lives = [await valkey_or_redis.pttl(key) for key in (keys.conversation("c").said, keys.conversation("c").ids)]
-    assert all(0 < life <= 60_000 for life in lives)
-
-
-async def test_the_ids_kept_are_as_many_as_the_turns(valkey_or_redis: Redis) -> None:
-    """A busy conversation does not grow behind the scenes."""
-    conversations = Conversations(valkey_or_redis, keep_turns=5, deadline_s=PATIENCE_S)
-    for number in range(20):
-        await conversations.append("c", b"1", f"t{number}")
-    assert await valkey_or_redis.zcard(keys.conversation("c").ids) == 5
-
-
-async def test_the_conversations_of_a_user_are_known(conversations: Conversations) -> None:
-    """Whatever their ids contain, each once; those of others, and of nobody, are not among them."""
+async def test_the_conversations_of_a_user_are_listed_once_each(conversations: Conversations) -> None:
     for name in ("b}{", "a", "a", "\u00e4: 1"):
         await conversations.append(name, b"1", f"t-{name}", user_id="ann")
     await conversations.append("c", b"1", "t", user_id="ben")
@@ -122,19 +80,9 @@ async def test_the_conversations_of_a_user_are_known(conversations: Conversation
     assert await conversations.of_user("nobody") == []
 
 
-async def test_a_users_conversations_are_known_for_as_long_as_they_are_kept(valkey_or_redis: Redis) -> None:
-    """From the last word in any of them."""
-    conversations = Conversations(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S)
-    await conversations.append("c", b"1", "t1", user_id="ann")
-    assert 0 < await valkey_or_redis.pttl(keys.user_conversations("YW5u")) <= 60_000
-
-
-async def test_a_forgotten_conversation_leaves_no_key(valkey_or_redis: Redis) -> None:
-    """Not what waits, what was seen, what was summarised, nor what its agent observed."""
-    conversations, inbox = (
-        Conversations(valkey_or_redis, deadline_s=PATIENCE_S),
-        Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S),
-    )
+async def test_a_forgotten_conversation_leaves_no_key_and_starts_anew(valkey_or_redis: Redis) -> None:
+    conversations = Conversations(valkey_or_redis, deadline_s=PATIENCE_S)
+    inbox = Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S)
     await inbox.take("c", "t1", [said("m1"), said("m2")])
     await inbox.settle("c", "t1", said("x", "Me"), observation=seen())
     await inbox.take("c", "t2")
@@ -143,14 +91,15 @@ async def test_a_forgotten_conversation_leaves_no_key(valkey_or_redis: Redis) ->
     assert await valkey_or_redis.exists(*keys.conversation("c")) == len(keys.conversation("c"))
     assert await conversations.forget("c")
     assert await valkey_or_redis.keys() == []
+    assert not await conversations.forget("c")
+    assert await conversations.append("c", b"1", "m1")
 
 
-async def test_what_is_dropped_moves_nothing_else(valkey_or_redis: Redis) -> None:
-    """What was new stays new, what was seen stays seen; nobody knows whose words a summary holds."""
-    conversations, inbox = (
-        Conversations(valkey_or_redis, deadline_s=PATIENCE_S),
-        Inbox(valkey_or_redis, window=3, deadline_s=PATIENCE_S),
-    )
+async def test_dropped_turns_leave_the_others_seen_or_new_as_they_were_and_end_the_summary(
+    valkey_or_redis: Redis,
+) -> None:
+    conversations = Conversations(valkey_or_redis, deadline_s=PATIENCE_S)
+    inbox = Inbox(valkey_or_redis, window=3, deadline_s=PATIENCE_S)
     await inbox.take("c", "t1", [said(f"m{number}") for number in range(5)])
     await inbox.settle("c", "t1", observation=seen())
     await inbox.take("c", "t2")
@@ -167,12 +116,9 @@ async def test_what_is_dropped_moves_nothing_else(valkey_or_redis: Redis) -> Non
     assert (taken.history.earlier.count, taken.history.earlier.summary, taken.observations) == (4, None, ())
 
 
-async def test_a_summary_made_of_what_was_dropped_meanwhile_is_refused(valkey_or_redis: Redis) -> None:
-    """A model may still be at it; nothing that tells of the removal stays longer than the conversation."""
-    conversations, inbox = (
-        Conversations(valkey_or_redis, deadline_s=PATIENCE_S),
-        Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S),
-    )
+async def test_a_summary_of_turns_that_were_dropped_meanwhile_is_refused(valkey_or_redis: Redis) -> None:
+    conversations = Conversations(valkey_or_redis, deadline_s=PATIENCE_S)
+    inbox = Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S)
     await inbox.take("c", "t1", [said(f"m{number}") for number in range(5)])
     await inbox.settle("c", "t1")
     before = (await inbox.take("c", "t2")).history.earlier
@@ -186,12 +132,9 @@ async def test_a_summary_made_of_what_was_dropped_meanwhile_is_refused(valkey_or
     assert all([await valkey_or_redis.pttl(key) > 0 for key in await valkey_or_redis.keys()])
 
 
-async def test_what_waits_is_looked_at_without_being_taken(valkey_or_redis: Redis) -> None:
-    """In order, byte for byte; nothing waits in an unknown conversation."""
-    conversations, inbox = (
-        Conversations(valkey_or_redis, deadline_s=PATIENCE_S),
-        Inbox(valkey_or_redis, deadline_s=PATIENCE_S),
-    )
+async def test_waiting_messages_are_read_without_being_taken(valkey_or_redis: Redis) -> None:
+    conversations = Conversations(valkey_or_redis, deadline_s=PATIENCE_S)
+    inbox = Inbox(valkey_or_redis, deadline_s=PATIENCE_S)
     for name in ("m1", "m2"):
         await inbox.post("c", said(name))
     assert [b'"m1"' in body for body in await conversations.waiting("c")] == [True, False]

@@ -1,4 +1,4 @@
-"""From MESSAGES into inboxes: every message once, in order, under its own sender's name, and none in others' way."""
+"""From MESSAGES into inboxes: every message once, in order, under its own sender's name."""
 
 import asyncio
 import contextlib
@@ -152,8 +152,8 @@ async def post(own_servers: EmbeddedServers) -> AsyncIterator[Post]:
         yield Post(Link(client), Store(redis), leases)
 
 
-async def test_what_is_said_is_delivered_once_and_in_order(post: Post) -> None:
-    """Two supervisors read, everybody repeats everything, and the store is away now and then."""
+async def test_messages_are_delivered_once_and_in_order(post: Post) -> None:
+    """Two supervisors read, every third message is sent twice, and the store is away now and then."""
     post.store.away_over = ("Bob-1", "Dan-7")
     for number in range(30):
         for to in (ALICE, CAROL):
@@ -170,8 +170,7 @@ async def test_what_is_said_is_delivered_once_and_in_order(post: Post) -> None:
     assert post.counts.seen == {"message:delivered": 120, "message:known": 40}
 
 
-async def test_nobody_is_in_the_way_of_what_another_says(post: Post) -> None:
-    """Who guesses the id of a message, or of an agent's own text, has not said it."""
+async def test_a_guessed_message_id_does_not_block_the_message_of_another_sender(post: Post) -> None:
     for sender, message_id in (("Mallory", "Bob-17"), ("Bob", "Bob-17"), ("Mallory", "t1:said"), ("Bob", "Bob-17")):
         await post.say(ALICE, sender, 1, message_id=message_id, message=f"{sender} speaks")
     async with post.running():
@@ -186,8 +185,7 @@ async def test_nobody_is_in_the_way_of_what_another_says(post: Post) -> None:
     assert [one.speaker for one in (await post.store.take(ALICE, "next")).history.messages if one.own] == ["Alice"]
 
 
-async def test_what_nobody_would_read_is_refused_on_the_spot(post: Post) -> None:
-    """A stream that stored it would keep it for a week without a word."""
+async def test_a_subject_that_nobody_reads_is_refused_at_once(post: Post) -> None:
     for subject in ("messages.99.x.y", "messages.x", "messages.1.x", f"{_BOB}.x", "messages.01.x.y"):
         with pytest.raises(nats.errors.NoRespondersError):
             await post.link.client.request(subject, b"{}", timeout=60)
@@ -205,18 +203,14 @@ BAD = [
     (f"{_BOB[:-4]}~", {}, "sender is 'Bob', but it was sent as '~', which is nobody's token; speak as yourself"),
     (_BOB, {"conversation_id": CAROL}, f"conversation_id is '{CAROL}', but it lies on '{_BOB}'; publish it to"),
     (_BOB, {"conversation_id": ""}, "conversation_id is not usable; it takes the conversation of the agent that is to"),
-    (_BOB, {"conversation_id": None}, "conversation_id is not usable; it takes"),
     (_BOB, {"message": "x" * 900_000, "user_id": "ann"}, "message is not usable; it takes text of 1 to 2,000"),
     (_BOB, {"message": "ring \x07"}, "message holds the control character '\\x07'; leave it out"),
-    (_BOB, {"message": " "}, "message says nothing; leave the message out"),
     (_BOB, {"time": float("nan")}, "time is not usable; it takes seconds of the world"),
-    (_BOB, {"time": "NaN"}, "time is not usable; it takes seconds of the world"),
     (_BOB, {"message_id": "m\n1", "sender": 'B"b'}, "message_id is not usable; it takes 1 to 128 printable"),
 ]  # fmt: skip
 
 
-async def test_what_cannot_be_delivered_is_set_aside_with_field_and_cure(post: Post) -> None:
-    """Nothing of it is in any conversation, nobody waits for it, and sending it again is refused with a reason."""
+async def test_an_undeliverable_message_becomes_a_dead_letter_with_field_and_cure(post: Post) -> None:
     for subject, changes, _ in BAD:
         await post.publish(subject, json.dumps(_GOOD | changes).encode())
     await post.publish(_BOB, b"no JSON")
@@ -232,6 +226,9 @@ async def test_what_cannot_be_delivered_is_set_aside_with_field_and_cure(post: P
     assert post.counts.seen == {"message:delivered": 1, "dead:unreadable": len(letters)}
     assert await post.heard(ALICE) == ["Bob-1"]
     assert await post.heard(CAROL) == []
+    # Of the long one only the beginning is kept: the header says whose words it holds.
+    headers = [(await post.link.client.jetstream().get_msg(subjects.DEAD, 1 + n)).headers for n in range(len(letters))]
+    assert user_token("ann") in [(one or {}).get(subjects.USER_HEADER) for one in headers]
     letter = read_letter(1, letters[0][0], datetime.now(UTC), letters[0][1])
     assert (letter.content.supervisor_id, letter.content.agent_id) == ("S", None)
     with pytest.raises(
@@ -240,17 +237,7 @@ async def test_what_cannot_be_delivered_is_set_aside_with_field_and_cure(post: P
         redrive_of(letter, letter.body, datetime.now(UTC))
 
 
-async def test_a_letter_of_which_only_the_beginning_is_kept_tells_whose_words_it_holds(post: Post) -> None:
-    """Whoever is to be forgotten said it, and their name stood at its end."""
-    await post.publish(_BOB, json.dumps(_GOOD | {"message": "x" * 900_000, "user_id": "ann"}).encode())
-    async with post.running():
-        await post.emptied()
-    letter = await post.link.client.jetstream().get_msg(subjects.DEAD, 1)
-    assert (letter.headers or {})[subjects.USER_HEADER] == user_token("ann")
-
-
-async def test_a_stream_that_is_deleted_comes_back_and_is_read(post: Post) -> None:
-    """As is a consumer; what is said afterwards is delivered, whatever numbers it has."""
+async def test_a_deleted_stream_is_made_again_and_read(post: Post) -> None:
     async with post.running():
         await post.say(ALICE, "Bob", 1)
         await post.emptied()
@@ -269,25 +256,21 @@ async def test_a_stream_that_is_deleted_comes_back_and_is_read(post: Post) -> No
     assert await post.heard(ALICE) == ["Bob-1", "Bob-2"]
 
 
-async def test_a_program_tells_agents_something(post: Post, own_servers: EmbeddedServers) -> None:
-    """Repeated under its id it is one message; what cannot be said is refused before it is sent."""
+async def test_a_program_sends_messages_to_agents(post: Post, own_servers: EmbeddedServers) -> None:
+    """A repeat under its id is one message; an invalid message is refused before it is sent."""
     async with asking("World", nats_url=own_servers.nats_url, redis_url=own_servers.redis_url) as asker:
         for _ in range(2):
             assert await asker.tell(ALICE, "Bob", "Found coins!", time=5, message_id="b1") == "b1"
-        # Said to others, or by others, one id is another message.
+        # To another agent the same id is another message.
         await asker.tell(CAROL, "Bob", "Found coins!", time=5, message_id="b1")
         own_id = await asker.tell(ALICE, "Bob", "More!", time=6, user_id="ann")
-        assert await post.stored(subjects.MESSAGES) == 3
-        for wrong, told in (
-            ({"message": "x" * 1_000_000}, "message is not usable"),
-            ({"message": "\ud800"}, "message is not usable"),
-            ({"time": float("nan")}, "time is not usable"),
-            ({"conversation_id": ""}, "conversation_id is not usable"),
-            ({"sender": "I"}, "'I' is what an agent calls itself; write a name"),
+        for to, sender, text, error in (
+            (ALICE, "Bob", "x" * 1_000_000, "message is not usable"),
+            ("", "Bob", "hi", "conversation_id is not usable"),
+            (ALICE, "I", "hi", "'I' is what an agent calls itself; write a name"),
         ):
-            said = {"conversation_id": ALICE, "sender": "Bob", "message": "hi", "time": 5.0} | wrong
-            with pytest.raises(InvalidInput, match=told):
-                await asker.tell(**said)  # type: ignore[arg-type]  # wrong on purpose
+            with pytest.raises(InvalidInput, match=error):
+                await asker.tell(to, sender, text, time=5)
     assert await post.stored(subjects.MESSAGES) == 3
     async with post.running():
         await post.emptied()
@@ -298,8 +281,7 @@ async def test_a_program_tells_agents_something(post: Post, own_servers: Embedde
     ]
 
 
-async def test_a_partition_that_somebody_widened_is_ordered_again_at_the_next_start(post: Post) -> None:
-    """Two messages under way at once could overtake each other."""
+async def test_a_widened_partition_is_ordered_again_at_the_next_start(post: Post) -> None:
     source = inbox_sources()[3]
     await declare_consumer(post.link.client, replace(source, max_ack_pending=100))
     async with post.running():
@@ -307,8 +289,7 @@ async def test_a_partition_that_somebody_widened_is_ordered_again_at_the_next_st
     assert info["config"]["max_ack_pending"] == 1
 
 
-async def test_what_was_delivered_can_be_wiped_off_the_servers_disk(post: Post, own_servers: EmbeddedServers) -> None:
-    """Where that is wanted, while others wait beside it in the same file."""
+async def test_delivered_messages_can_be_erased_from_the_servers_disk(post: Post, own_servers: EmbeddedServers) -> None:
     await post.say(ALICE, "Bob", 1, message="a secret word: xylophone-9f3b71c2")
     await post.publish(f"{subjects.filler(subjects.MESSAGES)}.1", b"what stays there: marimba-5d20e8a4")
     async with post.running(eraser=Eraser(post.link)):

@@ -1,4 +1,4 @@
-"""The doctor before real servers: healthy, misconfigured, locked, frozen and away."""
+"""The doctor on real servers: healthy, misconfigured, locked, frozen and away."""
 
 import asyncio
 import json
@@ -104,8 +104,7 @@ def marks(report: Report) -> dict[str, str]:
     return {one.check: one.mark for one in report.findings if one.mark not in ("ok", "note")}
 
 
-async def test_our_own_servers_have_nothing_but_a_missing_supervisor(clinic: EmbeddedServers) -> None:
-    """Standard durability, clocks that agree, and every stream in its place."""
+async def test_our_own_servers_lack_nothing_but_a_supervisor(clinic: EmbeddedServers) -> None:
     report = await examined(clinic)
     assert marks(report) == {"nats.supervisor": "warning"}
     assert (report.durability, report.exit_code(strict=False)) == ("standard", 0)
@@ -113,7 +112,6 @@ async def test_our_own_servers_have_nothing_but_a_missing_supervisor(clinic: Emb
 
 
 async def test_strict_servers_are_recognised(tmp_path: Path) -> None:
-    """By the words of both, although the interval of JetStream still stands there."""
     async with EmbeddedServers(tmp_path / "servers", "strict", monitor=True) as pair:
         report = await examined(pair)
     assert report.durability == "strict"
@@ -121,8 +119,7 @@ async def test_strict_servers_are_recognised(tmp_path: Path) -> None:
     assert told(report, "nats.streams").found == "missing: every stream and bucket"
 
 
-async def test_a_default_nats_server_is_too_lazy(clinic: EmbeddedServers, tmp_path: Path) -> None:
-    """Its two minutes are told in seconds, with the line to write."""
+async def test_a_nats_server_with_default_settings_flushes_too_seldom(clinic: EmbeddedServers, tmp_path: Path) -> None:
     server = PlainNats(tmp_path / "lazy", sync_interval=None)
     await server.start()
     try:
@@ -140,10 +137,9 @@ async def test_a_default_nats_server_is_too_lazy(clinic: EmbeddedServers, tmp_pa
     assert told(untold, "nats.sync_interval").mark == "unknown"
 
 
-async def test_a_nats_server_without_jetstream_or_with_small_messages_is_told(
+async def test_a_nats_server_without_jetstream_or_with_small_messages_is_a_problem(
     clinic: EmbeddedServers, tmp_path: Path
 ) -> None:
-    """Nothing is said about streams that nobody could keep."""
     server = PlainNats(tmp_path / "bare", jetstream=None, max_payload=64 * 1024)
     await server.start()
     try:
@@ -157,8 +153,9 @@ async def test_a_nats_server_without_jetstream_or_with_small_messages_is_told(
     }
 
 
-async def test_a_forgetful_valkey_is_told(clinic: EmbeddedServers, store: Redis) -> None:
-    """Eviction, no append-only file, and memory that is almost full."""
+async def test_a_valkey_that_evicts_or_keeps_nothing_on_disk_is_a_problem(
+    clinic: EmbeddedServers, store: Redis
+) -> None:
     used = (await store.info("memory"))["used_memory"]
     await store.config_set("appendonly", "no")
     await store.config_set("maxmemory", used + 100_000)
@@ -171,8 +168,9 @@ async def test_a_forgetful_valkey_is_told(clinic: EmbeddedServers, store: Redis)
     assert (report.durability, report.exit_code(strict=False)) == ("lazy", 1)
 
 
-async def test_a_managed_valkey_tells_what_it_may(clinic: EmbeddedServers, store: Redis) -> None:
-    """CONFIG is forbidden: what INFO says is judged, the rest is unknown."""
+async def test_a_valkey_without_config_is_judged_by_info_and_else_unknown(
+    clinic: EmbeddedServers, store: Redis
+) -> None:
     await store.execute_command("ACL", "SETUSER", "guest", "on", ">secret", "~*", "&*", "+@all", "-config")
     report = await examined(clinic, redis=clinic.redis_url.replace("://", "://guest:secret@"))
     finding = told(report, "redis.appendonly")
@@ -181,8 +179,9 @@ async def test_a_managed_valkey_tells_what_it_may(clinic: EmbeddedServers, store
     assert "secret" not in json.dumps(report.document(strict=False))
 
 
-async def test_a_refused_password_is_told_as_such(clinic: EmbeddedServers, store: Redis, tmp_path: Path) -> None:
-    """Of both servers: it is no outage, and the password stays out of the report."""
+async def test_a_refused_password_is_no_outage_and_is_not_shown(
+    clinic: EmbeddedServers, store: Redis, tmp_path: Path
+) -> None:
     await store.config_set("requirepass", "right")
     server = PlainNats(tmp_path / "locked", authorization={"user": "us", "password": "right"})
     await server.start()
@@ -199,24 +198,19 @@ async def test_a_refused_password_is_told_as_such(clinic: EmbeddedServers, store
     assert "wrong" not in json.dumps(report.document(strict=False))
 
 
-@pytest.mark.parametrize("victim", ["nats", "valkey", "both"])
-async def test_a_frozen_server_is_told_in_time_and_the_other_one_examined(clinic: EmbeddedServers, victim: str) -> None:
-    """Connections are accepted and nobody answers: every question has its deadline."""
-    if victim != "valkey":
-        clinic.nats.pause()
-    if victim != "nats":
-        clinic.valkey.pause()
+@pytest.mark.parametrize("victim", ["nats", "valkey"])
+async def test_a_frozen_server_is_reported_in_time_and_the_other_one_examined(
+    clinic: EmbeddedServers, victim: str
+) -> None:
+    (clinic.nats if victim == "nats" else clinic.valkey).pause()
     report = await examined(clinic)
-    frozen = {"nats": {"nats"}, "valkey": {"redis"}, "both": {"nats", "redis"}}[victim]
-    assert {one.group for one in report.findings if one.is_unreachable} == frozen
+    frozen, other = ("nats", "redis") if victim == "nats" else ("redis", "nats")
+    assert {one.group for one in report.findings if one.is_unreachable} == {frozen}
     assert report.exit_code(strict=False) == 3
-    assert {"nats", "redis"} - frozen == {one.group for one in report.findings if one.check.endswith(".version")}
-    if victim != "valkey":
-        assert "says nothing" in told(report, "nats.reachable").found
+    assert {one.group for one in report.findings if one.check.endswith(".version")} == {other}
 
 
-async def test_servers_that_are_not_there_are_told(clinic: EmbeddedServers) -> None:
-    """Nobody listens: one finding each, and the exit code of an outage."""
+async def test_absent_servers_are_one_finding_each(clinic: EmbeddedServers) -> None:
     nobody = f"127.0.0.1:{free_port()}"
     report = await examined(clinic, nats=f"nats://{nobody}", redis=f"redis://{nobody}", http=f"http://{nobody}")
     assert marks(report) == dict.fromkeys(("nats.reachable", "redis.reachable", "processes.reachable"), "problem")
@@ -225,19 +219,15 @@ async def test_servers_that_are_not_there_are_told(clinic: EmbeddedServers) -> N
     assert "cannot be connected" in told(several, "nats.reachable").found
 
 
-async def test_clocks_that_differ_are_told_of_both_servers(clinic: EmbeddedServers) -> None:
-    """Ours is ten seconds ahead of theirs, and then two behind."""
-    for ahead_s, mark in ((10, "problem"), (-2, "warning")):
-        words = f"{abs(ahead_s)}.0 s {'behind' if ahead_s > 0 else 'ahead of'} ours"
-        # A look that takes long on a busy machine is that much less exact: one of many is quick enough.
-        async with asyncio.timeout(PATIENCE_S):
-            while words not in told(report := await examined(clinic, ahead_s=ahead_s), "redis.clock").found:
-                pass
-        assert {told(report, check).mark for check in ("nats.clock", "redis.clock")} == {mark}
+async def test_clocks_that_differ_are_reported_for_both_servers(clinic: EmbeddedServers) -> None:
+    # A look that takes long on a busy machine is that much less exact: one of many is quick enough.
+    async with asyncio.timeout(PATIENCE_S):
+        while "10.0 s behind ours" not in told(report := await examined(clinic, ahead_s=10), "redis.clock").found:
+            pass
+    assert {told(report, check).mark for check in ("nats.clock", "redis.clock")} == {"problem"}
 
 
-async def test_drifted_and_missing_streams_are_told(clinic: EmbeddedServers, client: Client) -> None:
-    """Each with what it is and what it should be."""
+async def test_changed_and_missing_streams_are_reported(clinic: EmbeddedServers, client: Client) -> None:
     tasks = (await ask_jetstream(client, "STREAM.INFO.TASKS"))["config"]
     await ask_jetstream(client, "STREAM.UPDATE.TASKS", tasks | {"duplicate_window": 60 * 10**9, "discard": "old"})
     await ask_jetstream(client, "STREAM.DELETE.DEAD")
@@ -248,8 +238,7 @@ async def test_drifted_and_missing_streams_are_told(clinic: EmbeddedServers, cli
     assert report.exit_code(strict=False) == 1
 
 
-async def test_what_waits_is_counted(clinic: EmbeddedServers, client: Client) -> None:
-    """Dead letters, schedules, and tasks for agents without a worker, with a consumer or without."""
+async def test_dead_letters_schedules_and_waiting_tasks_are_counted(clinic: EmbeddedServers, client: Client) -> None:
     await declare_consumer(client, Source(subjects.TASKS, "Gone", subjects.tasks_of("Gone"), 30.0))
     stream = client.jetstream()
     await stream.publish(subjects.dead("tasks.Gone.x"), b"{}")
@@ -267,19 +256,7 @@ async def test_what_waits_is_counted(clinic: EmbeddedServers, client: Client) ->
     ]
 
 
-async def test_consumers_that_would_lose_work_are_told(clinic: EmbeddedServers, client: Client) -> None:
-    """Made by somebody else, in another way than a worker does."""
-    wanted = Source(subjects.TASKS, "Hasty", subjects.tasks_of("Hasty"), 30.0).configuration()
-    changed = wanted | {"ack_wait": 5 * 10**8, "max_deliver": 3}
-    await ask_jetstream(
-        client, "CONSUMER.DURABLE.CREATE.TASKS.Hasty", {"stream_name": subjects.TASKS, "config": changed}
-    )
-    told_of = [one.found for one in (await examined(clinic)).findings if one.check == "nats.consumer"]
-    assert ["ack_wait of 0.5 s" in told_of[0], "gives up after 3" in told_of[1]] == [True, True]
-
-
 async def test_live_workers_are_read_from_their_bucket(clinic: EmbeddedServers, client: Client) -> None:
-    """Two that contradict each other; their pages are asked for, and an idle agent is noted."""
     await declare_consumer(client, Source(subjects.TASKS, "Trip", subjects.tasks_of("Trip"), 30.0))
     workers = await client.jetstream().key_value(subjects.WORKERS_BUCKET)
     for number in (1, 2):
@@ -302,8 +279,9 @@ async def test_live_workers_are_read_from_their_bucket(clinic: EmbeddedServers, 
     assert report.exit_code(strict=False) == 1
 
 
-async def test_a_cluster_with_single_copies_is_told(clinic: EmbeddedServers, tmp_path: Path) -> None:
-    """Three real servers: one copy of each stream is a warning, three are fine, and a lost server is seen."""
+async def test_single_copies_and_lost_servers_of_a_cluster_are_reported(
+    clinic: EmbeddedServers, tmp_path: Path
+) -> None:
     ports = [free_port() for _ in range(3)]
     cluster = {"name": "clinic", "routes": [f"nats-route://127.0.0.1:{port}" for port in ports]}
     servers = [

@@ -1,10 +1,8 @@
-"""Pages over HTTP as the doctor reads them: in time, whatever listens there."""
+"""HTTP pages as the doctor reads them: within a deadline, whatever listens there."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-
-import pytest
 
 from runtime.health import HealthServer
 from runtime.servers.claims import free_port
@@ -54,25 +52,23 @@ async def dripping(writer: asyncio.StreamWriter) -> None:
 
 
 async def test_a_page_has_its_status_and_its_json() -> None:
-    """An error page, too: it says what fails."""
+    """The body of what is no JSON object is empty."""
     async with answering(saying(b'HTTP/1.0 503 Busy\r\nX: y\r\n\r\n{"checks": {}}')) as url:
         assert await fetch(f"{url}/readyz", PATIENCE_S) == HealthPage(503, {"checks": {}})
+    for body in (b"plain words", b"[1, 2]", b"\xff\xfe", b""):
+        async with answering(saying(b"HTTP/1.1 200 OK\r\n\r\n" + body)) as url:
+            assert await fetch(url, PATIENCE_S) == HealthPage(200, {})
 
 
-@pytest.mark.parametrize("body", [b"plain words", b"[1, 2]", b"\xff\xfe", b""])
-async def test_a_page_without_a_json_object_has_an_empty_body(body: bytes) -> None:
-    """Something else lives there."""
-    async with answering(saying(b"HTTP/1.1 200 OK\r\n\r\n" + body)) as url:
-        assert await fetch(url, PATIENCE_S) == HealthPage(200, {})
-
-
-@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.0 fine\r\n\r\n"])
-async def test_what_is_no_page_is_told_as_such(answer: bytes) -> None:
-    """Another protocol, nonsense, or nothing at all."""
-    async with answering(saying(answer)) as url:
-        found = await fetch(url, PATIENCE_S)
-    assert isinstance(found, Unanswered)
-    assert "no HTTP page" in found.reason
+async def test_an_answer_that_is_no_page_is_reported_as_such() -> None:
+    for answer in (b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.0 fine\r\n\r\n"):
+        async with answering(saying(answer)) as url:
+            found = await fetch(url, PATIENCE_S)
+        assert isinstance(found, Unanswered)
+        assert "no HTTP page" in found.reason
+    refused = await fetch(f"http://127.0.0.1:{free_port()}")
+    assert isinstance(refused, Unanswered)
+    assert "refused" in refused.reason.lower() or "connect" in refused.reason.lower()
 
 
 async def test_a_page_that_never_ends_is_given_up() -> None:
@@ -85,24 +81,14 @@ async def test_a_page_that_never_ends_is_given_up() -> None:
             assert await fetch(url, PATIENCE_S) == HealthPage(200, {})
 
 
-async def test_nobody_there_is_told_with_the_reason() -> None:
-    """As the system calls it."""
-    found = await fetch(f"http://127.0.0.1:{free_port()}")
-    assert isinstance(found, Unanswered)
-    assert "refused" in found.reason.lower() or "connect" in found.reason.lower()
-    assert isinstance(await fetch("http://"), Unanswered)
-
-
-async def test_the_monitoring_of_something_else_is_not_believed() -> None:
-    """A page without a server's id says nothing about a server."""
+async def test_a_monitoring_page_without_a_server_id_is_not_believed() -> None:
     async with answering(saying(b"HTTP/1.0 404 Not Found\r\n\r\n{}")) as url:
         seen = await examine_monitor(f"{url}/", "--monitor")
     assert isinstance(seen.varz, Unanswered)
     assert "404" in seen.varz.reason
 
 
-async def test_processes_are_asked_for_both_pages_at_once() -> None:
-    """By the server that our processes have."""
+async def test_processes_are_asked_for_both_pages() -> None:
     stuck = {"loop": lambda: (False, "no beat")}
     with HealthServer("127.0.0.1", 0, alive={}, ready=stuck, metrics=bytes) as server:
         (found,) = await examine_processes([("worker-1", server.url, True)])

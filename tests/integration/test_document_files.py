@@ -1,4 +1,4 @@
-"""Files of documents: taken in as a plan that can be taken back, and given out byte for byte."""
+"""Files of documents: imported as a plan that can be undone, and exported byte for byte."""
 
 import pytest
 from redis.asyncio import Redis
@@ -18,7 +18,7 @@ def store(redis: Redis) -> DocumentStore:
 
 
 async def test_a_file_comes_back_byte_for_byte(store: DocumentStore) -> None:
-    """Its spaces, the order of its names and the spelling of its numbers; and again once its edits are taken back."""
+    """Spaces, order of names and spelling of numbers, and again once later edits are undone."""
     file = (
         b'{"food":{"likes":[{"item":"x","display":"X","confidence":1.50}],\t"n":1e3},\r\n'
         b' "_metadata":{"resource_id":"resource_user_food_prefs"}}'
@@ -33,8 +33,7 @@ async def test_a_file_comes_back_byte_for_byte(store: DocumentStore) -> None:
     assert await store.export_document(USER, FOOD) == file
 
 
-async def test_an_imported_file_takes_the_place_of_what_is_there(store: DocumentStore) -> None:
-    """As a plan: the history has it, and an undo brings back what was there, in its own form."""
+async def test_an_imported_file_replaces_the_document_as_a_plan_that_can_be_undone(store: DocumentStore) -> None:
     first = FILE.replace(b"[]", b'[{"item": "a", "display": "A"}]')
     await store.import_document(USER, first, at=NOW)
     await store.import_document(USER, FILE.replace(b"  ", b"\t"), at=NOW)
@@ -46,8 +45,7 @@ async def test_an_imported_file_takes_the_place_of_what_is_there(store: Document
     assert await store.export_document(USER, FOOD) == FILE.replace(b"  ", b"\t")
 
 
-async def test_an_import_of_other_metadata_is_taken_back_beneath_an_edit(store: DocumentStore) -> None:
-    """The stamps since are no reason to refuse it, and the edit stays."""
+async def test_an_import_of_other_metadata_is_undone_beneath_a_later_edit(store: DocumentStore) -> None:
     await store.import_document(USER, FILE, at=NOW)
     record = await store.import_document(USER, FILE.replace(b'["food"]', b'["food", "drink"]'), at=NOW)
     assert record is not None
@@ -61,7 +59,6 @@ async def test_an_import_of_other_metadata_is_taken_back_beneath_an_edit(store: 
 
 
 async def test_a_file_that_is_there_already_is_no_plan(store: DocumentStore) -> None:
-    """Importing it again changes nothing, and neither does importing what was exported."""
     assert await store.import_document(USER, FILE, at=NOW) is not None
     assert await store.import_document(USER, FILE, at=NOW) is None
     await commit(store, plan("p1", like("Eggs")))
@@ -72,8 +69,7 @@ async def test_a_file_that_is_there_already_is_no_plan(store: DocumentStore) -> 
     ].revision
 
 
-async def test_a_document_of_no_kind_is_kept(store: DocumentStore) -> None:
-    """It is in every snapshot, can be edited, and is forgotten with the others."""
+async def test_a_document_of_no_known_kind_is_kept_edited_and_forgotten(store: DocumentStore) -> None:
     await store.import_document(USER, b'{"books":{"read":["Emma"]}}', at=NOW, resource="resource_user_books.json")
     await commit(store, plan("p1", Insert(path="books.read", new_value="Ulysses", file="resource_user_books")))
     assert (await store.snapshot(USER)).documents["resource_user_books"].body["books"] == {"read": ["Emma", "Ulysses"]}
@@ -99,14 +95,6 @@ async def test_a_document_of_no_kind_is_kept(store: DocumentStore) -> None:
 async def test_a_file_that_is_no_such_document_is_refused(
     store: DocumentStore, file: bytes, resource: str | None
 ) -> None:
-    """Nothing is stored of it."""
     with pytest.raises(InvalidInput):
         await store.import_document(USER, file, at=NOW, resource=resource)
     assert await store.history(USER) == ()
-
-
-async def test_what_is_not_there_cannot_be_exported(store: DocumentStore) -> None:
-    """A kind that was never edited is its template."""
-    assert b'"likes": []' in await store.export_document(USER, FOOD)
-    with pytest.raises(InvalidInput, match="no_such"):
-        await store.export_document(USER, "no_such")

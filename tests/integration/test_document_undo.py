@@ -1,11 +1,11 @@
-"""Taking plans back: the latest, an older one beneath what followed, all documents or none, and forth again."""
+"""Undo and redo of plans: the latest, an older one beneath later ones, all documents or none."""
 
 import asyncio
 
 import pytest
 from redis.asyncio import Redis
 
-from contracts.edits import Delete, Edit, Insert, Update
+from contracts.edits import Delete, Insert, Update
 from contracts.errors import UndoRefused
 from memory.documents.storage.history import PlanRecord
 from memory.documents.storage.store import DocumentStore
@@ -37,8 +37,7 @@ def about(display: str) -> Insert:
     return Insert(path="general.about", new_value=item(display), file=GENERAL)
 
 
-async def test_the_latest_plan_is_taken_back(store: DocumentStore) -> None:
-    """As a revision of its own, which says what it took back, who and when."""
+async def test_the_latest_plan_is_undone_as_a_revision_of_its_own(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")))
     before = content(await body_of(store))
     await commit(store, plan("p2", like("Ham"), Delete(path="food.likes[0]", file=FOOD)))
@@ -50,10 +49,13 @@ async def test_the_latest_plan_is_taken_back(store: DocumentStore) -> None:
         ("p2", record.plan_id),
         ("p1", None),
     ]
+    await store.redo(USER, at=NOW)
+    assert [one.undone_by for one in await store.history(USER)][-2:] == [None, None]
+    with pytest.raises(UndoRefused, match="no plan that could be applied again"):
+        await store.redo(USER, at=NOW)
 
 
-async def test_a_plan_of_several_documents_is_taken_back_in_all(store: DocumentStore) -> None:
-    """One undo, one revision each."""
+async def test_a_plan_of_several_documents_is_undone_in_all(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Tofu"), about("Vegan")))
     record = await store.undo(USER, at=NOW)
     assert record.revisions == {FOOD: 2, GENERAL: 2}
@@ -61,8 +63,7 @@ async def test_a_plan_of_several_documents_is_taken_back_in_all(store: DocumentS
     assert (await body_of(store, GENERAL))["general"]["about"] == []
 
 
-async def test_what_cannot_be_taken_back_in_one_document_stays_in_all(store: DocumentStore) -> None:
-    """No half of it."""
+async def test_a_plan_that_cannot_be_undone_in_one_document_is_undone_in_none(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Tofu"), about("Vegan")))
     await commit(store, plan("p2", Update(path="general.about[0].display", new_value="Vegetarian", file=GENERAL)))
     with pytest.raises(UndoRefused, match=r"'p1' cannot be taken back.*general.*'p2'"):
@@ -71,48 +72,7 @@ async def test_what_cannot_be_taken_back_in_one_document_stays_in_all(store: Doc
     assert len(await store.history(USER)) == 2
 
 
-async def test_step_by_step_everything_is_taken_back(store: DocumentStore) -> None:
-    """Also plans that touched the same place one after the other; then nothing is left to take back."""
-    seen = [content(await body_of(store))]
-    edits: list[Edit] = [
-        like("Eggs"),
-        Update(path="food.likes[0].display", new_value="Boiled eggs", file=FOOD),
-        Update(path="food.likes[0].display", new_value="Fried eggs", file=FOOD),
-        Insert(path="food.likes[0]", new_value=item("Tea"), file=FOOD),
-        Delete(path="food.likes[1]", file=FOOD),
-    ]
-    for number, edit in enumerate(edits):
-        await commit(store, plan(f"p{number}", edit))
-        seen.append(content(await body_of(store)))
-    for expected in reversed(seen[:-1]):
-        await store.undo(USER, at=NOW)
-        assert content(await body_of(store)) == expected
-    with pytest.raises(UndoRefused, match="no plan that could be taken back"):
-        await store.undo(USER, at=NOW)
-    for expected in seen[1:]:
-        await store.redo(USER, at=NOW)
-        assert content(await body_of(store)) == expected
-    with pytest.raises(UndoRefused, match="no plan that could be applied again"):
-        await store.redo(USER, at=NOW)
-
-
-async def test_back_and_forth_ends_where_it_began(store: DocumentStore) -> None:
-    """However often; the plan stands or does not, whatever came between."""
-    await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
-    for _ in range(3):
-        await store.undo(USER, at=NOW)
-        assert await liked(store) == ["Eggs"]
-        assert (await store.history(USER))[-2].undone_by is not None
-        await store.redo(USER, at=NOW)
-        assert await liked(store) == ["Eggs", "Ham"]
-        assert (await store.history(USER))[-2].undone_by is None
-    await store.undo(USER, at=NOW)
-    await store.undo(USER, at=NOW)
-    assert await liked(store) == []
-
-
-async def test_an_older_plan_is_taken_back_beneath_the_later_ones(store: DocumentStore) -> None:
-    """What moved since is found where it is now."""
+async def test_an_older_plan_is_undone_beneath_the_later_ones(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
     await commit(store, plan("p3", Insert(path="food.likes[0]", new_value=item("Tea"), file=FOOD)))
     await store.undo(USER, "p1", at=NOW)
@@ -122,8 +82,7 @@ async def test_an_older_plan_is_taken_back_beneath_the_later_ones(store: Documen
     assert await liked(store) == ["Tea", "Eggs", "Ham", "Rice"]
 
 
-async def test_an_older_plan_that_a_later_one_touched_stays(store: DocumentStore) -> None:
-    """The message names the later one and the place; once that is taken back, so can this be."""
+async def test_a_plan_that_a_later_one_touched_is_refused_with_its_name(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
     await commit(store, plan("p3", Update(path="food.likes[0].display", new_value="Fried eggs", file=FOOD)))
     await commit(store, plan("p4", like("Tea")))
@@ -134,36 +93,7 @@ async def test_an_older_plan_that_a_later_one_touched_stays(store: DocumentStore
     assert await liked(store) == ["Ham", "Tea"]
 
 
-async def test_what_was_put_back_beside_it_stands_where_it_stood(store: DocumentStore) -> None:
-    """Two neighbours deleted one after the other come back in their order."""
-    await commit(store, plan("p1", like("Eggs"), like("Ham")))
-    await commit(store, plan("p2", Delete(path="food.likes[1]", file=FOOD)))
-    await commit(store, plan("p3", Delete(path="food.likes[0]", file=FOOD)))
-    await store.undo(USER, at=NOW)
-    await store.undo(USER, at=NOW)
-    assert await liked(store) == ["Eggs", "Ham"]
-
-
-@pytest.mark.parametrize("oldest_first", [True, False])
-async def test_neighbours_come_back_in_their_order_whichever_is_taken_back_first(
-    store: DocumentStore, oldest_first: bool
-) -> None:
-    """Deleted by two plans, at one index; and what was deleted comes and goes again in either order."""
-    await commit(store, plan("p1", like("Eggs"), like("Ham"), like("Tea")))
-    for name in ("p2", "p3"):
-        await commit(store, plan(name, Delete(path="food.likes[0]", file=FOOD)))
-    order = ("p2", "p3") if oldest_first else ("p3", "p2")
-    for _ in range(2):
-        for name in order:
-            await store.undo(USER, name, at=NOW)
-        assert await liked(store) == ["Eggs", "Ham", "Tea"]
-        for name in order:
-            await store.redo(USER, name, at=NOW)
-        assert await liked(store) == ["Tea"]
-
-
-async def test_a_plan_is_taken_back_once(store: DocumentStore) -> None:
-    """Named again it is refused, until it was applied again; and a plan that stands cannot be applied again."""
+async def test_a_plan_is_undone_once_until_it_is_applied_again(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
     with pytest.raises(UndoRefused, match="'p1' stands"):
         await store.redo(USER, "p1", at=NOW)
@@ -177,8 +107,7 @@ async def test_a_plan_is_taken_back_once(store: DocumentStore) -> None:
     assert await liked(store) == ["Ham"]
 
 
-async def test_a_plan_that_nobody_knows_cannot_be_taken_back(store: DocumentStore) -> None:
-    """Neither can that of another user."""
+async def test_an_unknown_plan_or_that_of_another_user_is_refused(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")), user="neighbour")
     for name in ("p1", "p9"):
         with pytest.raises(UndoRefused, match=name):
@@ -188,8 +117,7 @@ async def test_a_plan_that_nobody_knows_cannot_be_taken_back(store: DocumentStor
     assert await liked(store, "neighbour") == ["Eggs"]
 
 
-async def test_plans_older_than_the_history_cannot_be_taken_back(redis: Redis) -> None:
-    """Not in the documents that still remember them either."""
+async def test_a_plan_older_than_the_history_is_refused(redis: Redis) -> None:
     store = store_on(redis, keep_revisions=3)
     await commit(store, plan("p1", like("Tofu"), about("Vegan")))
     for number in range(3):
@@ -199,8 +127,7 @@ async def test_plans_older_than_the_history_cannot_be_taken_back(redis: Redis) -
     assert (await body_of(store, GENERAL))["general"]["about"] != []
 
 
-async def test_many_who_take_back_at_once_take_back_one_plan_each(store: DocumentStore) -> None:
-    """None is taken back twice."""
+async def test_concurrent_undos_undo_one_plan_each(store: DocumentStore) -> None:
     for number in range(8):
         await commit(store, plan(f"p{number}", like(f"{number}")))
     records = await asyncio.gather(*(store.undo(USER, at=NOW) for _ in range(8)))
@@ -208,10 +135,9 @@ async def test_many_who_take_back_at_once_take_back_one_plan_each(store: Documen
     assert await liked(store) == []
 
 
-async def test_an_undo_that_another_overtook_takes_back_the_plan_before(
+async def test_an_undo_that_another_overtook_undoes_the_plan_before(
     store: DocumentStore, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The plan that it had found is taken back once its logs are read; it looks again instead of being refused."""
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
     history, other = store.history, store_on(redis)
 
@@ -226,8 +152,7 @@ async def test_an_undo_that_another_overtook_takes_back_the_plan_before(
     assert await liked(store) == []
 
 
-async def test_a_long_history_is_searched_for_what_stands(store: DocumentStore) -> None:
-    """Further back than one look reaches."""
+async def test_plans_far_back_in_a_long_history_are_undone(store: DocumentStore) -> None:
     await commit(store, plan("p0", like("First")))
     for number in range(1, 16):
         await commit(store, plan(f"p{number}", like(f"{number}")))

@@ -1,4 +1,4 @@
-"""What has become due on real streams: its copy in LATER goes once it is delivered, and nothing else ever does."""
+"""The copy of a due task in LATER is deleted once it is delivered, and nothing else ever is."""
 
 import asyncio
 import json
@@ -110,8 +110,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
         await server.stop()
 
 
-async def test_the_copy_of_what_was_delivered_is_deleted_and_no_other(scene: Scene) -> None:
-    """Another one that is due, older or newer, and what is not due stay where they are."""
+async def test_the_copy_of_a_delivered_task_is_deleted_and_no_other(scene: Scene) -> None:
     for name in ("one", "two", "three"):
         await scene.schedule(name)
     await scene.schedule("waits", in_s=3600)
@@ -123,8 +122,7 @@ async def test_the_copy_of_what_was_delivered_is_deleted_and_no_other(scene: Sce
     assert sorted(body for body in left if body) == [b"one", b"three", b"waits"]
 
 
-async def test_a_number_of_a_lost_stream_takes_nothing_out_of_the_new_one(scene: Scene) -> None:
-    """At the place of the old copy lies another task's schedule, or one that is due and that TASKS has not taken."""
+async def test_a_number_from_a_lost_stream_deletes_nothing_from_the_new_one(scene: Scene) -> None:
     for number in range(3):
         await scene.schedule(f"old-{number}")
     stale = [await scene.delivered(f"old-{number}") for number in range(3)]
@@ -146,7 +144,6 @@ async def test_a_number_of_a_lost_stream_takes_nothing_out_of_the_new_one(scene:
 
 
 async def test_a_later_run_of_the_same_task_is_not_taken_for_the_delivered_one(scene: Scene) -> None:
-    """Same task, same body: the number of the run tells them apart."""
     await scene.schedule("first", in_s=3600)
     await scene.schedule("again", attempt=2)
     taken = await scene.delivered("again")

@@ -1,4 +1,4 @@
-"""Turns are found by their meaning where an embedder is there, and vectors come and go with their turns."""
+"""Turns are found by meaning where an embedder is configured, and vectors come and go with their turns."""
 
 import asyncio
 import time
@@ -54,8 +54,7 @@ def _said(number: int, text: str, days_ago: int = 1) -> Episode:
     return Episode(turn_id=f"t{number}", conversation_id="c", speaker="person", at=at, text=text)
 
 
-async def test_a_turn_in_other_words_is_found(episodes: Episodes, vectors: VectorIndex) -> None:
-    """Once it is embedded; before that by its words alone."""
+async def test_a_turn_in_other_words_is_found_once_it_is_embedded(episodes: Episodes, vectors: VectorIndex) -> None:
     await episodes.append("ana", [_said(n, f"small talk {n}") for n in range(200)])
     await episodes.append("ana", [_said(300, "dr Patel was friendly")])
 
@@ -70,10 +69,9 @@ async def test_a_turn_in_other_words_is_found(episodes: Episodes, vectors: Vecto
     assert (await episodes.search("bo", "my physician")).hits == ()
 
 
-async def test_of_two_who_embed_at_once_one_is_heard(
+async def test_concurrent_embedding_stores_one_vector_a_turn(
     episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
 ) -> None:
-    """No turn has two vectors."""
     await episodes.append("ana", [_said(n, f"turn {n}") for n in range(10)])
     other = VectorIndex(valkey_or_redis, Meanings(), deadline_s=PATIENCE_S)
 
@@ -83,22 +81,9 @@ async def test_of_two_who_embed_at_once_one_is_heard(
     assert await valkey_or_redis.strlen(keys.episodes(user_token("ana")).vectors) == 10 * (4 + 4)
 
 
-async def test_vectors_of_another_model_are_made_anew(
+async def test_vectors_are_removed_with_expired_turns(
     episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
 ) -> None:
-    """Records of another length cannot be compared."""
-    await episodes.append("ana", [_said(1, "my dog"), _said(2, "my car")])
-    await valkey_or_redis.set(keys.episodes(user_token("ana")).vectors, b"x" * 13)
-
-    assert await vectors.embed_pending("ana") == 2
-
-    assert (await episodes.search("ana", "beagle")).hits[0].episode.turn_id == "t1"
-
-
-async def test_vectors_go_with_turns_past_their_time(
-    episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
-) -> None:
-    """Those of the others stay."""
     await episodes.append("ana", [_said(1, "my dog", 500), _said(2, "my car", 400), _said(3, "my doctor")])
     await vectors.embed_pending("ana")
 
@@ -108,22 +93,7 @@ async def test_vectors_go_with_turns_past_their_time(
     assert (await episodes.search("ana", "physician")).hits[0].episode.turn_id == "t3"
 
 
-async def test_forgetting_takes_the_vectors_along(
-    episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
-) -> None:
-    """Nothing is left that could be compared with anything."""
-    await episodes.append("ana", [_said(1, "my dog")])
-    await vectors.embed_pending("ana")
-
-    await episodes.forget("ana")
-
-    assert [key async for key in valkey_or_redis.scan_iter("tl:episodes:*")] == []
-
-
-async def test_what_was_forgotten_while_it_was_embedded_stays_forgotten(
-    episodes: Episodes, valkey_or_redis: Redis
-) -> None:
-    """Its vectors come too late, also when something new was said meanwhile."""
+async def test_vectors_of_turns_forgotten_meanwhile_are_not_stored(episodes: Episodes, valkey_or_redis: Redis) -> None:
     await episodes.append("ana", [_said(1, "my dog")])
 
     class Forgetting(Meanings):
@@ -143,10 +113,9 @@ async def test_what_was_forgotten_while_it_was_embedded_stays_forgotten(
     assert await valkey_or_redis.exists(keys.episodes(user_token("ana")).vectors) == 0
 
 
-async def test_vectors_last_as_long_as_their_turns(
+async def test_vectors_expire_and_are_forgotten_with_their_turns(
     episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
 ) -> None:
-    """Also of a person who speaks once."""
     await episodes.append("ana", [_said(1, "my dog")])
     await vectors.embed_pending("ana")
 
@@ -154,9 +123,11 @@ async def test_vectors_last_as_long_as_their_turns(
     longest = await valkey_or_redis.pttl(of.turns)
     assert 0 < await valkey_or_redis.pttl(of.vectors) <= longest
 
+    await episodes.forget("ana")
+    assert [key async for key in valkey_or_redis.scan_iter("tl:episodes:*")] == []
 
-async def test_turns_are_embedded_behind_many_that_are_gone(episodes: Episodes, vectors: VectorIndex) -> None:
-    """As where the embedder is switched on late."""
+
+async def test_turns_behind_many_expired_ones_are_embedded(episodes: Episodes, vectors: VectorIndex) -> None:
     for at in range(0, 300, 50):
         await episodes.append("ana", [_said(at + n, f"old talk {n}", 500) for n in range(50)])
     while await episodes.trim("ana", NOW):
@@ -166,10 +137,10 @@ async def test_turns_are_embedded_behind_many_that_are_gone(episodes: Episodes, 
     assert await vectors.embed_pending("ana") == 1
 
 
-async def test_vectors_of_another_model_are_not_compared(
+async def test_vectors_of_another_model_are_not_compared_but_replaced(
     episodes: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
 ) -> None:
-    """Also where they are as long; they are made anew."""
+    """Whether they are of another name or of another length."""
     await episodes.append("ana", [_said(1, "my dog")])
     await vectors.embed_pending("ana")
 
@@ -182,10 +153,12 @@ async def test_vectors_of_another_model_are_not_compared(
     assert await other.near("ana", "beagle", 5) == []
     assert await other.embed_pending("ana") == 1
     assert [number for number, *_ in await other.near("ana", "beagle", 5)] == [1]
+    await valkey_or_redis.set(keys.episodes(user_token("ana")).vectors, b"x" * 13)
+    assert await vectors.embed_pending("ana") == 1
+    assert (await episodes.search("ana", "beagle")).hits[0].episode.turn_id == "t1"
 
 
-async def test_nothing_was_said_in_a_period_without_turns(episodes: Episodes, vectors: VectorIndex) -> None:
-    """Whatever stands near the question at another time."""
+async def test_a_period_without_turns_has_no_near_hits(episodes: Episodes, vectors: VectorIndex) -> None:
     await episodes.append("ana", [_said(1, "my doctor", 100)])
     await vectors.embed_pending("ana")
 
@@ -194,9 +167,7 @@ async def test_nothing_was_said_in_a_period_without_turns(episodes: Episodes, ve
 
 
 @pytest.mark.parametrize("fault", ["gone", "hangs", "another width"])
-async def test_words_answer_while_the_endpoint_of_embeddings_does_not(valkey_or_redis: Redis, fault: str) -> None:
-    """A question that cannot be embedded, in time or at all, costs the hits by meaning and no more."""
-
+async def test_search_by_words_works_while_the_embedder_does_not(valkey_or_redis: Redis, fault: str) -> None:
     class Faulty(Meanings):
         def embed(self, texts: Sequence[str]) -> list[list[float]]:
             if texts != ["which physician"]:

@@ -1,4 +1,4 @@
-"""Claimed facts at work on a real store: written down and closed in one step, whatever fails or dies in between."""
+"""Claimed facts on a real store: written and closed in one step, whatever fails or dies in between."""
 
 import asyncio
 from collections import Counter
@@ -9,6 +9,8 @@ from redis.asyncio import Redis
 
 from contracts.messages import Fact
 from memory import keys
+from memory.documents.draft import Draft
+from memory.documents.guard import LIMITS
 from tests.integration.listening import (
     LEASE_S,
     PATIENCE_S,
@@ -32,8 +34,7 @@ def room(redis: Redis) -> Room:
     return Room(redis)
 
 
-async def test_facts_are_written_down_and_closed_in_one_step(room: Room) -> None:
-    """All of a batch together, each with its plan."""
+async def test_facts_are_written_and_closed_in_one_step(room: Room) -> None:
     await room.learn("ann", "omelettes", "pasta", "pasta")
     async with room.listening(judge(keep_all), "facts"):
         await room.closed("facts", "ann")
@@ -49,18 +50,17 @@ async def test_facts_are_written_down_and_closed_in_one_step(room: Room) -> None
     assert len(await room.store.history("ann")) == 2
 
 
-async def test_documents_that_moved_meanwhile_are_looked_at_again(room: Room) -> None:
-    """The listener rules over what is there now, and nothing of anybody is lost."""
+async def test_facts_are_ruled_on_again_when_documents_changed_meanwhile(room: Room) -> None:
     drafts: list[int] = []
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
         drafts.append(len(context.draft.body("resource_user_food_prefs")["food"]["likes"]))  # type: ignore[index, call-overload, arg-type]
         if len(drafts) == 1:
-            # Somebody else is quicker, with another table of facts of the same user.
+            # Another writer is quicker.
             await room.facts.append("ann", [fact_row("ann", 9, "soup")])
-            other = Room(room.redis)
-            snapshot = await other.store.snapshot("ann")
-            await _commit_like(other, snapshot, "soup")
+            draft = Draft(await room.store.snapshot("ann"), LIMITS, now())
+            draft.apply(plan_of(Fact(fact_id="other-soup", text="soup"), now()))
+            await Room(room.redis).store.commit(draft)
         return await keep_all(batch, context)
 
     await room.learn("ann", "omelettes")
@@ -73,11 +73,11 @@ async def test_documents_that_moved_meanwhile_are_looked_at_again(room: Room) ->
 
 
 async def test_facts_ruled_on_under_a_lost_lease_change_nothing(room: Room) -> None:
-    """Neither documents nor rows, and nobody is asked again: they are somebody else's."""
-    ruled: list[int] = []
+    ruled, batches = asyncio.Event(), []
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-        ruled.append(1)
+        batches.append(batch)
+        ruled.set()
         await room.redis.delete(keys.queue("facts", "YW5u").lease)
         claim = await room.facts.claim("ann", holder="other", limit=9, lease_ms=int(LEASE_S * 1000), now_ms=now_ms())
         assert claim is not None
@@ -85,17 +85,16 @@ async def test_facts_ruled_on_under_a_lost_lease_change_nothing(room: Room) -> N
 
     await room.learn("ann", "omelettes")
     async with room.listening(judge(rule), "facts") as outflow:
-        await eventually(lambda: _has(ruled))
+        await asyncio.wait_for(ruled.wait(), PATIENCE_S)
         outflow.stop()
         await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
-    assert len(ruled) == 1
+    assert len(batches) == 1
     assert await room.likes("ann") == []
     assert await room.states("facts", "ann") == {"f1": "waiting"}
     assert room.counts.seen == Counter()
 
 
-async def test_one_poisoned_fact_is_set_aside_and_its_neighbours_are_kept(room: Room) -> None:
-    """The batch fails, its facts run one by one, and only the culprit is held up, and what follows it until then."""
+async def test_one_failing_fact_is_set_aside_and_its_neighbours_are_kept(room: Room) -> None:
     batches: list[list[str]] = []
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
@@ -114,24 +113,7 @@ async def test_one_poisoned_fact_is_set_aside_and_its_neighbours_are_kept(room: 
     assert batches[-1] == ["f4"]
 
 
-async def test_a_fact_that_kills_its_worker_is_set_aside_too(room: Room) -> None:
-    """Nobody lives to say what happened: its runs are counted by whoever finds them."""
-    await room.learn("ann", "killer", "two")
-    for _ in range(5):
-        await eventually(lambda: _claims_and_dies(room, "ann"))
-    ruled: list[str] = []
-
-    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-        ruled.extend(pending.fact.fact_id for pending in batch.facts)
-        return await keep_all(batch, context)
-
-    async with room.listening(judge(rule), "facts"):
-        await room.closed("facts", "ann")
-    assert ruled == ["f2"]
-    assert (await room.states("facts", "ann"))["f1"] == "failed"
-
-
-async def test_what_a_crash_has_hit_runs_alone_until_it_has_come_through(room: Room) -> None:
+async def test_facts_after_a_crash_run_alone_until_they_have_come_through(room: Room) -> None:
     """Only one of them is to blame, and it must not take the others with it again and again."""
     under_way, beside = set[str](), dict[str, set[str]]()
 
@@ -156,8 +138,7 @@ async def test_what_a_crash_has_hit_runs_alone_until_it_has_come_through(room: R
         assert await room.states("facts", user) == {"f1": "done"}
 
 
-async def test_what_is_to_run_alone_waits_for_nobody_for_ever(room: Room) -> None:
-    """Where something runs for long, it comes later, and the others go on; who waits for it may leave."""
+async def test_an_exclusive_run_that_has_to_wait_long_lets_the_others_go_on(room: Room) -> None:
     exclusive = ExclusiveRuns(patience_s=0.01)
     await exclusive.enter(alone=False)
     await room.learn("ann", "soup")
@@ -170,8 +151,7 @@ async def test_what_is_to_run_alone_waits_for_nobody_for_ever(room: Room) -> Non
         await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
 
 
-async def test_what_cannot_be_read_or_is_another_users_is_set_aside(room: Room) -> None:
-    """And holds nothing up."""
+async def test_unreadable_facts_and_those_of_another_user_are_set_aside(room: Room) -> None:
     await room.facts.append("ann", [("odd", b"no JSON"), fact_row("ben", 1, "his"), fact_row("ann", 2, "hers")])
     async with room.listening(judge(keep_all), "facts"):
         await room.closed("facts", "ann")
@@ -183,18 +163,3 @@ async def test_what_cannot_be_read_or_is_another_users_is_set_aside(room: Room) 
 async def _claims_and_dies(room: Room, user: str) -> bool:
     """Claim what there is for a moment, and never say a word on it; False while the last lease still runs."""
     return await room.facts.claim(user, holder="mortal", limit=32, lease_ms=1, now_ms=now_ms()) is not None
-
-
-async def _has(found: list[int]) -> bool:
-    return bool(found)
-
-
-async def _commit_like(room: Room, snapshot: object, text: str) -> None:
-    """Write one more thing that is liked, beside every table."""
-    from memory.documents.draft import Draft, Snapshot
-    from memory.documents.guard import LIMITS
-
-    assert isinstance(snapshot, Snapshot)
-    draft = Draft(snapshot, LIMITS, now())
-    draft.apply(plan_of(Fact(fact_id=f"other-{text}", text=text), now()))
-    await room.store.commit(draft)

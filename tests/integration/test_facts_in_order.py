@@ -1,4 +1,4 @@
-"""Facts that a model is needed for, on a real store: what was said later never loses to what waited."""
+"""Facts that wait for a model: what was said later never loses to what waited."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -63,8 +63,7 @@ async def parked(room: Room, fact_id: str) -> None:
     await eventually(is_parked)
 
 
-async def test_what_waited_for_a_model_does_not_undo_what_was_said_meanwhile(room: Room) -> None:
-    """To be vegan no more left no trace but its row, and that is enough."""
+async def test_a_fact_that_waited_for_a_model_does_not_undo_what_was_said_meanwhile(room: Room) -> None:
     model: Any = Model(away)
     room.services.llm = model
     await learn(room, likes("Steak"), VEGAN)
@@ -84,14 +83,16 @@ async def test_what_waited_for_a_model_does_not_undo_what_was_said_meanwhile(roo
     assert await live(room, "diets") in ([], ["Vegan"])
 
 
-async def test_what_waited_for_a_model_is_done_when_nothing_was_said_against_it(room: Room) -> None:
-    """Whatever else was said meanwhile."""
+async def test_a_fact_waits_for_a_model_aside_and_is_applied_when_it_answers(room: Room) -> None:
     model: Any = Model(away)
     room.services.llm = model
     await learn(room, likes("Steak"), VEGAN, likes("Bagels"))
     async with room.listening(agent, "facts") as outflow:
         await parked(room, "f2")
         await room.closed("facts", "ann")
+        assert await live(room) == ["Steak", "Bagels"]
+        (row,) = [row for row in await room.rows("facts", "ann") if row.row_id == "f2"]
+        assert (row.attempts, row.note) == (0, b"parked")
         model.respond = sweep
         assert await room.facts.resume_all() == 1
         outflow.look_soon()
@@ -101,8 +102,8 @@ async def test_what_waited_for_a_model_is_done_when_nothing_was_said_against_it(
     assert (await live(room), await live(room, "diets")) == (["Bagels"], ["Vegan"])
 
 
-async def test_a_blip_of_the_model_changes_no_order(room: Room) -> None:
-    """The fact stays first and is tried again; what came before it does not wait, what comes after it does."""
+async def test_a_short_failure_of_the_model_changes_no_order(room: Room) -> None:
+    """The fact stays first and is tried again; the one before it does not wait, the one after it does."""
     seen: list[bool] = []
     left = [3]
 
@@ -120,15 +121,3 @@ async def test_a_blip_of_the_model_changes_no_order(room: Room) -> None:
     assert (await live(room), await live(room, "diets")) == (["Bagels"], ["Vegan"])
     assert room.counts.seen["fact:needs_model"] == 0
     assert not any(seen)
-
-
-async def test_a_model_that_stays_away_holds_up_nobody_for_ever(room: Room) -> None:
-    """Its fact waits for it aside, and comes back."""
-    room.services.llm = Model(away)  # type: ignore[assignment]
-    await learn(room, likes("Steak"), VEGAN, likes("Bagels"))
-    async with room.listening(agent, "facts"):
-        await parked(room, "f2")
-        await room.closed("facts", "ann")
-    assert await live(room) == ["Steak", "Bagels"]
-    (row,) = [row for row in await room.rows("facts", "ann") if row.row_id == "f2"]
-    assert (row.attempts, row.note) == (0, b"parked")

@@ -1,4 +1,4 @@
-"""Hostile answers of a model behind the whole supervisor: real client, service and dispatch, and a real stream."""
+"""Hostile answers of a model before a whole supervisor: real client, service, dispatch and stream."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -92,7 +92,7 @@ def chosen() -> list[tuple[str, Case, Answer]]:
 
 
 async def test_no_assignment_is_published_for_a_hostile_answer(servers: EmbeddedServers, redis: Redis) -> None:
-    """The person is asked or told; and the same stand does publish what an honest answer grounds."""
+    """The same supervisor does publish what an honest answer grounds."""
     assert set(_SPOILED) <= ATTACKS.keys()
     assert len(chosen()) == 20
     async with standing(servers, redis) as stand:
@@ -107,8 +107,9 @@ async def test_no_assignment_is_published_for_a_hostile_answer(servers: Embedded
         assert (await stand.started(before + 1)).task.parameters == honest.key[0]["parameters"]
 
 
-async def test_a_task_with_effects_starts_with_the_yes_that_follows(servers: EmbeddedServers, redis: Redis) -> None:
-    """Exactly as it was shown, by the turn that the conversation keeps; a second yes starts nothing."""
+async def test_a_task_with_effects_starts_with_the_yes_that_follows_and_once(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     case = next(case for case in cases() if case.id == "it06")
     async with standing(servers, redis) as stand:
         before, conversation_id = await stand.last(), new_id(0)

@@ -1,4 +1,4 @@
-"""Chat completions that do not end as they should: the client goes, the process leaves, the answer fails."""
+"""Chat completions that end early: the client leaves, the process leaves, or the answer fails."""
 
 import asyncio
 import logging
@@ -32,11 +32,13 @@ async def reached(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_client_that_goes_mid_stream_leaves_nothing_behind(stand: Stand) -> None:
+async def test_clients_that_leave_early_leave_nothing_behind(stand: Stand) -> None:
     """Neither a stream, nor a request, nor a task of the event loop that waits for the answer."""
     await ask(stand.url, "GET", "/v1/models")
     before = len(asyncio.all_tasks())
-    async with Connection(stand.url) as connection:
+    async with Connection(stand.url) as whole, Connection(stand.url) as connection:
+        whole.send("POST", PATH, HELLO)
+        await reached(lambda: stand.parts.life.inside == 1)
         connection.send("POST", PATH, STREAMED)
         await connection.head()
         events = connection.events()
@@ -49,34 +51,19 @@ async def test_a_client_that_goes_mid_stream_leaves_nothing_behind(stand: Stand)
     await reached(lambda: len(asyncio.all_tasks()) <= before)
 
 
-async def test_a_client_that_does_not_wait_for_a_whole_answer_leaves_nothing_behind(stand: Stand) -> None:
-    """As many as like to go."""
-    await ask(stand.url, "GET", "/v1/models")
-    before = len(asyncio.all_tasks())
-    for _ in range(5):
-        async with Connection(stand.url) as connection:
-            connection.send("POST", PATH, HELLO)
-            await reached(lambda: stand.parts.life.inside == 1)
-        await reached(lambda: stand.parts.life.inside == 0)
-    await reached(lambda: len(asyncio.all_tasks()) <= before)
-    assert len(stand.service.asked) == 5
-
-
-async def test_what_goes_wrong_after_the_first_event_is_the_last_one(stand: Stand) -> None:
-    """In the form that OpenAI's clients raise as an error; nothing claims that the answer is whole."""
+async def test_an_error_after_the_first_event_is_the_last_event(stand: Stand) -> None:
     stand.service.error = MemoryUnavailable("the store is away")
     stand.service.gate.set()
     async with Connection(stand.url) as connection:
         connection.send("POST", PATH, STREAMED)
         status, headers = await connection.head()
-        told = [data async for _, name, data in connection.events() if name != ":"]
+        events = [data async for _, name, data in connection.events() if name != ":"]
     assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
-    assert told[-1]["error"]["type"] == "server_error"
-    assert len(told) == 2
+    assert events[-1]["error"]["type"] == "server_error"
+    assert len(events) == 2
 
 
-async def test_an_error_that_nobody_foresaw_is_told_in_openais_form(stand: Stand) -> None:
-    """And says nothing of what it was."""
+async def test_errors_have_openais_form_and_show_nothing_internal(stand: Stand) -> None:
     # Drawing the traceback for a terminal takes seconds.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     stand.service.error = RuntimeError("secret")
@@ -84,25 +71,19 @@ async def test_an_error_that_nobody_foresaw_is_told_in_openais_form(stand: Stand
     answer = await ask(stand.url, "POST", PATH, HELLO)
     assert (answer.status, answer.body["error"]["code"]) == (500, "internal")
     assert "secret" not in str(answer.body)
-
-
-async def test_a_server_behind_it_that_is_away_may_be_asked_again(stand: Stand) -> None:
-    """With the time after which, which OpenAI's clients heed."""
     stand.service.error = MemoryUnavailable("the store is away")
-    stand.service.gate.set()
     answer = await ask(stand.url, "POST", PATH, HELLO)
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
     assert answer.body["error"]["type"] == "server_error"
 
 
-async def test_whoever_still_waits_when_the_process_leaves_is_told_to_ask_again(stand: Stand) -> None:
-    """Streamed and not; another replica takes the task up by its memory."""
+async def test_when_the_process_leaves_waiting_clients_are_told_to_ask_again(stand: Stand) -> None:
     whole = asyncio.create_task(ask(stand.url, "POST", PATH, HELLO))
     async with Connection(stand.url) as connection:
         connection.send("POST", PATH, STREAMED)
         await connection.head()
         await reached(lambda: len(stand.service.asked) == 2)
         stand.parts.life.leaving.set()
-        told = [data async for _, name, data in connection.events() if name != ":"]
-    assert told[-1]["error"]["code"] == "unavailable"
+        events = [data async for _, name, data in connection.events() if name != ":"]
+    assert events[-1]["error"]["code"] == "unavailable"
     assert (await whole).status == 503

@@ -1,4 +1,4 @@
-"""Records of what was asked over HTTP, on every kind of store: claimed once, held by one, and told how they ended."""
+"""Records of HTTP requests: an id is claimed once, held by one process, and its end is known."""
 
 import asyncio
 from datetime import timedelta
@@ -12,8 +12,7 @@ PLACE = place_of("", "request", "r1")
 RECORD = RequestRecord(digest="d1", task_id="t1", at_ms=1, conversation_id="c1", memory="bypass")
 
 
-async def test_the_first_who_claims_an_id_has_it(valkey_or_redis: Redis) -> None:
-    """Of many at once one; the others are shown what is there."""
+async def test_of_many_claims_of_an_id_one_succeeds(valkey_or_redis: Redis) -> None:
     records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
     others = [RECORD.model_copy(update={"digest": f"d{number}"}) for number in range(20)]
     found = await asyncio.gather(*(records.claim(PLACE, one) for one in others))
@@ -23,8 +22,8 @@ async def test_the_first_who_claims_an_id_has_it(valkey_or_redis: Redis) -> None
     assert await records.find(PLACE) == (first, None, False)
 
 
-async def test_one_process_works_on_a_request_at_a_time(valkey_or_redis: Redis) -> None:
-    """Until it lets go, or falls silent."""
+async def test_one_process_at_a_time_holds_a_request(valkey_or_redis: Redis) -> None:
+    """Until it lets go, or stops renewing."""
     records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
     assert [await records.hold(PLACE, 60_000), await records.hold(PLACE, 60_000)] == [True, False]
     assert (await records.find(PLACE)).is_held
@@ -34,16 +33,14 @@ async def test_one_process_works_on_a_request_at_a_time(valkey_or_redis: Redis) 
     assert not await records.hold(PLACE, 1)
 
 
-async def test_an_id_that_was_just_made_is_claimed_and_held_at_once(valkey_or_redis: Redis) -> None:
-    """Nobody else works on it until it is let go."""
+async def test_a_new_id_is_claimed_and_held_in_one_step(valkey_or_redis: Redis) -> None:
     records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
     assert await records.claim(PLACE, RECORD, 60_000) is None
     assert not await records.hold(PLACE, 1)
     assert await records.find(PLACE) == (RECORD, None, True)
 
 
-async def test_an_end_is_known_until_it_is_begun_again(valkey_or_redis: Redis) -> None:
-    """With what neither a turn nor a report tells; nothing of it outlives its time."""
+async def test_an_end_is_known_until_the_request_is_begun_again(valkey_or_redis: Redis) -> None:
     records = RequestRecords(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S)
     await records.claim(PLACE, RECORD)
     end = RequestEnd(kind="question", missing=("spent",), elapsed_ms=3)
@@ -56,8 +53,7 @@ async def test_an_end_is_known_until_it_is_begun_again(valkey_or_redis: Redis) -
     assert await records.find(PLACE) == (RECORD, None, False)
 
 
-def test_a_place_tells_nothing_and_is_nobody_elses() -> None:
-    """Neither ids nor users stand in a key; another space, kind or id is another place."""
+def test_a_place_contains_no_id_and_differs_by_space_kind_and_id() -> None:
     places = {place_of(space, kind, name) for space in ("", "YQ") for kind in ("request", "task") for name in "ab"}
     assert len(places) == 8
     assert all(len(place) == 32 for place in places)

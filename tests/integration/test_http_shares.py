@@ -1,4 +1,4 @@
-"""Clients that keep the API waiting, by an incomplete request, and keys that send more than their share."""
+"""Limits on HTTP clients: incomplete requests are not waited for, and no key takes more than its share."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -45,34 +45,29 @@ async def closed(connection: Connection) -> bool:
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(servers: EmbeddedServers, redis: Redis) -> None:
-    """408, and the connection is closed: what is left of the body is no request."""
     async with http_stand(servers, redis, limits=Limits(body_s=0.2)) as stand, Connection(stand.url) as connection:
         connection.writer.write(HALF)
         answer = await connection.answer()
         assert (answer.status, answer.body["type"]) == (408, "urn:tasklore:problem:too-slow")
         assert await closed(connection)
         await until(lambda: stand.parts.life.inside == 0)
+        # The deadline ends with the body.
+        async with Connection(stand.url) as patient:
+            patient.send("POST", "/v1/requests", HELLO | {"wait_seconds": 1})
+            assert (await patient.answer()).status == 202
 
 
-async def test_an_answer_may_take_longer_than_a_body(servers: EmbeddedServers, redis: Redis) -> None:
-    """The deadline ends with the body."""
-    async with http_stand(servers, redis, limits=Limits(body_s=0.2)) as stand, Connection(stand.url) as connection:
-        connection.send("POST", "/v1/requests", HELLO | {"wait_seconds": 1})
-        assert (await connection.answer()).status == 202
-
-
-@pytest.mark.parametrize("sent", [b"", b"GET /v1/agents HTTP/1.1\r\nHost: local"])
-async def test_headers_that_do_not_come_are_not_waited_for(servers: EmbeddedServers, redis: Redis, sent: bytes) -> None:
-    """The connection is closed, whether it said something or nothing."""
-    async with http_stand(servers, redis, limits=Limits(head_s=0.2)) as stand, Connection(stand.url) as connection:
-        connection.writer.write(sent)
-        assert await closed(connection)
+async def test_headers_that_do_not_come_are_not_waited_for(servers: EmbeddedServers, redis: Redis) -> None:
+    async with http_stand(servers, redis, limits=Limits(head_s=0.2)) as stand:
+        for sent in (b"", b"GET /v1/agents HTTP/1.1\r\nHost: local"):
+            async with Connection(stand.url) as connection:
+                connection.writer.write(sent)
+                assert await closed(connection)
 
 
 async def test_a_connection_too_many_is_closed_and_the_others_are_served(
     servers: EmbeddedServers, redis: Redis
 ) -> None:
-    """Also where no keys are required, and many connect at once; when one has ended there is room again."""
     async with http_stand(servers, redis, limits=Limits(connections=1)) as stand:
         async with Connection(stand.url) as first:
             await until(lambda: stand.server.connections == 1)
@@ -86,10 +81,9 @@ async def test_a_connection_too_many_is_closed_and_the_others_are_served(
         assert (await ask(stand.url, "GET", "/v1/agents")).status == 200
 
 
-async def test_refused_connections_are_logged_once_with_their_number(
+async def test_refused_connections_are_counted_and_logged_in_one_line(
     servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And counted at once: whether they are too many, too slow or send no HTTP, one line however many there were."""
     monkeypatch.setattr("supervisor.http.protocol._REPORT_S", 2.0)
     with capture_logs() as logged:
         async with http_stand(servers, redis, limits=Limits(connections=1, head_s=0.5)) as stand:
@@ -112,10 +106,9 @@ async def test_refused_connections_are_logged_once_with_their_number(
         assert f'tasklore_http_connections_refused_total{{reason="{reason}"}} {number}.0' in shown
 
 
-async def test_one_key_does_not_shut_the_others_out(
+async def test_requests_of_one_key_at_once_are_limited_to_its_share(
     shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]]
 ) -> None:
-    """What it may have under way at once is a share; beyond that it is told so, and others are answered."""
     greedy, meek = keys[1]["greedy"], keys[1]["meek"]
     waiting = [Connection(shared.url) for _ in range(4)]
     for one in waiting:
@@ -134,10 +127,9 @@ async def test_one_key_does_not_shut_the_others_out(
     assert not shared.parts.life.inside_of
 
 
-async def test_one_key_does_not_take_every_stream(
+async def test_streams_of_one_key_are_limited_to_its_share(
     shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]]
 ) -> None:
-    """Nor of the streams of events."""
     greedy, meek = keys[1]["greedy"], keys[1]["meek"]
     body, path = HELLO | {"wait_seconds": 0}, "/v1/requests/r1/events"
     await ask(shared.url, "POST", "/v1/requests", body, greedy | {"Idempotency-Key": "r1"})
@@ -151,10 +143,9 @@ async def test_one_key_does_not_take_every_stream(
         assert (await other.head())[0] == 200
 
 
-async def test_one_key_does_not_fill_what_is_under_way(
+async def test_unanswered_requests_of_one_key_are_limited_to_its_share(
     shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when it waits for none of its answers."""
     monkeypatch.setattr("supervisor.http.requests.outcome.MOST", 4)
     greedy, meek = keys[1]["greedy"], keys[1]["meek"]
     body = HELLO | {"wait_seconds": 0}
@@ -164,7 +155,6 @@ async def test_one_key_does_not_fill_what_is_under_way(
 
 
 async def test_without_keys_there_is_no_share(servers: EmbeddedServers, redis: Redis) -> None:
-    """Everybody is one caller then."""
     async with http_stand(servers, redis, limits=Limits(at_once=2)) as stand, Connection(stand.url) as first:
         first.send("POST", "/v1/requests", HELLO)
         await until(lambda: stand.parts.life.inside == 1)

@@ -1,4 +1,4 @@
-"""Agents that die at every seam: no message is lost, and none is new again once a task has used it."""
+"""Agents that die at every step: no message is lost, and none is new again once a task has used it."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -127,7 +127,7 @@ class Village:
 
 
 async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(redis: Redis) -> None:
-    """Before the call, during it, after it and on its report; senders keep their order, and a wish stands once."""
+    """Before, during and after each call; senders keep their order, and a decision stands once."""
     random = Random(7)
     village = Village(Inbox(redis, deadline_s=60), Seams(random))
     expected: dict[str, set[str]] = defaultdict(set)

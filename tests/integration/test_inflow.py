@@ -1,4 +1,4 @@
-"""From TURNS and FACTS into the tables: every message once, in order, off the disk, and none in the way of others."""
+"""From TURNS and FACTS into the tables: every message once, in order, and off the disk."""
 
 import asyncio
 import contextlib
@@ -185,12 +185,11 @@ async def inflow(own_servers: EmbeddedServers) -> AsyncIterator[Inflow]:
         yield Inflow(Link(client), redis, leases)
 
 
-async def test_turns_lie_in_their_users_table_in_order_and_no_longer_in_the_stream(inflow: Inflow) -> None:
-    """As they came, letter by letter."""
+async def test_turns_are_moved_into_their_users_table_in_order_by_several_workers(inflow: Inflow) -> None:
     for number in range(20):
         await inflow.say("ann", f"a{number}", f"text {number}")
         await inflow.say("ben", f"b{number}")
-    async with inflow.running("turns"):
+    async with inflow.running("turns", readers=3):
         await inflow.emptied(subjects.TURNS)
     assert await inflow.ids("turns", "ann") == [f"a{number}" for number in range(20)]
     assert await inflow.ids("turns", "ben") == [f"b{number}" for number in range(20)]
@@ -199,8 +198,7 @@ async def test_turns_lie_in_their_users_table_in_order_and_no_longer_in_the_stre
     assert inflow.appended == 40
 
 
-async def test_one_message_of_facts_becomes_a_row_a_fact(inflow: Inflow) -> None:
-    """Each is still the message that it came in, with that one fact."""
+async def test_one_message_of_facts_becomes_a_row_for_each_fact(inflow: Inflow) -> None:
     await inflow.publish(subjects.facts("ann"), some_facts("ann", "t1", "one", "two"))
     await inflow.publish(subjects.facts("ann"), some_facts("ann", "t2", "three"))
     async with inflow.running("facts"):
@@ -214,8 +212,7 @@ async def test_one_message_of_facts_becomes_a_row_a_fact(inflow: Inflow) -> None
     ]
 
 
-async def test_a_message_that_comes_twice_is_one_row(inflow: Inflow) -> None:
-    """Whoever publishes again does no harm, also long after the stream has forgotten the first."""
+async def test_a_message_that_is_published_twice_is_one_row(inflow: Inflow) -> None:
     async with inflow.running("turns", "facts"):
         for _ in range(2):
             await inflow.say("ann", "t1")
@@ -226,17 +223,8 @@ async def test_a_message_that_comes_twice_is_one_row(inflow: Inflow) -> None:
     assert await inflow.ids("facts", "ann") == ["t1-0", "t1-1"]
 
 
-async def test_several_workers_keep_the_order_of_a_user(inflow: Inflow) -> None:
-    """One message of a partition is under way at a time, whoever reads it."""
-    for number in range(60):
-        await inflow.say("ann", f"a{number}")
-    async with inflow.running("turns", readers=3):
-        await inflow.emptied(subjects.TURNS)
-    assert await inflow.ids("turns", "ann") == [f"a{number}" for number in range(60)]
-
-
-async def test_what_nobody_known_said_is_not_kept(inflow: Inflow) -> None:
-    """There is nobody to learn it for, also when a conversation is called like somebody."""
+async def test_turns_without_a_user_are_not_kept(inflow: Inflow) -> None:
+    """Also when a conversation has the name of a user."""
     await inflow.say(None, "t1", conversation="talk")
     await inflow.say(None, "t2", conversation="ann")
     async with inflow.running("turns"):
@@ -246,26 +234,22 @@ async def test_what_nobody_known_said_is_not_kept(inflow: Inflow) -> None:
     assert await inflow.stored(subjects.DEAD) == 0
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"no JSON", b"{}", b"\xff\xfe", a_turn("ben", "t9"), a_turn(None, "t9", conversation="talk")],
-    ids=["no JSON", "no turn", "no text", "another user's", "nobody's"],
-)
-async def test_what_cannot_be_read_is_set_aside_and_holds_nobody_up(inflow: Inflow, body: bytes) -> None:
-    """Also what would write into another user's table: who may publish where is the server's to say."""
-    await inflow.publish(subjects.turns("ann"), body)
+async def test_unreadable_turns_and_those_of_another_user_become_dead_letters(inflow: Inflow) -> None:
+    """They hold nobody up, and write into nobody's table: who may publish where is the server's to say."""
+    bodies = (b"no JSON", b"{}", b"\xff\xfe", a_turn("ben", "t9"), a_turn(None, "t9", conversation="talk"))
+    for body in bodies:
+        await inflow.publish(subjects.turns("ann"), body)
     await inflow.say("ann", "t1")
     async with inflow.running("turns"):
         await inflow.emptied(subjects.TURNS)
     assert await inflow.ids("turns", "ann") == ["t1"]
     assert await inflow.ids("turns", "ben") == []
-    (letter,) = await inflow.letters()
-    assert (letter.reason, letter.subject) == ("unreadable", subjects.turns("ann"))
-    assert inflow.counts.seen["dead:unreadable"] == 1
+    letters = [(letter.reason, letter.subject) for letter in await inflow.letters()]
+    assert letters == [("unreadable", subjects.turns("ann"))] * len(bodies)
+    assert inflow.counts.seen["dead:unreadable"] == len(bodies)
 
 
 async def test_a_store_that_is_away_delays_its_partition_and_loses_nothing(inflow: Inflow) -> None:
-    """The message is offered again, before what follows it."""
     inflow.tables["turns"].is_away_for = 2
     for number in range(3):
         await inflow.say("ann", f"a{number}")
@@ -274,8 +258,7 @@ async def test_a_store_that_is_away_delays_its_partition_and_loses_nothing(inflo
     assert await inflow.ids("turns", "ann") == ["a0", "a1", "a2"]
 
 
-async def test_where_nothing_is_erased_messages_are_acknowledged(inflow: Inflow) -> None:
-    """Forgetting somebody sees to the rest."""
+async def test_without_an_eraser_messages_are_acknowledged(inflow: Inflow) -> None:
     inflow.eraser = None
     for number in range(20):
         await inflow.say("ann", f"a{number}")
@@ -284,8 +267,7 @@ async def test_where_nothing_is_erased_messages_are_acknowledged(inflow: Inflow)
     assert await inflow.ids("turns", "ann") == [f"a{number}" for number in range(20)]
 
 
-async def test_what_was_taken_in_is_nowhere_in_the_servers_files(inflow: Inflow, own_servers: EmbeddedServers) -> None:
-    """Not in the stream's, which an acknowledgement alone would leave it in."""
+async def test_turns_are_erased_from_the_servers_files(inflow: Inflow, own_servers: EmbeddedServers) -> None:
     await inflow.say("ann", "a0", "a secret word: xylophone")
     await inflow.say("ben", "b0", "something that stays in the same file")
 
@@ -299,8 +281,7 @@ async def test_what_was_taken_in_is_nowhere_in_the_servers_files(inflow: Inflow,
     await eventually(lambda: is_written(False))
 
 
-async def test_what_could_not_be_erased_is_tried_again_and_then_let_go(inflow: Inflow) -> None:
-    """The row is there; a server that forbids it must not stop all that is said."""
+async def test_a_turn_that_cannot_be_erased_is_tried_again_and_then_acknowledged(inflow: Inflow) -> None:
     assert inflow.eraser is not None
     inflow.eraser.fails_for = MOST_ERASURES
     await inflow.say("ann", "a0")
@@ -312,7 +293,6 @@ async def test_what_could_not_be_erased_is_tried_again_and_then_let_go(inflow: I
 
 
 async def test_a_worker_that_dies_after_erasing_holds_nothing_up(inflow: Inflow) -> None:
-    """What it could not acknowledge any more is not there to be offered again."""
     source = sources_of("turns", ACK_WAIT_S)[partition_of("ann")]
     await declare_consumer(inflow.link.client, source)
     await inflow.say("ann", "a0")
@@ -326,8 +306,7 @@ async def test_a_worker_that_dies_after_erasing_holds_nothing_up(inflow: Inflow)
     assert await inflow.ids("turns", "ann") == ["a0", "a1"]
 
 
-def test_every_partition_has_a_reader_of_its_own() -> None:
-    """In order: one message at a time, over all workers."""
+def test_every_partition_has_a_consumer_of_its_own_with_one_message_at_a_time() -> None:
     for queue, stream in (("turns", subjects.TURNS), ("facts", subjects.FACTS)):
         sources = sources_of(queue, 10.0)  # type: ignore[arg-type]  # both are queues
         assert [source.durable for source in sources] == [f"{queue}-{number}" for number in range(16)]

@@ -1,4 +1,4 @@
-"""What a request was read as is gone by as it was kept, or not at all: by another version, and without the memory."""
+"""A kept reading of a request is followed as it was kept: by another version, and without the memory."""
 
 from dataclasses import replace
 from typing import Any
@@ -26,10 +26,9 @@ def by_model(found: Interpretation) -> Interpretation:
 
 
 @pytest.mark.parametrize("written", LATER, ids=["another kind of part", "another form"])
-async def test_what_a_later_version_read_is_not_read_anew(
+async def test_a_reading_of_a_later_version_is_refused_and_left_as_it_is(
     servers: EmbeddedServers, redis: Redis, written: tuple[bytes, bytes]
 ) -> None:
-    """An older supervisor says so and leaves it as it is; the later one goes by it when it is asked again."""
     async with standing(servers, redis) as stand:
         desk, store = Desk(stand, redis), Conversations(redis)
         request, fickle = desk.request(request_id=new_request()), Fickle([TWO, ONE])
@@ -51,7 +50,7 @@ async def test_what_a_later_version_read_is_not_read_anew(
 async def test_what_a_model_read_starts_nothing_until_it_is_kept(
     servers: EmbeddedServers, redis: Redis, read: Interpretation
 ) -> None:
-    """Another supervisor could be told something else; what the rules read alone is begun all the same."""
+    """Another supervisor could get another answer; what the rules read alone is begun all the same."""
 
     class Away(Conversations):
         """Keeps nothing."""

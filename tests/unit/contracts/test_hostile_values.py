@@ -1,4 +1,4 @@
-"""Values by the hundred thousand: what is wrong with them is told in few words, in time that grows with them."""
+"""Values by the thousand: what is wrong with them is told in few words, in time that grows with them."""
 
 import json
 import sys
@@ -11,12 +11,10 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from contracts.errors import InvalidInput, InvalidParameters, InvalidPipeline, MessageTooLarge
-from contracts.messages import PipelineRequest, TaskAssignment, TaskCard
+from contracts.messages import PipelineRequest
 from contracts.parameters.body_sizes import MOST_VALUES, demand_few_values
 from contracts.parameters.model import Field, Parameters
 from contracts.pipelines import MOST_NAMES, MOST_PHASES, Phase, Pipeline
-from supervisor.http.card_fit import demand_fit
-from supervisor.http.problems import Refused
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.declarations import pipeline_from
 from supervisor.pipelines.declaration.graph import MOST_MENTIONS
@@ -24,7 +22,7 @@ from supervisor.pipelines.declaration.inputs import problems_in_inputs
 from supervisor.pipelines.declaration.problems import MOST_PROBLEMS
 from supervisor.pipelines.declaration.references import read_text
 
-MANY = 100_000
+MANY = 20_000
 
 
 class Inner(BaseModel):
@@ -86,14 +84,6 @@ def test_a_message_tells_of_the_first_wrong_item_of_a_list(field: str, items: li
     assert refused.value.error_count() == 1
 
 
-def test_so_does_what_a_worker_is_assigned() -> None:
-    """A list inside an assignment is one of a message."""
-    fields = {"task_id": "t", "agent_id": "A", "supervisor_id": "S", "created_at": "2026-01-01T00:00:00Z"}
-    with pytest.raises(ValidationError) as refused:
-        TaskAssignment.model_validate({**fields, "task": {"name": "t"}, "writes": ["/"] * MANY})
-    assert refused.value.error_count() == 1
-
-
 @pytest.mark.parametrize("field", ["texts", "models"])
 def test_parameters_tell_of_the_first_wrong_item_of_a_list(field: str) -> None:
     """Whatever the list holds."""
@@ -108,18 +98,6 @@ def test_a_flood_of_unknown_parameters_is_told_in_one_sentence() -> None:
     with pytest.raises(InvalidParameters) as refused:
         Wide.read({f"p{number}": 1 for number in range(MANY)})
     assert str(refused.value) == f"there are {MANY:,} parameters; known are texts, numbers, models"
-
-
-def test_unknown_parameters_are_compared_with_the_known_ones_only_as_far_as_they_are_told() -> None:
-    """A name that is like none takes as long to compare as one that is."""
-    card = TaskCard(name="look", parameters=Wide.schema_for_cards())
-
-    def refuse(many: int) -> None:
-        with pytest.raises(Refused):
-            demand_fit(card, {f"text{number}": 1 for number in range(many)})
-
-    refuse(100)
-    assert _calls(lambda: refuse(2_000)) < 1.2 * _calls(lambda: refuse(100))
 
 
 def _phase(name: str, **fields: Any) -> Phase:

@@ -76,8 +76,6 @@ def test_what_is_reckoned_from_now_is_refused_without_one(words: str) -> None:
         ("today", "2026-11-18"), ("the day after tomorrow", "2026-11-20"), ("yesterday", "2026-11-17"),
         ("tomorrow at 3 pm", "2026-11-19T15:00:00"), ("at 15:30 on friday", "2026-11-20T15:30:00"),
         ("3pm", "2026-11-19T15:00:00"), ("5 pm", "2026-11-18T17:00:00"), ("friday morning at 9", "2026-11-20T09:00:00"),
-        ("half past ten in the morning", "2026-11-19T10:30:00"), ("noon", "2026-11-19T12:00:00"),
-        ("tonight at 8", "2026-11-18T20:00:00"), ("tomorrow at 18", "2026-11-19T18:00:00"),
         ("quarter to five in the afternoon", "2026-11-18T16:45:00"), ("24:00 today", "2026-11-19T00:00:00"),
         ("in two weeks", "2026-12-02"), ("in 3 months", "2027-02-18"), ("2 days ago", "2026-11-16"),
         ("in an hour and a half", "2026-11-18T18:10:12"), ("a week from tomorrow", "2026-11-26"),
@@ -85,6 +83,9 @@ def test_what_is_reckoned_from_now_is_refused_without_one(words: str) -> None:
         ("the first day of next year", "2027-01-01"), ("the last day of february 2028", "2028-02-29"),
         ("5 May", "2027-05-05"), ("29 february", "2028-02-29"), ("the 25th of december", "2026-12-25"),
         ("last sunday", "2026-11-15"), ("tuesday", "2026-11-24"), ("on the 5th", "2026-12-05"),
+        ("friday next week", "2026-11-27"), ("monday of next week", "2026-11-23"), ("friday week", "2026-11-27"),
+        ("the third of next month", "2026-12-03"), ("tonight at half past nine", "2026-11-18T21:30:00"),
+        ("8:15 tomorrow evening", "2026-11-19T20:15:00"), ("in 3 days at 5 pm", "2026-11-21T17:00:00"),
         ("3pm EST tomorrow", "2026-11-19T20:00:00Z"), ("6:45 am UTC+2 on 3 May 2027", "2027-05-03T04:45:00Z"),
     ],
 )  # fmt: skip
@@ -100,8 +101,6 @@ def test_words_of_the_calendar_follow_now(words: str, expected: str) -> None:
         ("half past ten tomorrow", ("2026-11-19T10:30:00", "2026-11-19T22:30:00")),
         ("wednesday", ("2026-11-18", "2026-11-25")),
         ("next friday", ("2026-11-20", "2026-11-27")),
-        ("last monday", ("2026-11-16", "2026-11-09")),
-        ("midnight tomorrow", ("2026-11-19T00:00:00", "2026-11-20T00:00:00")),
         ("3pm IST on 1 May 2027", ("2027-05-01T09:30:00Z", "2027-05-01T14:00:00Z")),
     ],
 )
@@ -159,7 +158,8 @@ def test_a_moment_is_frozen_and_travels_as_text() -> None:
 
 @pytest.mark.parametrize(
     "sentence",
-    ["may I ask 5 people", "they march 10 times", "the cat sat on the sun", "a chunk size of 2000", "this morning",
+    ["every second tuesday", "the 3rd floor", "christmas cards", "half seven people came",
+     "may I ask 5 people", "they march 10 times", "the cat sat on the sun", "a chunk size of 2000", "this morning",
      "between 2000 and 3000 dollars", "31 february 2020", "version 1.2.3 on 10.11.12.13"],
 )  # fmt: skip
 def test_words_that_only_look_like_time_are_left_alone(sentence: str) -> None:

@@ -163,13 +163,6 @@ async def test_a_task_that_names_a_user_is_erased_before_it_is_acknowledged(is_a
     assert rubber.erased == ([] if is_away else [("TASKS", 7)])
 
 
-async def test_without_an_eraser_every_task_is_acknowledged_at_once() -> None:
-    """That is the default."""
-    fake = FakeEngine()
-    Acknowledger().acknowledge(a_delivery(7), an_assignment("ann"), cast("PullEngine", cast("Any", fake)))
-    assert [delivery.sequence for delivery in fake.settled] == [7]
-
-
 def an_assignment(user_id: str | None) -> TaskAssignment:
     """Return an assignment of *user_id*."""
     call = TaskCall(name="x")

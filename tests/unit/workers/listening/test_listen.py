@@ -1,4 +1,4 @@
-"""Declaring what an agent listens to, and trying it without servers."""
+"""Declaring what an agent listens to, what is refused with the cure, and trying it without servers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -34,6 +34,7 @@ from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.fates import OUTAGE_CAP_S, contain, fate_of
 from workers.listening.values import FactBatch, Ruling, TurnBatch
+from workers.loading import load_agents
 from workers.testing import NOW, listen
 
 FOOD = "resource_user_food_prefs"
@@ -102,34 +103,6 @@ async def test_a_listener_of_facts_edits_the_draft_and_rules() -> None:
     assert heard.ruling_on(1).fact_id == "fact-2"
 
 
-async def test_the_decorated_function_can_still_be_called() -> None:
-    """It is returned unchanged."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns", items=3, users=2, attempts=4, deadline=timedelta(seconds=5))
-    def hear(turn: ChatTurn) -> tuple[Fact, ...]:
-        return (learned(turn.text),)
-
-    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
-    assert hear(turn)[0].text == "hi"
-    listener = agent.listeners["turns"]
-    assert (listener.items, listener.users, listener.attempts, listener.deadline) == (3, 2, 4, timedelta(seconds=5))
-    assert (await listen(agent, "hi")).facts == hear(turn)
-    assert repr(agent) == "Agent('Ear', version=1, tasks=[], listens=[turns])"
-
-
-async def test_what_a_listener_does_not_say_is_the_workers_to_say() -> None:
-    """A number of its own stays."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns", users=2)
-    def hear(turn: ChatTurn) -> Sequence[Fact]:
-        return []
-
-    found = agent.listeners["turns"].with_defaults(items=32, users=16, attempts=5)
-    assert (found.items, found.users, found.attempts) == (32, 2, 5)
-
-
 async def test_a_listener_gets_the_agents_settings_typed() -> None:
     """As those in force, not as declared."""
     agent = Agent("Ear", settings=Mood)
@@ -159,19 +132,6 @@ async def test_a_model_is_there_when_one_is_configured() -> None:
     assert heard.asked[0].role == "switchboard"
 
 
-async def test_what_is_remembered_can_be_shown_to_a_model_as_data() -> None:
-    """Quoted, and only what is of this user."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns")
-    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
-        return [learned((await context.documents.rendered(FOOD)) or "nothing")]
-
-    food: Any = {"food": {"likes": [make_item("Eggs", added=NOW.date(), source="told")]}}
-    assert (await listen(agent, "hi")).facts[0].text == "nothing"
-    assert '"Eggs"' in (await listen(agent, "hi", documents={FOOD: food})).facts[0].text
-
-
 async def test_a_listener_of_turns_has_nothing_to_edit() -> None:
     """It learns; somebody else writes down."""
     agent = Agent("Ear")
@@ -183,12 +143,6 @@ async def test_a_listener_of_turns_has_nothing_to_edit() -> None:
 
     with pytest.raises(UndeclaredAccess, match=r'@agent.listen\("facts"\)'):
         await listen(agent, "hi")
-
-
-async def test_an_agent_that_does_not_listen_cannot_be_told() -> None:
-    """The message says what to decorate."""
-    with pytest.raises(ConfigurationError, match=r"@agent.listen\('turns'\)"):
-        await listen(keeper(), "hello")
 
 
 async def test_what_is_no_fact_is_not_taken_for_one() -> None:
@@ -322,3 +276,75 @@ async def test_what_would_end_the_worker_is_the_listeners_failure_alone(raised: 
     turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
     with pytest.raises(TaskloreError, match=raised.__name__):
         await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
+
+
+def hear(turn: ChatTurn) -> Sequence[Fact]:
+    """Listen to turns as one does."""
+    return []
+
+
+def rule_on_turns(turn: ChatTurn) -> Sequence[Ruling]:
+    """Take a turn where facts come."""
+    return []
+
+
+def take_nothing(context: ListenContext) -> Sequence[Ruling]:
+    """Take nothing of what comes."""
+    return []
+
+
+def take_two(turn: ChatTurn, other: ChatTurn) -> Sequence[Fact]:
+    """Take two turns."""
+    return []
+
+
+def return_one(turn: ChatTurn) -> Fact:
+    """Return one fact, and not several."""
+    return learned(turn.text)
+
+
+@pytest.mark.parametrize(
+    ("queue", "options", "function", "cure"),
+    [
+        ("rumours", {}, hear, 'takes "turns" or "facts", not \'rumours\''),
+        ("facts", {}, rule_on_turns, "a listener of facts takes named arguments of FactBatch, ListenContext only"),
+        ("facts", {}, take_nothing, "add an argument with that annotation"),
+        ("turns", {}, take_two, "two of ChatTurn: 'turn' and 'other'; drop one"),
+        ("turns", {}, return_one, "returns Sequence[Fact], or a list or tuple of them"),
+        ("turns", {"items": 0}, hear, "items must be a whole number from 1 to 500, not 0"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_the_cure(
+    queue: Any, options: dict[str, Any], function: Callable[..., Any], cure: str
+) -> None:
+    """When it is declared, not when the first turn comes; so is a second listener of one queue."""
+    agent = Agent("Ear")
+    with pytest.raises(ConfigurationError) as caught:
+        agent.listen(queue, **options)(function)
+    assert cure in str(caught.value)
+    agent.listen("turns")(hear)
+    with pytest.raises(ConfigurationError, match=r"merge Ear\.hear and this one"):
+        agent.listen("turns")(hear)
+
+
+def test_an_agent_may_listen_and_do_nothing_else(tmp_path: Any) -> None:
+    """It is loaded like any other; one that does neither is refused."""
+    ear = """
+from collections.abc import Sequence
+from contracts.messages import ChatTurn, Fact
+from workers import Agent
+
+agent = Agent("OnlyEar")
+
+
+@agent.listen("turns")
+def hear(turn: ChatTurn) -> Sequence[Fact]:
+    return []
+"""
+    (tmp_path / "only_ear.py").write_text(ear)
+    (tmp_path / "idle_ear.py").write_text('from workers import Agent\n\nagent = Agent("IdleEar")\n')
+    (agent,) = load_agents(str(tmp_path / "only_ear.py"))
+    assert list(agent.listeners) == ["turns"]
+    assert list(agent.configured({}).listeners) == ["turns"]
+    with pytest.raises(ConfigurationError, match=r"@agent.task or @agent.listen"):
+        load_agents(str(tmp_path / "idle_ear.py"))

@@ -1,4 +1,4 @@
-"""Folding: what has arrived changes its own seat, once, and nothing else."""
+"""Folding reports into an analysis: each once, and into its own section alone."""
 
 from decimal import Decimal
 from typing import Any
@@ -12,7 +12,7 @@ from memory.stories.view import StandingStory
 from supervisor.pipelines.analysis.document import exact_usd
 from supervisor.pipelines.analysis.records import AnalysisRecord, SectionRecord
 from supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
-from tests.unit.supervisor.pipelines.analysis.house import report_on
+from tests.unit.supervisor.pipelines.analysis.fake_system import report_on
 
 SETTINGS = StorySettings(story_id="harbour")
 STORY = StandingStory(SETTINGS)
@@ -43,8 +43,7 @@ def state(draft: AnalysisDraft, section: str) -> SectionRecord:
     return draft.record.by_section[section]
 
 
-def test_what_arrives_twice_is_folded_once() -> None:
-    """Neither its cost nor its change is counted again, and a later word on it is not heard."""
+def test_a_repeated_report_is_folded_once() -> None:
     draft = a_draft()
     found = report(draft, "relationship", result={"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]})
     draft.fold([found, found], STORY)
@@ -56,8 +55,7 @@ def test_what_arrives_twice_is_folded_once() -> None:
     assert state(draft, "relationship").cost_usd == Decimal("0.1")
 
 
-def test_what_is_of_another_run_or_of_nobody_changes_nothing() -> None:
-    """A report of a run before this one, and of a section that nobody finds."""
+def test_a_report_of_another_run_changes_nothing() -> None:
     draft = a_draft()
     before = draft.record, dict(draft.sections)
     found = report(draft, "knowledge")
@@ -79,8 +77,7 @@ def test_what_is_of_another_run_or_of_nobody_changes_nothing() -> None:
         ("other", False, "failed"),
     ],
 )
-def test_a_report_says_what_becomes_of_its_seat(status: str, was_late: bool, becomes: str) -> None:
-    """With what it cost, whatever it is."""
+def test_the_status_of_a_report_becomes_the_sections_state(status: str, was_late: bool, becomes: str) -> None:
     draft = a_draft()
     if was_late:
         draft.mark_late(61_000)
@@ -92,8 +89,7 @@ def test_a_report_says_what_becomes_of_its_seat(status: str, was_late: bool, bec
     assert len(str(draft.sections["knowledge"].get("error", ""))) <= 300
 
 
-def test_what_fails_takes_back_what_the_same_section_changed_before() -> None:
-    """A change stands for a finding of this text, and there is none."""
+def test_a_failed_section_takes_its_earlier_change_back() -> None:
     draft = a_draft()
     failed = report(draft, "knowledge", "failed", error=ErrorNote(type="E", message="m"))
     draft.fold([failed, report(draft, "entity_analysis")], STORY)
@@ -101,8 +97,7 @@ def test_what_fails_takes_back_what_the_same_section_changed_before() -> None:
     assert draft.changes == {"knowledge": None}
 
 
-def test_whoever_waited_is_asked_when_the_last_of_those_has_ended() -> None:
-    """However that ended."""
+def test_a_waiting_section_is_asked_once_all_before_it_ended() -> None:
     draft = a_draft()
     draft.fold([report(draft, "memory_create")], STORY)
     draft.ask(2_000, lambda _seat: None)
@@ -116,6 +111,5 @@ def test_whoever_waited_is_asked_when_the_last_of_those_has_ended() -> None:
 
 @pytest.mark.parametrize(("said", "exact"), [(0.1, "0.1"), (1e-7, "1E-7"), (0.0, "0.0"), (float("nan"), "0")])
 def test_an_amount_is_taken_as_it_was_written(said: float, exact: str) -> None:
-    """Not as the binary fraction next to it."""
     assert exact_usd(said) == Decimal(exact)
     assert exact_usd(float("inf")) == 0

@@ -50,7 +50,6 @@ class _Leaping(selectors.DefaultSelector):
     leapt_s = 0.0
 
     def select(self, timeout: float | None = None) -> Any:
-        """Return what is ready, after a leap over *timeout*."""
         ready = super().select(0)
         if not ready and timeout:
             self.leapt_s += timeout
@@ -65,7 +64,6 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._leaping)
 
     def time(self) -> float:
-        """Return the seconds leapt so far."""
         return self._leaping.leapt_s
 
 
@@ -80,7 +78,7 @@ def now() -> datetime:
     return START + timedelta(seconds=asyncio.get_running_loop().time())
 
 
-class Office:
+class FakeWorkers:
     """Stands for dispatch, desk of reports and canceller at once: a task runs in a function when it is assigned."""
 
     def __init__(self) -> None:
@@ -97,7 +95,6 @@ class Office:
         self._doing: set[asyncio.Task[None]] = set()
 
     async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
-        """Run it, unless it was before."""
         await asyncio.sleep(0)
         if self.refuses:
             self.refuses -= 1
@@ -113,17 +110,14 @@ class Office:
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
     ) -> CompletionReport | None:
-        """Wait for its report."""
         report = self._report(assignment.task_id)
         await asyncio.wait([report], timeout=max(0.0, within_s))
         return report.result() if report.done() else None
 
     async def is_under_way(self, task_id: str) -> bool:
-        """Tell whether it was assigned, and not reported."""
         return any(one.task_id == task_id for one in self.assigned) and not self._report(task_id).done()
 
     async def cancel(self, task_id: str, reason: str, *, grace_s: float = 2.0) -> Cancelling:
-        """Report it as cancelled, unless it has a report."""
         self.cancelled.append(task_id)
         known = next((one for one in self.assigned if one.task_id == task_id), None)
         report = self._report(task_id)
@@ -134,7 +128,6 @@ class Office:
         return Cancelling("cancelled", "cancelled")
 
     def ids_of(self, agent: str) -> list[str]:
-        """Return the tasks that an agent was given, in their order and each once."""
         return list(dict.fromkeys(one.task_id for one in self.assigned if one.agent_id == agent))
 
     async def _do(self, assignment: TaskAssignment) -> None:
@@ -202,13 +195,11 @@ class Broken(FakeAnalyses):
     is_gone = False
 
     async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
-        """Read, or fail."""
         if self.is_gone:
             raise MemoryUnavailable("away")
         return await super().record(story_id, number)
 
     async def fold(self, *words: Any, **options: Any) -> bool:
-        """Fold, or do not; and say so, or do not."""
         if self.away:
             self.away -= 1
             raise MemoryUnavailable("away")
@@ -220,33 +211,31 @@ class Broken(FakeAnalyses):
         return done
 
 
-class House:
+class FakeSystem:
     """Everything that analyses are worked on with; `works` are functions by the ids of agents."""
 
     def __init__(self, works: Mapping[str, Work] | None = None, **settings: Any) -> None:
         self.stories = FakeStories()
         self.analyses = Broken(self.stories, clock_ms=lambda: int(now().timestamp() * 1000))
-        self.office = Office()
-        self.office.works |= works or {}
+        self.workers = FakeWorkers()
+        self.workers.works |= works or {}
         self.metrics = Metrics("1")
         self.catalogue = cards(*TEN)
         self.keep = 100
         self.load(**settings)
 
     def load(self, *, agents: Mapping[str, SeatSettings] | None = None, **settings: Any) -> None:
-        """Make this where the story begins."""
         told = StorySettings(story_id=STORY, agents=dict(agents or {}), **settings)
         self.stories.put(StoryBase(settings=told))
 
     def parts(self) -> AnalysisParts:
-        """Return what a supervisor works with."""
         return AnalysisParts(
             supervisor_id="S",
             stories=self.stories,
             analyses=self.analyses,
-            dispatch=self.office,
-            reports=self.office,
-            canceller=self.office,
+            dispatch=self.workers,
+            reports=self.workers,
+            canceller=self.workers,
             catalogue=lambda: self.catalogue,
             meter=self.metrics,
             keep=self.keep,
@@ -255,7 +244,6 @@ class House:
 
     @contextlib.asynccontextmanager
     async def supervisor(self, lease_s: float = 5.0) -> AsyncIterator["Supervisor"]:
-        """Let one more supervisor work while the block runs."""
         parts = self.parts()
         desk = AnalysisDesk(parts, lease_s=lease_s)
         working = asyncio.create_task(desk.run())
@@ -268,13 +256,11 @@ class House:
             working.cancel()
 
     async def document(self, number: int = 1) -> AnalysisDocument:
-        """Return the document of a response, which is there."""
         found = await self.analyses.read(STORY, number)
         assert found is not None
         return found
 
     async def sections(self, number: int = 1) -> dict[str, Any]:
-        """Return the sections of the document of a response."""
         return dict((await self.document(number)).sections())
 
 
@@ -287,15 +273,12 @@ class Supervisor:
         self._requests = requests
 
     async def ask(self, number: int = 1, **wish: Any) -> AnalysisReply:
-        """Have a response analysed."""
         request = AnalysisRequest(**{"story_id": STORY, "response_number": number, "text": TEXT, **wish})
         return await self._requests.answer(request)
 
     async def ask_bytes(self, body: bytes) -> AnalysisReply:
-        """Ask for whatever *body* says."""
         return await self._requests.answer_bytes(body)
 
     def die(self) -> None:
-        """Stop at once, without a word to anybody."""
         for task in (*self.desk._serving.values(), self.working):
             task.cancel()

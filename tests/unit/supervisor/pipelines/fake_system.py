@@ -1,4 +1,4 @@
-"""A supervisor's pipelines with fakes all around: stores of this process, and workers that are functions."""
+"""A supervisor of pipelines whose stores are in this process and whose workers are functions."""
 
 import asyncio
 import contextlib
@@ -57,7 +57,6 @@ class LinkedRuns(FakePipelineRuns):
         self.before: dict[str, Callable[[], None]] = {}
 
     async def create(self, new: NewRun) -> bool:
-        """Make the session too."""
         made = await super().create(new)
         if made:
             pipeline = new.pipeline
@@ -69,7 +68,6 @@ class LinkedRuns(FakePipelineRuns):
         return made
 
     async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
-        """Let that task alone write for the phase."""
         self._note("begin_phase")
         begun = await super().begin_phase(session_id, fence, phase, task_id, run)
         if begun:
@@ -79,7 +77,6 @@ class LinkedRuns(FakePipelineRuns):
     async def settle_phase(
         self, session_id: str, fence: int, phase: str, state: PhaseState, corrects: str | None = None
     ) -> bool:
-        """Hide what is corrected."""
         self._note("settle_phase")
         settled = await super().settle_phase(session_id, fence, phase, state, corrects)
         if settled:
@@ -88,24 +85,22 @@ class LinkedRuns(FakePipelineRuns):
                 self._sessions.put_correction(session_id, corrects, phase)
         return settled
 
-    async def reset_phases(self, session_id: str, why: Mapping[str, str], **told: Any) -> RunRecord | None:
-        """Remove the entries of the phases."""
+    async def reset_phases(self, session_id: str, why: Mapping[str, str], **fields: Any) -> RunRecord | None:
         self._note("reset_phases")
-        record = await super().reset_phases(session_id, why, **told)
+        record = await super().reset_phases(session_id, why, **fields)
         if record is not None:
             await self._sessions.invalidate_phases(session_id, list(why))
             for phase in why:
                 self._sessions.put_task(session_id, phase, "")
             self._sessions._sessions[session_id].corrected = dict(record.corrected)
             self._sessions.put_state(session_id, record.state)
-            if told.get("restart"):
+            if fields.get("restart"):
                 self._sessions.put_run(session_id, record.began_ms)
         return record
 
     async def end(
         self, session_id: str, fence: int, state: EndState, outcome: bytes, *, keep: bool, error: str = ""
     ) -> bool:
-        """Remove the session, or let its time run."""
         self._note("end")
         ended = await super().end(session_id, fence, state, outcome, keep=keep, error=error)
         if ended and await self.read(session_id) is None:
@@ -120,7 +115,7 @@ class LinkedRuns(FakePipelineRuns):
             happen()
 
 
-class Office:
+class FakeWorkers:
     """Stands for dispatch, desk of reports and canceller at once: a task runs in a function when it is assigned."""
 
     def __init__(self, sessions: FakeSessions) -> None:
@@ -135,7 +130,6 @@ class Office:
         self._doing: set[asyncio.Task[None]] = set()
 
     async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
-        """Run it, unless it was before."""
         if self.refuses:
             self.refuses -= 1
             raise NotAccepted("no room", 0.01)
@@ -152,17 +146,14 @@ class Office:
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
     ) -> CompletionReport | None:
-        """Wait for its report."""
         await asyncio.wait([report := self._report(assignment.task_id)], timeout=within_s)
         return report.result() if report.done() else None
 
     async def is_under_way(self, task_id: str) -> bool:
-        """Tell whether its function has begun, and not reported."""
         begun = any(one.task_id == task_id and one.phase in self.runs for one in self.assigned)
         return begun and not self._report(task_id).done()
 
     async def cancel(self, task_id: str, reason: str) -> Cancelling:
-        """Report it as cancelled, unless it has a report."""
         report = self._report(task_id)
         if report.done():
             return Cancelling("too_late", report.result().status)
@@ -232,19 +223,19 @@ class HereFingerprints(Fingerprints):
             return {"refused": str(error)}
 
 
-class House:
+class FakeSystem:
     """Everything that a driver works with; the functions in *works* are tasks of the agent "A"."""
 
     def __init__(self, folder: Path, **works: Work) -> None:
         self.sessions = FakeSessions()
         self.runs = LinkedRuns(self.sessions)
         self.projects = FakeProject()
-        self.office = Office(self.sessions)
-        self.office.works |= works
+        self.workers = FakeWorkers(self.sessions)
+        self.workers.works |= works
         self.metrics = Metrics()
-        self.told: list[PipelineEvent] = []
+        self.events: list[PipelineEvent] = []
         self.evidence = folder / "evidence"
-        self.parts = self.parts_of(self.office)
+        self.parts = self.parts_of(self.workers)
         self.woken: list[str] = []
         self.requests = PipelineRequests(
             self.parts,
@@ -252,76 +243,76 @@ class House:
             driving=Driving(lambda session_id: self.woken.append(session_id), lambda _session, _reason: False),
         )
 
-    def parts_of(self, office: Office) -> Parts:
-        """Return what a driver works with."""
+    def parts_of(self, workers: FakeWorkers) -> Parts:
         return Parts(
             supervisor_id="S",
             runs=self.runs,  # type: ignore[arg-type]  # fakes from here on
             cache=self.sessions,
             projects=self.projects,  # type: ignore[arg-type]
-            dispatch=office,  # type: ignore[arg-type]
-            reports=office,  # type: ignore[arg-type]
-            canceller=office,  # type: ignore[arg-type]
-            tell=self.told.append,
+            dispatch=workers,  # type: ignore[arg-type]
+            reports=workers,  # type: ignore[arg-type]
+            canceller=workers,  # type: ignore[arg-type]
+            tell=self.events.append,
             meter=self.metrics,
             evidence_dir=self.evidence,
             fingerprints=HereFingerprints([Path("/")]),
         )
 
     def card(self) -> AgentCard:
-        """Return what the agent says of itself: each task takes anything."""
         schema = {"type": "object", "properties": {name: {} for name in "abcdefxyz"}, "additionalProperties": True}
-        tasks = tuple(TaskCard(name=name, parameters=schema) for name in self.office.works)
+        tasks = tuple(TaskCard(name=name, parameters=schema) for name in self.workers.works)
         return AgentCard(agent_id="A", tasks=tasks, digest="0")
 
-    async def ask(self, action: str, session_id: str | None = "s1", **told: Any) -> PipelineReply:
-        """Ask for something of pipelines."""
-        pipeline = told.pop("pipeline", None)
+    async def ask(self, action: str, session_id: str | None = "s1", **fields: Any) -> PipelineReply:
+        pipeline = fields.pop("pipeline", None)
         declared = pipeline.model_dump(mode="json", exclude_defaults=True) if pipeline is not None else None
-        request = PipelineRequest(action=action, session_id=session_id, pipeline=declared, **told)
+        request = PipelineRequest(action=action, session_id=session_id, pipeline=declared, **fields)
         return await self.requests.answer(request)
 
-    async def begin(self, pipeline: Pipeline, **told: Any) -> PipelineReply:
-        """Ask for a run, and see it accepted."""
-        reply = await self.ask("run", pipeline=pipeline, **told)
+    async def begin(self, pipeline: Pipeline, **fields: Any) -> PipelineReply:
+        reply = await self.ask("run", pipeline=pipeline, **fields)
         assert reply.kind == "accepted", reply
         return reply
 
     async def drive(self, session_id: str = "s1", holder: str = "h", parts: Parts | None = None) -> None:
-        """Claim the run and drive it to its end."""
         async with asyncio.timeout(PATIENCE_S):
             fence = await self.claim(session_id, holder)
             await Drive(parts or self.parts, session_id, fence).run()
 
     async def claim(self, session_id: str = "s1", holder: str = "h") -> int:
-        """Claim the run for a minute."""
         fence = await self.runs.claim(session_id, holder, 60_000)
         assert fence is not None
         return fence
 
     async def steal(self, session_id: str = "s1") -> int:
-        """Let the lease lapse, and claim the run for somebody else."""
         self.runs._runs[session_id].leased_until_ms = 0
         return await self.claim(session_id, "thief")
 
     async def steal_as(self, holder: str) -> None:
-        """Claim the run for *holder*, and let the lease lapse."""
         await self.claim("s1", holder)
         self.runs._runs["s1"].leased_until_ms = 0
 
     def desk(self, holder: str = "h", lease_s: float = 5.0) -> PipelineDesk:
-        """Return a desk of its own."""
         return PipelineDesk(self.parts, holder=holder, lease_s=lease_s)
 
-    async def statuses(self, session_id: str = "s1") -> dict[str, str]:
-        """Return how far each phase is."""
+    async def record(self, session_id: str = "s1") -> RunRecord:
+        """Return the run as it is stored."""
         record = await self.runs.read(session_id)
         assert record is not None
-        return {name: state.status for name, state in record.phases.items()}
+        return record
+
+    async def outcome(self, session_id: str = "s1") -> dict[str, Any]:
+        """Return how the run ended."""
+        outcome = await self.runs.outcome(session_id)
+        assert outcome is not None
+        return dict(json.loads(outcome))
+
+    async def statuses(self, session_id: str = "s1") -> dict[str, str]:
+        """Return the status of each phase."""
+        return {name: state.status for name, state in (await self.record(session_id)).phases.items()}
 
     def kinds(self, *kinds: str) -> list[tuple[str, str | None]]:
-        """Return the events of *kinds* (all when none) with their phases, in order."""
-        return [(one.kind, one.phase) for one in self.told if not kinds or one.kind in kinds]
+        return [(one.kind, one.phase) for one in self.events if not kinds or one.kind in kinds]
 
 
 @contextlib.asynccontextmanager
@@ -337,11 +328,11 @@ async def at_work(desk: PipelineDesk) -> AsyncIterator[PipelineDesk]:
         working.cancel()
 
 
-async def the_end(house: "House", session_id: str = "s1") -> dict[str, Any]:
+async def the_end(system: "FakeSystem", session_id: str = "s1") -> dict[str, Any]:
     """Return how the run ended, once it has."""
-    while (told := await house.runs.outcome(session_id)) is None:  # noqa: ASYNC110 - the store tells nobody
+    while (outcome := await system.runs.outcome(session_id)) is None:  # noqa: ASYNC110 - the store tells nobody
         await asyncio.sleep(0.001)
-    return dict(json.loads(told))
+    return dict(json.loads(outcome))
 
 
 async def until(fact: Callable[[], object]) -> None:
@@ -351,23 +342,41 @@ async def until(fact: Callable[[], object]) -> None:
             await asyncio.sleep(0)
 
 
-def a_pipeline(*phases: Phase, name: str = "p", **told: Any) -> Pipeline:
+def a_pipeline(*phases: Phase, name: str = "p", **fields: Any) -> Pipeline:
     """Return a pipeline of *phases*."""
-    return Pipeline(name=name, phases=phases, **told)
+    return Pipeline(name=name, phases=phases, **fields)
 
 
-def a_phase(name: str, task: str = "echo", **told: Any) -> Phase:
+def a_phase(name: str = "p", task: str = "echo", **fields: Any) -> Phase:
     """Return a phase of the agent "A"."""
-    return Phase(name=name, agent="A", task=task, **told)
+    return Phase(**{"name": name, "agent": "A", "task": task, **fields})
 
 
-def a_chain(*names: str, task: str = "echo", **told: Any) -> Pipeline:
+def a_chain(*names: str, task: str = "echo", **fields: Any) -> Pipeline:
     """Return phases that each read the results of the one before."""
     phases = [a_phase(names[0], task, parameters={"x": "${input.x}"})]
     phases += [a_phase(name, task, parameters={"x": f"${{{before}:results.x}}"}) for before, name in pairwise(names)]
-    return a_pipeline(*phases, inputs={"x": Input(default=1)}, **told)
+    return a_pipeline(*phases, inputs={"x": Input(default=1)}, **fields)
 
 
 def echo(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return what it is told."""
+    """Return the parameters."""
     return parameters
+
+
+def fail(_parameters: dict[str, Any]) -> Any:
+    """Fail whatever is asked."""
+    raise OSError("disk full")
+
+
+class Waiting:
+    """A task that returns its parameters once it is released."""
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+        self.begun = asyncio.Event()
+
+    async def __call__(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        self.begun.set()
+        await self.release.wait()
+        return parameters
