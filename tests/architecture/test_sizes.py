@@ -13,12 +13,12 @@ from tests.architecture.tree import ROOT, Function, docstring_of, functions, tre
 
 #: Lines of Python that each room may have.
 MOST_LINES = {
-    "contracts": 4_450,
+    "contracts": 4_480,
     "quantities": 6_000,
-    "memory": 16_600,
+    "memory": 16_700,
     "runtime": 8_370,
     "supervisor": 21_500,
-    "workers": 16_800,
+    "workers": 16_980,
     "tasklore": 16_300,
     "deploy": 2_650,
 }

@@ -636,7 +636,7 @@ async def test_a_running_session_never_expires(runs: PipelineRuns, valkey_or_red
 
 async def test_a_completed_run_leaves_only_its_outcome_and_owner(runs: PipelineRuns, valkey_or_redis: Redis) -> None:
     fence = await driven(runs)
-    assert await valkey_or_redis.zscore(keys.sessions(), RUN)
+    assert await valkey_or_redis.zscore(keys.index("sessions"), RUN)
     assert await valkey_or_redis.smembers(keys.user_sessions(user_token("ada"))) == {RUN.encode()}
     await runs.begin_phase(RUN, fence, "first", "p-1", 1)
     await runs.settle_phase(RUN, fence, "first", done("p-1"), corrects="second")

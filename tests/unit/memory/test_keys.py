@@ -1,5 +1,6 @@
 """Redis keys: one tag each, and no part that can pass for another."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -100,7 +101,9 @@ def test_a_task_key_gives_its_id_back(task_id: str) -> None:
     """Whatever the id is; and the pattern of all tasks finds it."""
     key = keys.task(task_id)
     assert keys.parse_task(key.encode()) == task_id
-    assert key.startswith(keys.task_pattern().removesuffix("*"))
+    found = re.escape(keys.task_pattern()).replace(r"\*", ".*")
+    assert re.fullmatch(found, key)
+    assert not any(re.fullmatch(found, other) for other in keys.steps(task_id))
 
 
 def test_a_pattern_matches_one_agent_or_all() -> None:
