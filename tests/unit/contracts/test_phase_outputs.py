@@ -1,6 +1,5 @@
 """What a phase leaves in its session, in which order, and what follows when the session does not take it."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from contracts.errors import (
 )
 from contracts.messages import CompletionReport, TaskAssignment
 from memory.sessions.entries import EntryInfo
-from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task
+from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
 from workers.context.phase_outputs import entries_of
 
 PHASE: dict[str, Any] = {"session_id": "s1", "phase": "say", "writes": ["results"]}
@@ -73,31 +72,6 @@ def test_a_property_that_is_not_there_is_named_with_those_that_are(result: bytes
     with pytest.raises(GiveUp, match="phase 'say' writes 'map', but the result of 'speak'") as caught:
         entries_of(an_assignment("map"), result, 1)
     assert there in str(caught.value)
-
-
-async def test_a_remembered_result_is_put_into_the_session_before_it_is_reported(worker: FakeWorker) -> None:
-    """Served in a batch beside others that have no session, with the time that computing it once took."""
-    key = await _remember(worker, 1234)
-    worker.order.clear()
-    await worker.work(a_task(task_id="t2", **PHASE), a_task(task_id="t3"), a_task(task_id="t4", **PHASE))
-    assert Counter(worker.order) == {"session": 2, "ledger": 3, "reports": 3}
-    assert worker.order.index("session") < len(worker.order) - 1 - worker.order[::-1].index("ledger")
-    assert worker.runs == ["hello"]
-    assert (await entry(worker)).computation_ms == 1234
-    reports = worker.outbox.reports()[1:]
-    assert {(report.status, report.memory.outcome, report.run_ms) for report in reports} == {("completed", "hit", 0)}
-    assert worker.hits == {key: 3}
-    assert worker.counts.seen["saved"] == 3
-
-
-async def _remember(worker: FakeWorker, computed_ms: int) -> str:
-    """Have the answer remembered as one that took *computed_ms*; return its key."""
-    await worker.work(a_task(task_id="t1"))
-    [key] = worker.memory._values
-    await worker.memory.remember(
-        key, b'{"word":"hello"}', computed_ms=computed_ms, ttl=None, now_ms=int(NOW.timestamp() * 1000) - 5
-    )
-    return key
 
 
 @pytest.mark.parametrize("writes", [None, []])
@@ -198,3 +172,10 @@ async def test_an_answer_is_handed_on_while_the_ledger_is_away(worker: FakeWorke
     worker.ledger.begins_away = worker.ledger.finishes_away = True
     await worker.work(a_task(**PHASE))
     assert (worker.outbox.reports()[-1].fence, await values(worker)) == ("none", {"say:results": {"word": "hello"}})
+
+
+async def test_a_failed_run_leaves_nothing(worker: FakeWorker) -> None:
+    """Only what is completed goes into the session."""
+    worker.does = raising(GiveUp("no"))
+    await worker.work(a_task(**PHASE))
+    assert (worker.report().status, await values(worker)) == ("failed", {})

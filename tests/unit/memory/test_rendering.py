@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from memory.documents.items import Body, make_item
 from memory.documents.kinds import Kinds
 from memory.documents.paths import lookup
-from memory.rendering.documents import Quotation, Rendered, render, tokens_of, without_rendered
+from memory.rendering.documents import Quotation, Rendered, find_rendered, render, tokens_of, without_rendered
 from memory.rendering.quoting import MARK, plain, quote
 from memory.rendering.recalled import CLOSE, OPEN
 
@@ -228,3 +228,22 @@ def test_a_block_is_known_in_whatever_shape_it_comes_back(came_back: str) -> Non
     assert not any(word in left for word in ("Pasta", "carbonara", "tea", "Pizza", "Italian", "Likes"))
     assert "I like rice." in left
     assert left.startswith("Here:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I like rice.",
+        '- "Pasta" is what he said',
+        "# My plan\n- tea\n- rice (until 2026-01-01)",
+        "I remembered >> the rice",
+        'He said "no" (twice)',
+        '"tea"\n"rice"',
+        "> quoted by Bob",
+    ],
+)
+def test_what_nobody_rendered_stays_as_it_is(text: str) -> None:
+    """Lists, quotes and brackets are everybody's."""
+    assert find_rendered(text) == ()
+    assert without_rendered(text) == text

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from runtime.messaging.broker import make_broker
 from runtime.metrics import MAX_TASKS, Metrics
-from runtime.metrics_table import families, page
+from runtime.metrics_table import families
 from runtime.models.prices import Expense
 
 #: What FastStream adds in a process that hears and speaks every family of subjects that a worker does, rounded up.
@@ -188,16 +188,6 @@ def test_a_process_with_all_its_agents_stays_under_two_thousand_series() -> None
     assert sum(len(series) for series in samples(metrics).values()) <= 2000 - FRAME_SERIES
 
 
-def test_a_process_that_serves_the_api_stays_far_under_it() -> None:
-    """Thirty routes with four statuses each; it runs no tasks."""
-    metrics = families()
-    before = sum(len(series) for series in samples(metrics).values())
-    for number in range(30):
-        for status in (200, 404, 422, 503):
-            metrics.count_http_request(f"/v1/{number}", "GET", status, 0.1)
-    assert sum(len(series) for series in samples(metrics).values()) - before <= 500
-
-
 def test_what_waits_is_told_by_agent_where_somebody_looks() -> None:
     """Tasks, their time, workers, the oldest; series come and go with what there is to tell."""
     metrics, waiting = Metrics(), {"A": 3.0}
@@ -223,13 +213,6 @@ def test_the_ledgers_count_is_told_once_it_is_known() -> None:
     assert told[frozenset({("outcome", "completed")})] == 7
     assert told[frozenset({("outcome", "failed")})] == 0
     assert told[frozenset({("outcome", "postponed")})] == 1
-
-
-def test_the_page_lists_every_name_that_is_exported() -> None:
-    """Of a process that watches everything."""
-    text, metrics = page(), families()
-    missing = {one.name for one in metrics.declared if f"| `{one.name}` |" not in text}
-    assert missing == set()
 
 
 def test_counting_from_several_threads_loses_nothing() -> None:

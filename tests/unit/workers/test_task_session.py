@@ -129,21 +129,6 @@ async def test_a_shared_task_does_not_see_which_phase_it_is() -> None:
     assert (await kit.entries()) == {"plan:results": [None, None, None]}
 
 
-async def test_a_task_whose_session_is_gone_fails_with_the_cure() -> None:
-    """What it reads is not there; what it writes has no place to go to."""
-
-    async def read_and_write(context: Context) -> None:
-        await kit.services.sessions.drop("session-1")
-        assert await context.session.get("plan:a", default=5) == 5
-        await context.session.set("plan:a", 1)
-
-    kit = AgentKit(an_agent(False, read_and_write), session={"plan:a": 1}, phase="plan")
-    report = await kit.run("plan", {})
-    assert report.error is not None
-    assert (report.status, report.error.type, report.attempt) == ("failed", UnknownSession.__name__, 1)
-    assert "session-1" in report.error.message
-
-
 async def test_a_decision_is_noted_once_however_often_the_task_runs() -> None:
     """The same words, or other ones under one name; and it tells whose it was and where."""
 
@@ -206,3 +191,13 @@ async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk
         await desk.task("t1", "plan").get_or_compute("plan:b", _one)
     assert await desk.task("t1", "check").get_or_compute("plan:c", _one) == 1
     assert list(await desk.entries()) == ["plan:c"]
+
+
+async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: Desk) -> None:
+    """What it made may rest on what was invalidated; a task that is no phase is nobody's to replace."""
+    desk.services.sessions.put_task("s1", "check", "t9")
+    desk.services.sessions.put_task("s1", "plan", "t1")
+    with pytest.raises(PhaseReplaced, match="'check'"):
+        await desk.task("t1", "check").get_or_compute("plan:a", _one)
+    assert await desk.task("t2", None).get_or_compute("plan:b", _one) == 1
+    assert list(await desk.entries()) == ["plan:b"]

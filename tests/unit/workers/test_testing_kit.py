@@ -7,7 +7,6 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from contracts.errors import GiveUp, LlmRefused, LlmTimeout, RetryLater
 from workers import Agent, Context, Parameters
 from workers.context.services import Services
 from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
@@ -87,17 +86,6 @@ async def test_a_model_answers_from_the_script() -> None:
     assert report.result["word"] == "fine"
     (asked,) = kit.asked
     assert (asked.role, asked.answer, asked.system, asked.user) == ("judge", Opinion, "Judge.", "How is it?")
-
-
-async def test_an_error_in_the_script_is_raised_and_retried_if_it_may_be() -> None:
-    """A timeout is worth another run, a refusal is not."""
-    fine = Opinion(reasoning="short", word="fine")
-    report = await run_task(curious(uses=("llm",)), "judge", {}, llm=[LlmTimeout("late"), fine])
-    assert (report.status, report.attempt) == ("completed", 2)
-    report = await run_task(curious(uses=("llm",)), "judge", {}, llm=[LlmRefused("no"), fine])
-    assert (report.status, report.attempt) == ("failed", 1)
-    assert report.error is not None
-    assert (report.error.type, report.error.message) == ("LlmRefused", "no")
 
 
 async def test_a_script_that_does_not_fit_fails_the_test_and_not_the_task() -> None:
@@ -189,33 +177,6 @@ async def test_progress_is_recorded_and_cut_to_its_range() -> None:
     assert [told.fraction for told in kit.progress] == [0.5, 1.0, 0.0, None, None, 1.0]
     assert (kit.progress[0].text, kit.progress[0].task_id, kit.progress[0].at) == ("half", report.task_id, NOW)
     assert kit.progress[-1].text == "\u00e4" * 4_000
-
-
-async def test_a_task_that_raises_runs_again_until_it_may_not() -> None:
-    """The report counts runs and names the error; the kit keeps each exception with its traceback."""
-    agent = Agent("Flaky")
-    attempts: list[int] = []
-
-    @agent.task(max_attempts=3)
-    async def flaky(question: Question, context: Context) -> int:
-        """Fail until the text is used up."""
-        attempts.append(context.attempt)
-        if context.attempt > len(question.text):
-            return context.attempt
-        raise {"r": RetryLater, "g": GiveUp, "v": ValueError}[question.text[context.attempt - 1]]("not yet")
-
-    kit = AgentKit(agent)
-    assert (await kit.run("flaky", {"text": "rv"})).result == 3
-    assert attempts == [1, 2, 3]
-    assert [type(error) for error in kit.raised] == [RetryLater, ValueError]
-    assert all(error.__traceback__ is not None for error in kit.raised)
-    report = await kit.run("flaky", {"text": "vvv"})
-    assert report.error is not None
-    assert (report.status, report.attempt, report.error.type) == ("failed", 3, "ValueError")
-    report = await kit.run("flaky", {"text": "vg"})
-    assert (report.status, report.attempt) == ("failed", 2)
-    report = await kit.run("flaky", {"text": "vv"}, max_attempts=2)
-    assert (report.status, report.attempt) == ("failed", 2)
 
 
 async def test_a_wish_to_stop_reaches_a_plain_function_in_its_thread() -> None:

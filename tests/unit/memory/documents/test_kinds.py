@@ -8,7 +8,6 @@ import pytest
 from contracts.errors import ConfigurationError
 from memory.documents.items import METADATA, Body
 from memory.documents.kinds import Kinds
-from memory.documents.paths import lookup
 from memory.documents.tags import tag_form, targets
 
 FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
@@ -50,23 +49,6 @@ def test_what_must_not_be_lost_is_protected_and_what_is_protected_is_pinned() ->
         "general.communication_style",
         "general.language",
     }
-
-
-@pytest.mark.parametrize("resource_id", Kinds.load().ids)
-def test_a_shipped_template_has_exactly_its_places_and_metadata(resource_id: str) -> None:
-    """An empty list each, and metadata of a document that nobody stored."""
-    kind = Kinds.load().by_id[resource_id]
-
-    assert kind.template[METADATA] == {
-        "resource_id": resource_id,
-        "tags": list(kind.tags),
-        "last_updated": None,
-        "revision": 0,
-    }
-    assert all(lookup(kind.template, place.path) == [] for place in kind.places)
-    roots = {place.path.steps[0] for place in kind.places}
-    assert set(kind.template) == {METADATA, *roots}
-    assert all(place.resource_id == resource_id for place in kind.places)
 
 
 def test_headings_of_one_kind_mean_one_place_each() -> None:

@@ -52,21 +52,6 @@ def test_entries_under_a_known_heading_become_items_of_its_place() -> None:
     assert made.resource_id == FOOD
 
 
-@pytest.mark.parametrize(
-    ("resource", "heading", "path"),
-    [
-        ("food_prefs", "DOES NOT EAT", "food.avoids"),
-        ("food_prefs", "User's dietary restrictions", "food.diets"),
-        ("health", "**Chronic conditions**", "health.conditions"),
-        ("general_prefs", "My communication style", "general.communication_style"),
-    ],
-)
-def test_a_place_is_known_by_many_names(resource: str, heading: str, path: str) -> None:
-    """Those in the kinds' own files."""
-    made = _read(f"## {heading}\n- something\n", f"resource_user_{resource}.md")
-    assert _displays(made, path) == ["something"]
-
-
 def test_headings_without_a_place_stay_with_their_items() -> None:
     """As `group`: below the place that they stand under, else in the list for anything else, and listed."""
     made = _read(

@@ -223,17 +223,6 @@ async def test_a_model_that_is_away_for_the_repair_costs_the_faulty_fact_alone()
     assert [fact.confidence for fact in await bench.facts(SUSHI)] == [1.0, 0.0]
 
 
-async def test_numbers_may_be_said_in_words_and_in_the_dates_worked_out() -> None:
-    """Two cats are 2 cats, and a trip in 2027 may be called so."""
-    cats = loves_sushi(statement="You have 2 cats", category="possessions.owns", value="2 cats", quotation="two cats")
-    trip = loves_sushi(
-        statement="You go to Rome", category="plans.upcoming", value="Rome in 2027", quotation="Rome next year",
-        valid_from="2027",
-    )  # fmt: skip
-    facts = await Bench(heard(cats, trip)).facts("I have two cats and go to Rome next year")
-    assert [fact.confidence for fact in facts] == [1.0, 1.0]
-
-
 @pytest.mark.parametrize(
     ("said", "quotation", "value"),
     [
@@ -292,13 +281,6 @@ async def test_turns_of_others_are_shown_and_not_learned_from() -> None:
     learned = await bench.hear(turn(1, "You love anchovies", "assistant"), turn(2, "ok then"))
     assert {one.turn_id for one in learned} == {"t2"}
     assert [fact.confidence for one in learned for fact in one.facts] == [0.0]
-
-
-async def test_one_slip_of_form_costs_one_fact_not_the_answer() -> None:
-    """Null, a number for a text and a single mark are read."""
-    odd = {**loves_sushi().model_dump(), "subject": None, "items": None, "valid_from": None, "until": None}
-    assert HeardFact.model_validate(odd) == loves_sushi()
-    assert HeardFact.model_validate({**odd, "value": 7, "items": "#1", "turn": "x"}).items == ("#1",)
 
 
 async def test_without_a_model_plain_statements_are_read() -> None:

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 from contracts.edits import Insert
 from contracts.errors import (
     ConfigurationError,
-    EditRefused,
     GiveUp,
     InvalidInput,
     LlmMalformed,
@@ -34,16 +33,9 @@ from workers.execution.retry_decision import RetryPolicy
 from workers.listening.context import ListenContext
 from workers.listening.fates import OUTAGE_CAP_S, contain, fate_of
 from workers.listening.values import FactBatch, Ruling, TurnBatch
-from workers.loading import load_agents
 from workers.testing import NOW, listen
 
 FOOD = "resource_user_food_prefs"
-
-
-class Mood(BaseModel):
-    """Settings of an agent in these tests."""
-
-    loud: bool = False
 
 
 class Answer(BaseModel):
@@ -101,18 +93,6 @@ async def test_a_listener_of_facts_edits_the_draft_and_rules() -> None:
     food: Any = heard.documents[FOOD]["food"]
     assert [item["display"] for item in food["likes"]] == ["omelettes", "pasta"]
     assert heard.ruling_on(1).fact_id == "fact-2"
-
-
-async def test_a_listener_gets_the_agents_settings_typed() -> None:
-    """As those in force, not as declared."""
-    agent = Agent("Ear", settings=Mood)
-
-    @agent.listen("turns")
-    def hear(turn: ChatTurn, mood: Mood) -> Sequence[Fact]:
-        return [learned(turn.text.upper() if mood.loud else turn.text)]
-
-    assert [fact.text for fact in (await listen(agent, "hi")).facts] == ["hi"]
-    assert [fact.text for fact in (await listen(agent, "hi", settings={"loud": True})).facts] == ["HI"]
 
 
 async def test_a_model_is_there_when_one_is_configured() -> None:
@@ -192,22 +172,6 @@ async def test_rulings_that_do_not_fit_are_refused_before_anything_is_stored(rul
 
     with pytest.raises(TaskloreError, match=told):
         await listen(agent, ["omelettes"])
-
-
-async def test_an_edit_that_does_not_fit_can_be_ruled_on() -> None:
-    """The draft is as it was, and the fact is refused with the reason."""
-    agent = Agent("Judge")
-
-    @agent.listen("facts")
-    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-        try:
-            context.draft.apply(plan_for(batch.facts[0].fact, path="_metadata.tags"))
-        except EditRefused as error:
-            return [Ruling("fact-1", "rejected", error.reason)]
-        return []
-
-    heard = await listen(agent, ["omelettes"])
-    assert [(ruling.outcome, ruling.reasoning) for ruling in heard.rulings] == [("rejected", "protected")]
 
 
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
@@ -325,26 +289,3 @@ def test_what_cannot_be_served_is_refused_with_the_cure(
     agent.listen("turns")(hear)
     with pytest.raises(ConfigurationError, match=r"merge Ear\.hear and this one"):
         agent.listen("turns")(hear)
-
-
-def test_an_agent_may_listen_and_do_nothing_else(tmp_path: Any) -> None:
-    """It is loaded like any other; one that does neither is refused."""
-    ear = """
-from collections.abc import Sequence
-from contracts.messages import ChatTurn, Fact
-from workers import Agent
-
-agent = Agent("OnlyEar")
-
-
-@agent.listen("turns")
-def hear(turn: ChatTurn) -> Sequence[Fact]:
-    return []
-"""
-    (tmp_path / "only_ear.py").write_text(ear)
-    (tmp_path / "idle_ear.py").write_text('from workers import Agent\n\nagent = Agent("IdleEar")\n')
-    (agent,) = load_agents(str(tmp_path / "only_ear.py"))
-    assert list(agent.listeners) == ["turns"]
-    assert list(agent.configured({}).listeners) == ["turns"]
-    with pytest.raises(ConfigurationError, match=r"@agent.task or @agent.listen"):
-        load_agents(str(tmp_path / "idle_ear.py"))

@@ -15,7 +15,6 @@ from tests.unit.workers.agents.story.stage import RESPONSE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS
 from workers import Context
 from workers.agents.story.blocks import PromptBlock, fit
-from workers.agents.story.prose import GAP
 from workers.agents.story.question import PARTS, analyse, timeout_for
 from workers.testing import NOW, KitServices, ScriptedLlm
 
@@ -113,20 +112,3 @@ def test_what_is_shown_keeps_its_budget(tokens: int) -> None:
 
     assert counter()(near.text) + counter()(far.text) <= tokens
     assert counter()(response.lines[0]) <= 700
-
-
-def test_the_least_important_lines_go_first_and_from_the_end() -> None:
-    """Of a long response the beginning and the end are shown, whatever else there is."""
-    blocks = [
-        PromptBlock("near", tuple("abcdef"), rank=1),
-        PromptBlock("far", ["far off"] * 60, rank=3),
-        PromptBlock("response", [LONG], is_prose=True),
-    ]
-
-    near, far, response = fit(blocks, 500, 140)
-
-    assert response.lines[0].startswith("Part 0.")
-    assert GAP in response.lines[0]
-    assert response.lines[0].endswith("did not take it away.")
-    assert 0 < len(far.lines) < 60
-    assert near.lines == tuple("abcdef")

@@ -23,7 +23,6 @@ from tests.unit.workers.agents.story.stage import (
     story,
 )
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
-from workers.agents.story.fact_extract import agent
 from workers.agents.story.markdown import bare, lines_of
 from workers.agents.story.names import Handles
 from workers.agents.story.parts import stands_in
@@ -138,25 +137,6 @@ She is _tall_. She sails; see [the Heron](heron.md).
     )
     assert lines_of("") == lines_of("# Tobias Reed\n\n- Kind: character\n") == ()
     assert lines_of(entity(TOBIAS).text)[0] == "Apprentice at Lantern House for two years"
-
-
-@pytest.mark.parametrize(
-    ("written", "fact"),
-    [
-        ("- Counts the days.", "Counts the days"),
-        ("- Counts the days...", "Counts the days..."),
-        ("- Sails at 3 p.m.", "Sails at 3 p.m."),
-        ("- Owns a boat.\n- Owns a boat", "Owns a boat"),
-    ],
-)
-async def test_a_fact_has_no_full_stop_at_its_end(written: str, fact: str) -> None:
-    """Facts are shown in a row; every other sign stays."""
-    base = BASE.model_copy(update={"entities": (entity(INES, f"# Ines Calder\n\n{written}"), *ENTITIES[:2])})
-    tiers = {"entity_analysis": {"by": "rules", "tier2": [{"name": INES}]}}
-
-    found, _ = await analysed(agent, told=story(base=base, sections=tiers))
-
-    assert found["facts"] == {INES: [fact]}
 
 
 def test_a_text_names_by_full_name_alias_and_part() -> None:

@@ -295,24 +295,6 @@ async def test_facts_are_those_of_the_files_and_fewer_tokens() -> None:
         assert set(alone["facts"]) == {MARA, TOBIAS, INES, CORWIN, LANTERN}
 
 
-async def test_memories_are_recalled_by_character_with_a_reason() -> None:
-    """What was before the story has no time; a short id is enough."""
-    found = await found_by_model("memory_extract")
-
-    assert [one["id"] for one in found["memories"][MARA]] == ["MEM-001-debt", "MEM-000-drowning"]
-    assert found["memories"][MARA][0] == {
-        "id": "MEM-001-debt",
-        "title": "Forty crowns",
-        "when": "Ch1-R1",
-        "sig": 5,
-        "why": "The debt is asked for",
-        "sum": "Mara borrowed forty crowns of Ines for oil",
-    }
-    assert "when" not in found["memories"][MARA][1]
-    rules = await found_by_rules("memory_extract")
-    assert [one["why"] for one in rules["memories"][MARA]] == ["Significance 9", "Significance 5"]
-
-
 async def test_critical_threads_are_loaded_first_whatever_was_chosen() -> None:
     """Then those that were just opened, then the chosen; the rest is monitored."""
     found = await found_by_model("thread_extract")
