@@ -585,7 +585,7 @@ async def test_keys_of_a_run_expire_after_its_end_and_a_completed_run_leaves_its
     runs: PipelineRuns, valkey_or_redis: Redis
 ) -> None:
     fence = await driven(runs)
-    assert await valkey_or_redis.zscore(keys.sessions(), RUN)
+    assert await valkey_or_redis.zscore(keys.index("sessions"), RUN)
     owner = keys.user_sessions(user_token("ada"))
     assert await valkey_or_redis.smembers(owner) == {RUN.encode()}
     await runs.begin_phase(RUN, fence, "first", "p-1", 1)

@@ -207,9 +207,9 @@ async def test_a_key_of_a_wrong_type_is_replaced(stage: StoreStage, part: str) -
 
 async def test_an_index_of_a_wrong_type_is_rebuilt(stage: StoreStage) -> None:
     await stage.cache.create(SESSION)
-    await stage.client.delete(keys.sessions())
+    await stage.client.delete(keys.index("sessions"))
     for use in (stage.cache.sessions, lambda: stage.cache.set(SESSION, KEY, 1)):
-        await stage.client.set(keys.sessions(), "x")
+        await stage.client.set(keys.index("sessions"), "x")
         await use()
     assert [root.session_id for root in await stage.cache.sessions()] == [SESSION]
 
@@ -234,9 +234,9 @@ async def test_unreadable_entries_and_circular_corrections_are_passed_over(stage
 
 
 async def test_a_sweep_keeps_a_session_that_is_being_created(stage: StoreStage) -> None:
-    await stage.client.zadd(keys.sessions(), {SESSION: (await stage.client.time())[0] * 1000})
+    await stage.client.zadd(keys.index("sessions"), {SESSION: (await stage.client.time())[0] * 1000})
     assert await stage.cache.sweep() == []
-    await stage.client.zadd(keys.sessions(), {"old": 1})
+    await stage.client.zadd(keys.index("sessions"), {"old": 1})
     assert await stage.cache.sweep() == ["old"]
     assert await stage.cache.create(SESSION)
     assert await stage.cache.sweep(grace=timedelta(0)) == []
@@ -244,12 +244,12 @@ async def test_a_sweep_keeps_a_session_that_is_being_created(stage: StoreStage) 
 
 
 async def test_a_sweep_goes_through_every_page(stage: StoreStage) -> None:
-    await stage.client.zadd(keys.sessions(), {f"old{number}": 1 + number % 2 for number in range(950)})
+    await stage.client.zadd(keys.index("sessions"), {f"old{number}": 1 + number % 2 for number in range(950)})
     await stage.cache.create(SESSION)
     await stage.cache.create("brief", ttl=BLINK)
     await until_over(stage.cache, "brief")
     assert len(await stage.cache.sweep()) == 950
-    assert await stage.client.zrange(keys.sessions(), 0, -1) in ([b"s1", b"brief"], [b"brief", b"s1"])
+    assert await stage.client.zrange(keys.index("sessions"), 0, -1) in ([b"s1", b"brief"], [b"brief", b"s1"])
 
 
 class Waiting(SessionCache):
