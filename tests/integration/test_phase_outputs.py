@@ -1,8 +1,8 @@
-"""What phases leave in a session, on real stores: before the ledger knows, once, and under the fence of their phase."""
+"""Outputs of phases on real stores: in the session before the ledger, written once, and fenced by their phase."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,9 +13,7 @@ from contracts.errors import MemoryUnavailable
 from memory import keys
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import CancelRequest, Finish
-from memory.long_term.single_flight import SingleFlight
 from memory.long_term.store import LongTermMemory
-from memory.sessions.once import Computed
 from memory.sessions.session import EntryInfo, SessionCache
 from runtime.messaging.pull import Delivery
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task
@@ -79,8 +77,7 @@ async def house(redis: Redis) -> House:
     return house
 
 
-async def test_whatever_way_a_result_comes_the_session_has_it_before_the_ledger(house: House) -> None:
-    """Computed, joined, remembered, computed anew past the memory."""
+async def test_the_session_has_a_result_before_the_ledger_however_it_was_found(house: House) -> None:
     worker = house.worker()
     worker.does = lambda _word, _context: asyncio.sleep(0.005)
     phases = iter(range(10))
@@ -104,8 +101,7 @@ async def test_whatever_way_a_result_comes_the_session_has_it_before_the_ledger(
     assert took == [reports[0].run_ms] * 3 + [reports[3].run_ms, reports[4].run_ms]
 
 
-async def test_a_worker_that_leaves_between_session_and_ledger_repeats_the_phase_unnoticed(house: House) -> None:
-    """Nobody could have read the entry for its report: the next run writes it again."""
+async def test_a_phase_cut_off_before_the_ledger_runs_again(house: House) -> None:
     first, second = house.worker(), house.worker()
     house.ledger.answers.clear()
     dying = asyncio.create_task(first.work(a_task(task="mutter", **PHASE)))
@@ -121,8 +117,7 @@ async def test_a_worker_that_leaves_between_session_and_ledger_repeats_the_phase
 
 
 @pytest.mark.parametrize("task", ["speak", "mutter"])
-async def test_a_redelivery_after_the_ledger_writes_nothing(house: House, task: str) -> None:
-    """At another worker too: the uses that others made of the entry still count, and the report is the same."""
+async def test_a_redelivery_after_the_ledger_writes_no_entry(house: House, task: str) -> None:
     first, second = house.worker(), house.worker()
     await first.work(a_task(task=task, **PHASE))
     for reader in ("t2", "t3"):
@@ -133,8 +128,7 @@ async def test_a_redelivery_after_the_ledger_writes_nothing(house: House, task: 
 
 
 @pytest.mark.parametrize("remembered", [False, True])
-async def test_a_phase_that_is_another_tasks_by_now_is_cancelled(house: House, remembered: bool) -> None:
-    """What that one wrote stays."""
+async def test_a_task_whose_phase_was_given_to_another_is_cancelled(house: House, remembered: bool) -> None:
     worker = house.worker()
     if remembered:
         await worker.work(a_task(task_id="t0"))
@@ -146,12 +140,10 @@ async def test_a_phase_that_is_another_tasks_by_now_is_cancelled(house: House, r
     assert (report.task_id, report.status, report.error.type) == ("t1", "cancelled", "PhaseReplaced")
     assert [subject for subject, _, _ in worker.outbox.stored if subject.startswith("dead.")] == []
     found = await house.sessions.get("s1", "say:results")
-    assert found is not None
     assert found.value == "newer"
 
 
 async def test_a_session_that_is_gone_fails_the_phase_with_the_cure(house: House) -> None:
-    """It names the session."""
     worker = house.worker()
     await house.sessions.drop("s1")
     await worker.work(a_task(**PHASE))
@@ -162,7 +154,6 @@ async def test_a_session_that_is_gone_fails_the_phase_with_the_cure(house: House
 
 
 async def test_a_value_that_is_too_large_fails_the_phase_and_names_key_and_limit(house: House) -> None:
-    """Nothing of it is written."""
     worker = house.worker(SessionCache(house.redis, max_value_bytes=1024, deadline_s=LONG_S))
     await worker.work(a_task("x" * 2000, **PHASE))
     report = worker.report()
@@ -173,8 +164,7 @@ async def test_a_value_that_is_too_large_fails_the_phase_and_names_key_and_limit
     assert await house.entries() == {}
 
 
-async def test_outputs_took_as_long_as_the_run_and_parts_as_long_as_it_says(house: House) -> None:
-    """As they are stored; of a part without a word on it nothing is known."""
+async def test_outputs_are_timed_by_the_run_and_parts_as_declared(house: House) -> None:
     worker = house.worker()
 
     async def write(_word: str, context: Context) -> None:
@@ -188,52 +178,7 @@ async def test_outputs_took_as_long_as_the_run_and_parts_as_long_as_it_says(hous
     assert took == {"say:part:0": (0, False), "say:part:1": (3000, True), "say:word": ran, "say:results": ran}
 
 
-@pytest.fixture
-async def flights(redis: Redis) -> AsyncIterator[list[SingleFlight[Computed]]]:
-    """Open what three processes have."""
-    async with (
-        SingleFlight[Computed](redis, owner="w1", budget_s=LONG_S) as one,
-        SingleFlight[Computed](redis, owner="w2", budget_s=LONG_S) as two,
-        SingleFlight[Computed](redis, owner="w3", budget_s=LONG_S) as three,
-    ):
-        yield [one, two, three]
-
-
-async def test_tasks_of_three_processes_that_ask_at_once_compute_once(
-    house: House, flights: list[SingleFlight[Computed]]
-) -> None:
-    """All have the value, and each use of it by another task is counted."""
-    runs, seen = [], []
-
-    async def compute() -> dict[str, int]:
-        runs.append(1)
-        await asyncio.sleep(0)
-        return {"modules": 3}
-
-    async def ask(_word: str, context: Context) -> None:
-        seen.append(await context.session.get_or_compute("shared:index", compute))
-
-    workers = [house.worker() for _ in flights]
-    for worker, own in zip(workers, flights, strict=True):
-        worker.does, worker.services.session_flights = ask, own
-    await asyncio.gather(
-        *(
-            worker.work(
-                *(
-                    a_task(task="mutter", task_id=f"w{number}-{task}", session_id="s1", phase=f"p{number}")
-                    for task in range(3)
-                )
-            )
-            for number, worker in enumerate(workers)
-        )
-    )
-    assert (len(runs), seen) == (1, [{"modules": 3}] * 9)
-    assert (await house.entries())["shared:index"].hits == 8
-
-
-async def test_a_server_that_is_away_has_the_phase_run_again(house: House) -> None:
-    """And nothing is told before the session has it."""
-
+async def test_a_phase_runs_again_while_the_session_store_is_away(house: House) -> None:
     class Away(SessionCache):
         is_away = True
 

@@ -1,4 +1,4 @@
-"""What docs/reference/deploy.md has somebody add to the manifests does what it says, in the manifests as they are."""
+"""Manifests on the page about deploying do what it says."""
 
 import re
 import shutil
@@ -12,20 +12,20 @@ import yaml
 from deploy.checks.network import DNS, MODEL, NATS, PRIVATE, WORKER, End, passes
 from deploy.checks.problem import at
 from deploy.checks.runbooks import unlinked
+from tests.unit.deploy.documents import ROOT, documents
 
-ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "deploy.md").read_text("utf-8")
 #: The manifests on the page, by what they are called there.
 SHOWN: dict[str, Any] = {
     at(one, "metadata", "name") or "kustomization": one
-    for one in map(yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+    for [one] in map(documents, re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 }
 
 
 def base() -> dict[str, Any]:
     """Return the manifests of the base by kind and name."""
     files = (ROOT / "k8s" / "base").glob("*.yaml")
-    found = [one for file in files for one in yaml.safe_load_all(file.read_text("utf-8")) if one]
+    found = [one for file in files for one in documents(file.read_text("utf-8"))]
     return {f"{one['kind']} {at(one, 'metadata', 'name')}": one for one in found}
 
 
@@ -42,7 +42,7 @@ def patched() -> dict[str, Any]:
         targets = matching(entry["target"], manifests)
         assert targets, entry["target"]
         for target in targets:
-            for step in yaml.safe_load(entry["patch"]):
+            for step in documents(entry["patch"])[0]:
                 *parents, last = (part.replace("~1", "/") for part in step["path"].split("/")[1:])
                 node = target
                 for part in parents:
@@ -57,8 +57,7 @@ def elsewhere(namespace: str) -> End:
     return End(namespace, namespace, {}, {"kubernetes.io/metadata.name": namespace})
 
 
-def test_the_patch_moves_the_scaler_and_prometheus_to_other_namespaces() -> None:
-    """The new ones are let in and asked, the old ones are named nowhere any more."""
+def test_the_patch_moves_scaler_and_prometheus() -> None:
     manifests = patched()
     policies = [one for one in manifests.values() if one["kind"] == "NetworkPolicy"]
 
@@ -71,8 +70,7 @@ def test_the_patch_moves_the_scaler_and_prometheus_to_other_namespaces() -> None
     )
 
 
-def test_the_patch_labels_whatever_the_operator_selects_by_its_release() -> None:
-    """A rule without it is never loaded, and a pod never scraped."""
+def test_the_patch_labels_rules_and_monitors() -> None:
     read = [one for one in patched().values() if one["apiVersion"].startswith("monitoring.coreos.com")]
 
     assert {one["kind"] for one in read} == {"PodMonitor", "PrometheusRule"}
@@ -80,8 +78,7 @@ def test_the_patch_labels_whatever_the_operator_selects_by_its_release() -> None
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-def test_kustomize_reads_the_overlay_of_the_page_as_it_is_read_here(tmp_path: Path) -> None:
-    """It builds on the shipped overlay, and changes what the page says."""
+def test_kustomize_builds_the_overlay_of_the_page(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "k8s", tmp_path / "k8s")
     mine = tmp_path / "k8s" / "overlays" / "mine"
     mine.mkdir()
@@ -90,7 +87,7 @@ def test_kustomize_reads_the_overlay_of_the_page_as_it_is_read_here(tmp_path: Pa
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     assert done.returncode == 0, done.stderr
-    built = {f"{one['kind']} {one['metadata']['name']}": one for one in yaml.safe_load_all(done.stdout)}
+    built = {f"{one['kind']} {one['metadata']['name']}": one for one in documents(done.stdout)}
     wanted = patched()
     for entry in SHOWN["kustomization"]["patches"]:
         for target in matching(entry["target"], wanted):
@@ -104,8 +101,7 @@ def test_kustomize_reads_the_overlay_of_the_page_as_it_is_read_here(tmp_path: Pa
                 )
 
 
-def test_the_policy_for_a_web_api_opens_it_to_that_worker_alone() -> None:
-    """Public addresses over TLS, no private network, and nothing for the worker beside it."""
+def test_the_policy_for_a_web_api_opens_it_to_one_worker() -> None:
     policies = [one for one in base().values() if one["kind"] == "NetworkPolicy"]
     greeter = End("greeter", labels={**WORKER.labels, "app.kubernetes.io/component": "greeter-agent"})
     more = [*policies, SHOWN["greeter-agent-to-the-web"]]
@@ -117,8 +113,7 @@ def test_the_policy_for_a_web_api_opens_it_to_that_worker_alone() -> None:
     assert not passes(more, WORKER, MODEL, "TCP 443", "Egress")
 
 
-def test_the_policy_for_names_lets_everybody_ask_the_cache_of_the_node() -> None:
-    """At its address or by its label, for names alone; kube-dns stays reachable."""
+def test_the_policy_for_dns_opens_the_cache_of_the_node() -> None:
     policies = [one for one in base().values() if one["kind"] == "NetworkPolicy"]
     more = [*policies, SHOWN["names-from-the-node"]]
     cache = End("the cache", "", address="169.254.20.10")
@@ -131,12 +126,11 @@ def test_the_policy_for_names_lets_everybody_ask_the_cache_of_the_node() -> None
     assert passes(more, WORKER, DNS, "UDP 53", "Egress")
 
 
-def test_every_alert_gets_the_address_of_its_runbook() -> None:
-    """The overlay on the page names the component that puts it before each, from one value; the check agrees."""
+def test_every_alert_has_the_address_of_its_runbook() -> None:
     (named,) = SHOWN["kustomization"]["components"]
     component = ROOT / "k8s" / named.removeprefix("../../")
-    told = yaml.safe_load((component / "kustomization.yaml").read_text("utf-8"))
-    (value,) = (yaml.safe_load((component / one).read_text("utf-8")) for one in told["resources"])
+    [told] = documents((component / "kustomization.yaml").read_text("utf-8"))
+    (value,) = (one for file in told["resources"] for one in documents((component / file).read_text("utf-8")))
     (change,) = told["replacements"]
     assert change["source"] == {
         "kind": value["kind"],

@@ -16,7 +16,6 @@ NOW = "2026-01-02T03:04:05+00:00"
 
 
 def test_the_markdown_form_of_the_example_becomes_the_example(tmp_path: Path) -> None:
-    """In the present form, to the last number; the original stays, and nothing is written over."""
     file = tmp_path / "analysis.md"
     file.write_bytes((HERE / "example.md").read_bytes())
 
@@ -30,8 +29,7 @@ def test_the_markdown_form_of_the_example_becomes_the_example(tmp_path: Path) ->
         migrate(tmp_path / "none.md")
 
 
-def test_what_cannot_be_read_is_listed_with_its_line(tmp_path: Path) -> None:
-    """And the rest is taken over; a line that goes on is not glued to the one above, and agents are counted."""
+def test_unreadable_lines_are_reported(tmp_path: Path) -> None:
     lines = [
         *("# Response 7", "", "Some prose.", "", "## Meta", "- Response number: 7", "- Colour: green", ""),
         *("## Background", "### Knowledge", "- Facts:", "  - Cafe: It is closed", "    - Confidence: high"),
@@ -51,8 +49,7 @@ def test_what_cannot_be_read_is_listed_with_its_line(tmp_path: Path) -> None:
     assert (document.meta.agents_run, document.meta.agents_failed, document.meta.status) == (2, 1, "partial")
 
 
-def test_a_file_without_its_response_is_not_migrated(tmp_path: Path) -> None:
-    """Nobody could tell what it is about; nothing is written."""
+def test_a_file_without_a_response_number_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.md").write_text("# Notes\n\n- buy milk\n", "utf-8")
 
     with pytest.raises(InvalidInput, match=r"r\.md:3 was not read(?s:.*)meta\.resp_num: is needed"):
@@ -61,7 +58,6 @@ def test_a_file_without_its_response_is_not_migrated(tmp_path: Path) -> None:
 
 
 def test_parts_may_be_headings_or_entries() -> None:
-    """Both spell the same."""
     entries = (
         "## Background\n### Response analysis\n- Scene:\n  - Type: action\n- Characters:\n  - In scene:\n    - Ann\n"
     )
