@@ -5,7 +5,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from contracts.conversations import History, Utterance, said_id, split
+from contracts.conversations import History, Utterance, split
 from contracts.errors import InvalidInput
 
 MESSAGES = tuple(Utterance(message_id=f"m{n}", speaker="Bob", message=f"word {n}", time=n) for n in range(20))
@@ -61,9 +61,3 @@ def test_any_text_can_be_said(text: str) -> None:
     said = Utterance.model_validate({**GOOD, "message": text})
     assert Utterance.model_validate_json(said.model_dump_json()) == said
     assert said.message == text
-
-
-def test_what_a_task_says_has_one_id() -> None:
-    """It fits a message, whatever the task is called."""
-    assert said_id("task-1") == "task-1:said"
-    assert Utterance.model_validate({**GOOD, "message_id": said_id("x" * 64)})

@@ -1,13 +1,17 @@
 """Redis keys: one tag each, and no part that can pass for another."""
 
+import re
 from collections.abc import Callable
 
 import pytest
 
 from contracts.errors import InvalidInput
 from memory import keys
+from memory.stories.view import CHANGING
 
 AGENT = "BudgetTrackerAgent"
+
+
 QUESTION = "analyze_budget:50000:42000:5000,7000,8000,6000"
 
 
@@ -97,7 +101,9 @@ def test_a_task_key_gives_its_id_back(task_id: str) -> None:
     """Whatever the id is; and the pattern of all tasks finds it."""
     key = keys.task(task_id)
     assert keys.parse_task(key.encode()) == task_id
-    assert key.startswith(keys.task_pattern().removesuffix("*"))
+    found = re.escape(keys.task_pattern()).replace(r"\*", ".*")
+    assert re.fullmatch(found, key)
+    assert not any(re.fullmatch(found, other) for other in keys.steps(task_id))
 
 
 def test_a_pattern_matches_one_agent_or_all() -> None:
@@ -108,3 +114,30 @@ def test_a_pattern_matches_one_agent_or_all() -> None:
 
 def _tag(key: str) -> str:
     return key[key.index("{") + 1 : key.index("}")]
+
+
+def every_key(story_id: str) -> list[str]:
+    """Return all keys of a story."""
+    return [*keys.story(story_id), *(keys.story_changes(story_id, section) for section in CHANGING)]
+
+
+def test_all_of_a_story_is_of_one_tag() -> None:
+    """One script may touch all of it, on a cluster, too."""
+    found = every_key("lighthouse")
+
+    assert len(set(found)) == len(found)
+    assert all(key.count("{") == key.count("}") == 1 and "{lighthouse}" in key for key in found)
+    assert not set(found) & set(every_key("lighthouse-changes"))
+
+
+@pytest.mark.parametrize("word", ["", "a}b", "a:b", "a b", "ä", "x" * 65, "a\n"])
+def test_what_could_pass_for_another_key_is_refused(word: str) -> None:
+    """As the id of a story, as a section and as a supervisor."""
+    for make in (
+        lambda: keys.story(word),
+        lambda: keys.story_changes(word, "knowledge"),
+        lambda: keys.story_changes("lighthouse", word),
+        lambda: keys.analysing(word),
+    ):
+        with pytest.raises(InvalidInput, match="must be 1 to 64 letters, digits, '_' or '-'"):
+            make()

@@ -92,16 +92,6 @@ def test_who_is_near_is_named() -> None:
     assert NARRATOR.now(sensed(nearbyAgents=[bob, carol, dan])).endswith("; I see Bob at (0, -1), Carol and Dan")
 
 
-def test_kinds_are_told_apart() -> None:
-    """Each with its places, in the order of their names; one of a kind is no plural."""
-    gem = {"type": "gem", "position": {"x": 9, "z": 9}}
-
-    told = NARRATOR.now(sensed(worldObjects=[gem, *COINS], collected={"key": 1, "coin": 2, "berry": 3}))
-
-    assert "have collected 3 berries, 2 coins and 1 key; " in told
-    assert "; I see 2 coins at: (2, 1.6), (2.4, 0.4); I see 1 gem at: (9, 9); " in told
-
-
 def test_a_crowd_is_counted() -> None:
     """Of many objects the nearest are placed, of many kinds and agents the first are named."""
     coins = [{"type": "coin", "position": {"x": 20 - number, "z": 1}} for number in range(15)]
@@ -115,13 +105,6 @@ def test_a_crowd_is_counted() -> None:
     assert "have collected 1 a, 1 b and 9 other objects; " in few.now(
         sensed(collected={"a": 1, "b": 1, "c": 4, "d": 5})
     )
-
-
-def test_who_only_counts_names_nobody() -> None:
-    """As little as there can be told."""
-    told = NARRATOR.telling(0).then(sensed(worldObjects=COINS, nearbyAgents=[{"name": "Bob"}], collected={"coin": 7}))
-
-    assert told == "I was at position (2, 1), had collected 7 objects; I saw 2 objects; I saw 1 other agent"
 
 
 def test_speech_cannot_leave_its_quotes() -> None:

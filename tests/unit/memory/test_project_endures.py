@@ -97,7 +97,7 @@ def test_no_command_of_those_takes_anything_away(module: str) -> None:
 
 def test_no_pattern_of_keys_that_are_removed_meets_one_of_a_project() -> None:
     """Whoever removes all that a pattern finds, finds none of these."""
-    of_project = [keys.project("tl"), keys.project_part("ltm", "tag", "doc"), keys.projects()]
+    of_project = [keys.project("tl"), keys.project_part("ltm", "tag", "doc"), keys.index("projects")]
     patterns = [
         make(
             *["QQ" for parameter in inspect.signature(make).parameters.values() if parameter.default is parameter.empty]

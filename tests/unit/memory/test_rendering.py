@@ -14,7 +14,7 @@ from memory.documents.items import Body, make_item
 from memory.documents.kinds import Kinds
 from memory.documents.paths import lookup
 from memory.rendering.documents import Quotation, Rendered, find_rendered, render, tokens_of, without_rendered
-from memory.rendering.quoting import MARK, MAX_SHOWN, plain, quote
+from memory.rendering.quoting import MARK, plain, quote
 from memory.rendering.recalled import CLOSE, OPEN
 
 KINDS = Kinds.load()
@@ -130,22 +130,6 @@ def test_what_shares_words_with_the_query_comes_first() -> None:
     assert _names(_render(_food("拉面", "寿司很好吃"), "我想吃寿司"))[0] == "寿司很好吃"
 
 
-@pytest.mark.parametrize("budget", [0, 20, 60, 100, 200, 400])
-def test_a_block_keeps_to_its_budget_and_says_what_it_left_out(budget: int) -> None:
-    """The first entries by rank stay; a budget that holds no entry gives no block."""
-    documents = _food(*(_item(f"dish number {number}", number) for number in range(50)))
-
-    rendered = _render(documents, budget=budget)
-    entries = _names(rendered)
-
-    assert len(rendered.shown) == len(entries)
-    assert rendered.left_out == 50 - len(entries)
-    assert entries == [f"dish number {number}" for number in range(len(entries))]
-    assert (f"({rendered.left_out} more not shown)" in rendered.text) == (0 < len(entries) < 50)
-    assert bool(rendered.text) == bool(entries)
-    assert not entries or tokens_of(rendered.text) <= rendered.tokens <= budget
-
-
 PINNED = [place for kind in KINDS.by_id.values() for place in kind.places if place.pinned]
 PLACES = [place for kind in KINDS.by_id.values() for place in kind.places]
 #: People of the fuzz; the whole thousand takes a minute: `PINNED_PEOPLE=1000 pytest -k nothing_pinned`.
@@ -191,34 +175,6 @@ def test_turns_are_quoted_with_speaker_and_day_in_the_order_of_time() -> None:
     assert without_rendered(f"Hi!\n{block.text}") == "Hi!"
 
 
-def test_what_is_no_item_is_shown_with_its_name() -> None:
-    """Imported documents hold all sorts of things; names that no kind knows are quoted too."""
-    documents: dict[str, Body] = {
-        FOOD: {
-            "food": {"likes": ["tea", {"display": "Pizza", "group": "Italian"}], "spice": 3, "raw": {"fish": False}}
-        },
-        "resource_unknown": {"top": "x", "a": [["deep"], 10**50]},
-    }
-
-    assert _render(documents).text.splitlines()[1:-1] == [
-        "¦ ## Food",
-        "¦ ### Likes",
-        '¦ - "tea"',
-        '¦ - "Pizza" ("group": "Italian")',
-        '¦ ### "food"',
-        '¦ - "spice": 3',
-        '¦ ### "food" / "raw"',
-        '¦ - "fish": false',
-        '¦ ## "resource_unknown"',
-        "¦ ### More",
-        '¦ - "top": "x"',
-        '¦ ### "a" / 0',
-        '¦ - "deep"',
-        '¦ ### "a"',
-        '¦ - "' + "1" + "0" * 38 + '…"',
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -242,38 +198,6 @@ def test_a_stored_text_is_one_line_that_means_nothing_but_itself(text: str, expe
     """Letters, digits and units stay as they are."""
     assert plain(text) == unicodedata.normalize("NFC", expected)
     assert quote(text) == f'"{plain(text)}"'
-
-
-def test_a_long_text_is_cut_and_ends_in_an_ellipsis() -> None:
-    """Also one that is all unseen signs for as far as anybody looks."""
-    assert len(plain("x" * 10_000)) == MAX_SHOWN
-    assert plain("x" * MAX_SHOWN) == "x" * MAX_SHOWN
-    assert plain("\u200b" * 10_000 + "x") == "…"
-    assert plain("word word", 6) == "word…"
-
-
-def test_a_block_is_taken_out_of_what_somebody_says() -> None:
-    """And what they said themselves stays."""
-    block = _render(_food(_item("Pasta"), _item("Tea", durability="short_term"))).text
-
-    assert without_rendered(f"Hello!\n{block}\nI like rice.") == "Hello!\nI like rice."
-    assert without_rendered(f"You told me: {block} And rice?") == "You told me:\nAnd rice?"
-    assert without_rendered(f"{block}\n\n{block}") == ""
-    assert find_rendered(f"Hello!\n{block}\nBye") == ((7, 7 + len(block) + 1),)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "# My plan\n- tea\n- rice (until 2026-01-01)",
-        '"tea"\n"rice"',
-    ],
-)
-def test_what_nobody_rendered_stays_as_it_is(text: str) -> None:
-    """Lists, quotes and brackets are everybody's."""
-    assert find_rendered(text) == ()
-    assert without_rendered(text) == text
 
 
 BLOCK = _render(
@@ -304,3 +228,22 @@ def test_a_block_is_known_in_whatever_shape_it_comes_back(came_back: str) -> Non
     assert not any(word in left for word in ("Pasta", "carbonara", "tea", "Pizza", "Italian", "Likes"))
     assert "I like rice." in left
     assert left.startswith("Here:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I like rice.",
+        '- "Pasta" is what he said',
+        "# My plan\n- tea\n- rice (until 2026-01-01)",
+        "I remembered >> the rice",
+        'He said "no" (twice)',
+        '"tea"\n"rice"',
+        "> quoted by Bob",
+    ],
+)
+def test_what_nobody_rendered_stays_as_it_is(text: str) -> None:
+    """Lists, quotes and brackets are everybody's."""
+    assert find_rendered(text) == ()
+    assert without_rendered(text) == text

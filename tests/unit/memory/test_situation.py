@@ -126,33 +126,3 @@ def test_new_messages_are_shortened_before_one_is_left_out() -> None:
     assert [f"- Bob said: '{number} word" in text for number in range(8)] == [True] * 8
     assert "left out" not in text
     assert counter()(text) <= 400
-
-
-def test_new_messages_that_cannot_be_shown_are_counted() -> None:
-    """The latest are shown, and nothing of the past beside them."""
-    history = History(tuple(message(number, f"{number} " + "word " * 30) for number in range(101)), 100)
-
-    text = told(history, look(1), budget=300)
-    lines = section(text, "Conversation")
-    shown = [int(line.split("'")[1].split()[0]) for line in lines if line.startswith("- ")]
-
-    assert 0 < len(shown) < 100
-    assert shown == list(range(101 - len(shown), 101))
-    assert lines[1] == f"({100 - len(shown)} more new messages left out)"
-    assert "# Observations" not in text
-    assert "I am at position (2, 1)" in text
-
-
-def test_a_crowded_place_gives_way_to_messages() -> None:
-    """Coins are counted instead of placed where both do not fit."""
-    coins = [
-        {"type": f"kind{kind}", "position": {"x": number, "z": kind}} for kind in range(12) for number in range(20)
-    ]
-    crowded = SensoryData.model_validate({"position": {"x": 2, "z": 1}, "worldObjects": coins})
-
-    text = told(History((message(1, "Where are you?"),), 1), now=crowded, budget=300)
-
-    assert "Bob said: 'Where are you?'" in text
-    assert "; I see 20 kind0s at: (2, 0), (1, 0), (3, 0) and 17 more; I see 20 kind1s at: " in text
-    assert "; I see 180 other objects; " in text
-    assert counter()(text) <= 300

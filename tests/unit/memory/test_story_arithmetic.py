@@ -11,7 +11,6 @@ from memory.stories.arithmetic import (
     Standing,
     dialogue_share,
     pace,
-    reduction,
     resolve_id,
     roi,
     thread_status,
@@ -80,21 +79,6 @@ def test_a_short_id_means_one_or_none(said: str, meant: str | None) -> None:
     assert resolve_id(said, IDS) == meant
     assert resolve_id("MEM-120", (*IDS, "MEM-120")) == "MEM-120"
     assert resolve_id("MEM-120", (*IDS, *IDS)) == "MEM-120-vulnerability"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "percent"),
-    [
-        (4000, 110, 97),
-        (24200, 1515, 94),
-        (0, 0, 0),
-        (200, 199, 1),
-        (100, 150, -50),
-    ],
-)
-def test_a_reduction_is_rounded_half_up(before: int, after: int, percent: int) -> None:
-    """To a whole percentage, which is below nothing when condensing made it longer."""
-    assert reduction(before, after) == Reduction(before=before, after=after, percent=percent)
 
 
 def test_shares_and_pace_are_read_off_the_words() -> None:

@@ -9,11 +9,9 @@ from contracts.analysis.stories import (
     StoryMemory,
     StorySettings,
     StoryThread,
-    pair_of,
 )
 from memory.stories.view import PastScene, StandingStory, ThreadState, standing
 
-PAIR = pair_of("Ann", "Bo")
 OLD, LATER = StoryMemory(id="MEM-0-a", character="Ann"), StoryMemory(id="MEM-5-b", character="Ann", response=5)
 KEY, FOG = StoryThread(id="THREAD-001", title="Key"), StoryThread(id="THREAD-002", title="Fog", opened=5)
 BASE = StoryBase(
@@ -81,15 +79,6 @@ def test_past_scenes_begin_with_the_latest() -> None:
 
     assert story(changes, 9).scenes == (PastScene(2, "action", 7, None), PastScene(1, "dialogue", None, "noon"))
     assert story(changes, 2).scenes == (PastScene(1, "dialogue", None, "noon"),)
-
-
-def test_each_agent_changes_what_is_its_own() -> None:
-    """Points that an agent of memories tells of are not counted, and what the response itself changed is told apart."""
-    odd = StoryChange(points={PAIR: 5}, facts=BASE.knowledge, mentioned=("THREAD-001",))
-    told = story({1: {"memory_create": odd}}, 1, after=True)
-
-    assert (told.scores, told.threads[0].last_mention) == ({PAIR: 18.5}, None)
-    assert told.own == {"memory_create": odd}
 
 
 def test_an_id_is_taken_as_long_as_some_response_names_it() -> None:

@@ -1,10 +1,10 @@
 """Parameters: one question however it is spelled, another one whenever a value differs."""
 
 from datetime import datetime, time, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 
 from contracts.errors import InvalidParameters
 from contracts.parameters.model import Field, Parameters
@@ -196,40 +196,8 @@ def test_what_has_a_fixed_length_is_taken(raw: str, days: float) -> None:
     assert Tour.read(Tour(pause=timedelta(days=days)).model_dump(mode="json")).pause == timedelta(days=days)
 
 
-def test_a_model_with_a_flag_keeps_it() -> None:
-    """Only where nothing can be a boolean is one refused."""
-
-    class Guest(BaseModel):
-        age: int = 0
-        flexible: bool = False
-
-    class Agreed(BaseModel):
-        times: int = 1
-        terms: Literal[True] = True
-
-    class Noted(BaseModel):
-        times: int = 1
-        notes: JsonValue = None
-
-    class Party(Parameters):
-        """Who comes."""
-
-        guests: tuple[Guest, ...] = ()
-        agreed: Agreed = Agreed()
-        noted: Noted = Noted()
-
-    party = Party.read({"guests": [{"flexible": True}], "agreed": {"terms": True}, "noted": {"notes": {"seen": True}}})
-    assert (party.guests[0].flexible, party.agreed.terms, party.noted.notes) == (True, True, {"seen": True})
-
-
 def test_one_time_of_day_in_two_offsets_is_one_question() -> None:
     """As it is for instants; what has no offset is another one."""
     same = [Tour.read({"leaves": leaves}).key("tour") for leaves in ("00:30+01:00", "23:30Z", "18:30-05:00")]
     assert len(set(same)) == 1
     assert Tour.read({"leaves": "23:30"}).key("tour") not in same
-
-
-def test_an_instant_past_the_calendar_in_utc_says_so() -> None:
-    """It has no key, and the reason is no secret."""
-    with pytest.raises(TypeError, match="past the calendar in UTC"):
-        Tour.read({"until": "0001-01-01T00:00+05:00"}).key("tour")

@@ -56,11 +56,6 @@ def test_a_price_that_cannot_be_read_is_named(text: str) -> None:
         parse_prices(text)
 
 
-def test_nothing_that_was_not_answered_is_unpriced() -> None:
-    """A request that failed before an answer took no tokens: nothing is unknown about its cost."""
-    assert expense_of(Tokens(), "own", OWN, {}) == Expense()
-
-
 def test_an_unknown_cost_is_left_out_of_a_message() -> None:
     """Readers of 0.1 refuse a null and take what is missing for 0; both ways are read back as unknown."""
     written = Expense(3, 4, unpriced=True).as_usage().model_dump_json()

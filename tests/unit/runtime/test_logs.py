@@ -75,19 +75,6 @@ def test_nothing_below_the_level_is_written(level: Level, heard: int) -> None:
     assert len(lines(out)) == 2 * heard
 
 
-def test_a_library_speaks_in_the_same_form() -> None:
-    """With its name, its arguments filled in and its exception as text."""
-    out = io.StringIO()
-    configure(stream=out)
-    try:
-        fail_over("a sentence")
-    except KeyError:
-        logging.getLogger("nats.aio").exception("failed %s", "twice")
-    [event] = lines(out)
-    assert (event["event"], event["level"], event["logger"]) == ("failed twice", "error", "nats.aio")
-    assert "KeyError: 10" in event["exception"]
-
-
 @pytest.mark.parametrize("library", ["openai._base_client", "httpx", "nats", "faststream"])
 def test_libraries_that_repeat_what_people_wrote_are_not_heard_below_warning(library: str) -> None:
     """Not at debug either, where a client prints whole prompts."""

@@ -7,7 +7,6 @@ import pytest
 import structlog
 
 from contracts.errors import ConfigurationError
-from runtime.models.settings import LlmSettings
 from runtime.servers.endpoints import (
     Endpoints,
     find_endpoints,
@@ -153,11 +152,6 @@ def test_only_our_unknown_variables_are_strangers() -> None:
     """Other programs' variables and ours in another case are none of that."""
     environ = {"HOME": "/", "tasklore_slots": "1", "TASKLORE_SLOTS": "1", "TASKLORE_QQQQ": "1"}
     assert unknown_variables(environ) == {"TASKLORE_QQQQ": None}
-
-
-def test_the_shipped_roles_of_the_language_model_are_the_defaults_here() -> None:
-    """What the settings say and what the client would do by itself is one thing."""
-    assert Settings.load().llm() == LlmSettings()
 
 
 def test_a_role_of_the_language_model_is_set_by_its_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:

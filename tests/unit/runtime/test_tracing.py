@@ -1,6 +1,5 @@
 """Traces where nobody records: what came is carried on, nothing is invented, and nothing is imported."""
 
-import logging
 import subprocess
 import sys
 
@@ -10,7 +9,6 @@ from contracts.errors import ConfigurationError, NotAccepted
 from contracts.traces import made_context
 from runtime import tracing
 from runtime.tracing import traced_letter
-from runtime.tracing.complaints import EVERY_S, seldom
 
 CONTEXT = made_context(7, 8, 1, "vendor=1")
 
@@ -73,22 +71,6 @@ async def test_a_variable_that_cannot_be_used_is_named_at_the_start(
     with pytest.raises(ConfigurationError, match=r"OTEL_.*TASKLORE_TRACING=off"):
         async with recording("tasklore-worker", "w", "1"):
             pass
-
-
-def test_of_a_collector_that_is_away_the_log_tells_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    """Of each level; several lines for every batch would bury what else is said."""
-    speaker, now = logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter"), 0.0
-    with seldom(lambda: now):
-        for _ in range(3):
-            speaker.warning("away, trying again")
-            speaker.error("given up")
-        assert [one.message for one in caplog.records] == ["away, trying again", "given up"]
-        now = EVERY_S
-        speaker.error("given up")
-        assert len(caplog.records) == 3
-    speaker.warning("away, trying again")
-    speaker.warning("away, trying again")
-    assert len(caplog.records) == 5
 
 
 def test_a_process_that_records_nothing_imports_nothing_of_it() -> None:

@@ -61,16 +61,6 @@ def test_an_agent_that_is_one_role_lies_under_its_own_name(tmp_path: Path) -> No
     assert load_agent_files(package, mine).temperature is None
 
 
-def test_packages_and_folders_without_a_prompt_are_no_roles(tmp_path: Path) -> None:
-    """A neighbour that is an agent of its own is left to itself."""
-    neighbour = role(tmp_path / "neighbour")
-    (neighbour / "__init__.py").write_text("", "utf-8")
-    over(tmp_path, "notes/config.yaml", "model: x")
-    mine = role(tmp_path / "mine")
-
-    assert find_roles(tmp_path) == (mine,)
-
-
 @pytest.mark.parametrize(
     ("config", "named"),
     [
@@ -141,14 +131,6 @@ def test_a_prompt_reaches_nothing_but_its_values(tmp_path: Path, prompt: str) ->
         load_agent_files(folder).render(what=what)
 
     assert what == ["eggs"]
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """So is a folder that is none."""
-    with pytest.raises(ConfigurationError, match=r"config\.yaml cannot be read"):
-        load_agent_files(tmp_path / "agent" / "finder")
-    with pytest.raises(ConfigurationError, match="is no folder"):
-        load_agent_files(role(tmp_path / "agent" / "editor"), tmp_path / "nowhere")
 
 
 def settings(monkeypatch: pytest.MonkeyPatch, **environ: str) -> Settings:

@@ -89,18 +89,6 @@ def test_an_instance_that_differs_from_its_class_counts_as_changed() -> None:
     assert agent.settings.factor == 3
 
 
-def test_configuring_makes_another_agent() -> None:
-    """The agent of the module stays as it was declared."""
-    agent = trip_agent(Options)
-    other = agent.configured({"factor": 5})
-    assert isinstance(agent.settings, Options)
-    assert isinstance(other.settings, Options)
-    assert (agent.settings.factor, other.settings.factor) == (Decimal(2), Decimal(5))
-    assert other.tasks == agent.tasks
-    assert isinstance(other.configured({"log_level": "x"}).settings, Options)
-    assert other.configured({"log_level": "x"}).settings.factor == 5  # type: ignore[union-attr]  # just seen
-
-
 def test_unknown_and_unusable_settings_are_named() -> None:
     """The message names the field, the nearest name and the known ones."""
     with pytest.raises(ConfigurationError, match="no setting 'facto'; did you mean 'factor'\\? known are factor, col"):

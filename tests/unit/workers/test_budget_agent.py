@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import ConfigurationError
 from workers.agents.budget import agent
 from workers.testing import AgentKit, run_task
 
@@ -70,23 +69,6 @@ async def test_every_spelling_is_answered_from_memory(spelled: dict[str, Any]) -
     assert again.result == first.result
 
 
-async def test_without_history_there_is_no_rate_and_a_wish_for_one() -> None:
-    """No history and an empty one are the same question."""
-    kit = AgentKit(agent)
-    report = await kit.run("analyze_budget", {"budget_limit": 50000, "spent": 42000})
-    assert report.result == {
-        "remaining": 8000,
-        "spending_rate": 0,
-        "overshoot_risk": False,
-        "predicted_spending": 42000,
-        "anomalies": [],
-        "recommendations": ["The prediction counts no period to come: give the spending of earlier ones (history)."],
-    }
-    assert (
-        await kit.run("analyze_budget", {"budget_limit": 5e4, "spent": "42k", "history": []})
-    ).memory.outcome == "hit"
-
-
 async def test_each_finding_has_its_own_recommendation() -> None:
     """Exhausted, overspent, heading over the limit, and each anomaly, in this order."""
     assert await advice(100, 100, [0]) == ["The budget is used up: stop spending or raise the limit."]
@@ -112,19 +94,3 @@ async def test_exactly_the_limit_is_no_overshoot_and_exactly_the_threshold_no_an
     result = await analyzed({"budget_limit": 100, "spent": 0, "history": [3, 3, 4]})
     assert result["spending_rate"] == 3.33333333333333
     assert result["predicted_spending"] == 10
-
-
-async def test_the_multiplier_decides_what_is_unusual_and_enters_the_memory() -> None:
-    """2.0 is the default in every spelling; another value is another question."""
-    history = {"budget_limit": 100, "spent": 0, "history": [10, 10, 10, 18]}
-    assert (await analyzed(history))["anomalies"] == []
-    lower = {"anomaly_threshold_multiplier": 1.4}
-    assert (await analyzed(history, settings=lower))["anomalies"] == [{"value": 18, "index": 3}]
-    task = agent.tasks["analyze_budget"]
-    versions = [
-        agent.configured({"anomaly_threshold_multiplier": value}).memory_version(task) for value in (2, "2.00", 1.5)
-    ]
-    assert versions[:2] == [f"v2.1-{task.code}"] * 2
-    assert versions[2].startswith(f"v2.1-{task.code}+")
-    with pytest.raises(ConfigurationError, match="greater than 0"):
-        agent.configured({"anomaly_threshold_multiplier": -1})

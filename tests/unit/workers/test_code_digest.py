@@ -88,12 +88,6 @@ def test_formatting_and_comments_are_no_edit(version_of: Any, old: str, new: str
     assert version_of(SOURCE) == version_of(SOURCE.replace(old, new, 1))
 
 
-def test_a_module_that_is_too_deep_to_be_read_still_loads(version_of: Any) -> None:
-    """What compiles can be an agent; every change of it counts then."""
-    deep = SOURCE.replace("TAX = 20", f"TAX = 20 + {' + '.join(['0'] * 2500)}")
-    assert version_of(deep) == version_of(deep) != version_of(f"{deep}\n# an edit\n")
-
-
 async def test_an_edited_task_computes_anew_beside_the_old_one(tmp_path: Path) -> None:
     """Both may run side by side, with one contract and a memory each."""
     agents = []

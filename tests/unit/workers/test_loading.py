@@ -85,40 +85,10 @@ def test_a_file_may_import_what_lies_beside_it(write: Write) -> None:
     assert [agent.agent_id for agent in load_agents(str(path))] == ["Greeter"]
 
 
-def test_a_file_inside_a_package_keeps_its_relative_imports(write: Write) -> None:
-    """It is loaded as the module that it is."""
-    write("shop_pkg/__init__.py", "")
-    write("shop_pkg/agents/__init__.py", "")
-    write("shop_pkg/words.py", greeter())
-    path = write("shop_pkg/agents/greeter.py", "from ..words import agent")
-    (agent,) = load_agents(str(path))
-    assert load_agents("shop_pkg.agents.greeter") == (agent,)
-
-
 def test_loading_twice_gives_the_same_agent(write: Write) -> None:
     """A file is run once a process."""
     path = write("twice_greeter.py", greeter())
     assert load_agents(str(path)) == load_agents("./twice_greeter.py") == load_agents("twice_greeter")
-
-
-def test_a_file_may_bear_the_name_of_a_library(write: Write) -> None:
-    """`json.py` is loaded, and `json` stays what it was."""
-    import json
-
-    path = write("json.py", greeter())
-    assert load_agents(str(path))[0].agent_id == "Greeter"
-    assert load_agents(str(path)) == load_agents(str(path))
-    assert sys.modules["json"] is json
-
-
-def test_all_agents_of_a_module_are_found_once(write: Write) -> None:
-    """A second name for an agent is no second agent, and one can be picked."""
-    second = greeter("Second").replace("agent", "other").replace("import Agent", "import Agent")
-    write(
-        "several.py", greeter("First") + second.replace("from __future__ import annotations", "") + "\nalias = agent\n"
-    )
-    assert [agent.agent_id for agent in load_agents("several")] == ["First", "Second"]
-    assert [agent.agent_id for agent in load_agents("several:other")] == ["Second"]
 
 
 def declare(write: Write, monkeypatch: pytest.MonkeyPatch, entries: str) -> None:

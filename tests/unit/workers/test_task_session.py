@@ -65,26 +65,6 @@ async def desk() -> Desk:
     return await Desk().open()
 
 
-@pytest.mark.parametrize(
-    ("phase", "key", "cure"),
-    [
-        ("plan", "check:results", "write it as 'plan:results'"),
-        ("plan", "check:file:a.py", "write it as 'plan:file:a.py'"),
-        (None, "plan:results", "send it with a phase"),
-        ("plan", "results", "naming rule"),
-    ],
-)
-async def test_a_task_writes_under_its_own_phase(desk: Desk, phase: str | None, key: str, cure: str) -> None:
-    """Another's key is refused with the cure, and nothing is written."""
-    with pytest.raises(InvalidInput, match=cure):
-        await desk.task(phase=phase).set(key, 1)
-    assert await desk.entries() == {}
-
-
-async def _one() -> int:
-    return 1
-
-
 async def test_time_is_told_by_whoever_computed(desk: Desk) -> None:
     """What a task writes without a word on it was measured by nobody; what it returns took all of its run."""
     await desk.task().set("plan:a", 1)
@@ -95,34 +75,6 @@ async def test_time_is_told_by_whoever_computed(desk: Desk) -> None:
     took = {key: (entry.computation_ms, entry.is_timed) for key, entry in entries.items()}
     assert took == {"plan:a": (0, False), "plan:b": (1500, True), "plan:x": (2000, True), "plan:y": (2000, True)}
     assert {entry.agent for entry in entries.values()} == {"Planner"}
-
-
-async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk) -> None:
-    """By itself; what is shared under the key of another phase is that phase's, whichever task that has."""
-    desk.services.sessions.put_task("s1", "plan", "t9")
-    desk.services.sessions.put_task("s1", "check", "t1")
-    with pytest.raises(PhaseReplaced):
-        await desk.task("t1", "plan").set("plan:a", 1)
-    with pytest.raises(PhaseReplaced):
-        await desk.task("t1", "plan").get_or_compute("plan:b", _one)
-    assert await desk.task("t1", "check").get_or_compute("plan:c", _one) == 1
-    assert list(await desk.entries()) == ["plan:c"]
-
-
-async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: Desk) -> None:
-    """What it made may rest on what was invalidated; a task that is no phase is nobody's to replace."""
-    desk.services.sessions.put_task("s1", "check", "t9")
-    desk.services.sessions.put_task("s1", "plan", "t1")
-    with pytest.raises(PhaseReplaced, match="'check'"):
-        await desk.task("t1", "check").get_or_compute("plan:a", _one)
-    assert await desk.task("t2", None).get_or_compute("plan:b", _one) == 1
-    assert list(await desk.entries()) == ["plan:b"]
-
-
-async def test_what_somebody_computed_for_another_phase_is_that_phases(desk: Desk) -> None:
-    """It goes with the phase that its key names."""
-    await desk.task(phase="check").get_or_compute("plan:index", _one)
-    assert await desk.services.sessions.invalidate_phases("s1", {"plan"}) == ("plan:index",)
 
 
 def an_agent(remember: Any, does: Any) -> Agent:
@@ -177,45 +129,6 @@ async def test_a_shared_task_does_not_see_which_phase_it_is() -> None:
     assert (await kit.entries()) == {"plan:results": [None, None, None]}
 
 
-async def test_a_task_whose_session_is_gone_fails_with_the_cure() -> None:
-    """What it reads is not there; what it writes has no place to go to."""
-
-    async def read_and_write(context: Context) -> None:
-        await kit.services.sessions.drop("session-1")
-        assert await context.session.get("plan:a", default=5) == 5
-        await context.session.set("plan:a", 1)
-
-    kit = AgentKit(an_agent(False, read_and_write), session={"plan:a": 1}, phase="plan")
-    report = await kit.run("plan", {})
-    assert report.error is not None
-    assert (report.status, report.error.type, report.attempt) == ("failed", UnknownSession.__name__, 1)
-    assert "session-1" in report.error.message
-
-
-async def test_a_project_gives_its_standards_and_is_searched() -> None:
-    """Those in force with a tag, and whatever fits."""
-
-    async def look(context: Context) -> list[list[str]]:
-        project = context.project
-        await project.decide("Modules are nouns from now on.", tags=["naming"])
-        return [
-            [found.text for found in await project.standards("naming")],
-            [found.text for found in await project.standards()],
-            [found.text for found in await project.search("nouns", kind="decision")],
-            [found.text for found in await project.search(tags=["style"])],
-        ]
-
-    report = await run_task(
-        an_agent(False, look), "plan", {}, standards=[("Say why.", "style"), ("Use nouns.", "naming")], user_id="ann"
-    )
-    assert report.result == [
-        ["Use nouns."],
-        ["Use nouns.", "Say why."],
-        ["Modules are nouns from now on."],
-        ["Say why."],
-    ]
-
-
 async def test_a_decision_is_noted_once_however_often_the_task_runs() -> None:
     """The same words, or other ones under one name; and it tells whose it was and where."""
 
@@ -246,3 +159,45 @@ async def test_a_project_needs_a_session_that_has_one() -> None:
     await services.sessions.create("s1")
     with pytest.raises(InvalidInput, match="belongs to no project"):
         await task.run(Nothing(), Context(task, assignment(), services))
+
+
+@pytest.mark.parametrize(
+    ("phase", "key", "cure"),
+    [
+        ("plan", "check:results", "write it as 'plan:results'"),
+        ("plan", "check:file:a.py", "write it as 'plan:file:a.py'"),
+        (None, "plan:results", "send it with a phase"),
+        ("plan", "results", "naming rule"),
+    ],
+)
+async def test_a_task_writes_under_its_own_phase(desk: Desk, phase: str | None, key: str, cure: str) -> None:
+    """Another's key is refused with the cure, and nothing is written."""
+    with pytest.raises(InvalidInput, match=cure):
+        await desk.task(phase=phase).set(key, 1)
+    assert await desk.entries() == {}
+
+
+async def _one() -> int:
+    return 1
+
+
+async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk) -> None:
+    """By itself; what is shared under the key of another phase is that phase's, whichever task that has."""
+    desk.services.sessions.put_task("s1", "plan", "t9")
+    desk.services.sessions.put_task("s1", "check", "t1")
+    with pytest.raises(PhaseReplaced):
+        await desk.task("t1", "plan").set("plan:a", 1)
+    with pytest.raises(PhaseReplaced):
+        await desk.task("t1", "plan").get_or_compute("plan:b", _one)
+    assert await desk.task("t1", "check").get_or_compute("plan:c", _one) == 1
+    assert list(await desk.entries()) == ["plan:c"]
+
+
+async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: Desk) -> None:
+    """What it made may rest on what was invalidated; a task that is no phase is nobody's to replace."""
+    desk.services.sessions.put_task("s1", "check", "t9")
+    desk.services.sessions.put_task("s1", "plan", "t1")
+    with pytest.raises(PhaseReplaced, match="'check'"):
+        await desk.task("t1", "check").get_or_compute("plan:a", _one)
+    assert await desk.task("t2", None).get_or_compute("plan:b", _one) == 1
+    assert list(await desk.entries()) == ["plan:b"]

@@ -66,15 +66,6 @@ def test_an_insert_goes_to_the_end_of_a_list_or_before_an_item(path: str, expect
     assert likes(Insert(path=path, new_value="new")) == expected
 
 
-def test_an_index_last_in_a_path_is_a_place_in_its_list_even_when_a_list_stands_there() -> None:
-    """To append to a list in a list one says [-]."""
-    before: Any = applied(Insert(path="food.grid[1]", new_value=0)).body
-    behind: Any = applied(Insert(path="food.grid[1][-]", new_value=0)).body
-
-    assert before["food"]["grid"] == [[1, 2], 0, [3]]
-    assert behind["food"]["grid"] == [[1, 2], [3, 0]]
-
-
 def test_an_insert_adds_a_name_and_an_update_or_a_delete_needs_what_it_names() -> None:
     """Objects keep the order of their names."""
     body: Any = applied(

@@ -71,12 +71,6 @@ def test_the_metadata_of_a_document_is_written_by_no_edit(edits: list[Edit]) -> 
     assert "'_metadata'" in says
 
 
-def test_metadata_cannot_be_added_by_an_edit_and_may_be_replaced_by_the_same() -> None:
-    """What is written there is compared, not who wrote it."""
-    assert (refusal(Insert(path="_metadata", new_value={}), body={"a": 1}) or ("",))[0] == "protected"
-    assert refusal(Update(path="$", new_value={**FOOD, "age": 41})) is None
-
-
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
@@ -213,3 +207,9 @@ def test_a_value_that_holds_itself_is_refused() -> None:
     assert (refusal(Insert.model_construct(path="food.dislikes", new_value=ring, reason="", file=None)) or ("",))[
         0
     ] == "depth"
+
+
+def test_metadata_cannot_be_added_by_an_edit_and_may_be_replaced_by_the_same() -> None:
+    """What is written there is compared, not who wrote it."""
+    assert (refusal(Insert(path="_metadata", new_value={}), body={"a": 1}) or ("",))[0] == "protected"
+    assert refusal(Update(path="$", new_value={**FOOD, "age": 41})) is None

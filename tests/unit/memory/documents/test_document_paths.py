@@ -7,7 +7,7 @@ import pytest
 
 from contracts.edits import MAX_PATH
 from contracts.errors import InvalidPath, UnknownPath
-from memory.documents.paths import APPEND, Path, exists, find, lookup, nearest, parse, resolve
+from memory.documents.paths import APPEND, Path, exists, lookup, parse, resolve
 
 FOOD: Any = {
     "_metadata": {"tags": ["food"]},
@@ -129,21 +129,6 @@ def test_a_path_as_long_as_allowed_costs_little_and_one_longer_is_refused(text: 
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("$", FOOD),
-        ("food.likes[-1].item", "scrambled_eggs"),
-        ('food["odd key"]["x.y"]', 1),
-    ],
-)
-def test_what_stands_at_a_path_is_found(text: str, value: object) -> None:
-    """By name, by index from the front and from the end."""
-    assert lookup(FOOD, parse(text)) == value
-    assert find(FOOD, parse(text)) == value
-    assert exists(FOOD, parse(text))
-
-
-@pytest.mark.parametrize(
     ("text", "why", "near"),
     [
         ("food.like", "'food' has names, none is 'like'", "food.likes"),
@@ -163,25 +148,6 @@ def test_what_is_not_there_is_refused_with_the_nearest_path(text: str, why: str,
     assert why in str(refused.value)
     assert str(refused.value).endswith(f"the nearest is {near!r}")
     assert not exists(FOOD, parse(text))
-
-
-def test_the_nearest_path_is_looked_for_in_a_part_of_a_large_document_only() -> None:
-    """A document of a hundred thousand places is not walked for a message."""
-
-    class Counting(dict[str, object]):
-        """Counts what is taken out of it."""
-
-        taken = 0
-
-        def items(self) -> Any:
-            for entry in super().items():
-                self.taken += 1
-                yield entry
-
-    body: Any = Counting({f"name_{number}" * 8: number for number in range(100_000)})
-
-    assert nearest(body, parse("name_7" * 7)) == Path(("name_7" * 8,))
-    assert 0 < body.taken <= 400
 
 
 def test_a_resolved_path_counts_every_index_from_the_front() -> None:

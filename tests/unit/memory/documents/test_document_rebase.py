@@ -195,14 +195,3 @@ def test_what_somebody_puts_back_by_hand_is_another_thing() -> None:
             [Delete(path="food.likes[2]")],
             [Insert(path="food.likes[2]", new_value={"item": "C"})],
         )
-
-
-def test_the_end_of_a_history_is_enough_where_nothing_before_it_came_back() -> None:
-    """And what came back elsewhere than that end can tell is left where it is."""
-    body, history = history_of([Delete(path="food.likes[1]")], [Delete(path="food.likes[1]")])
-    for plan_id in ("plan 0", "plan 1"):
-        body = undo(body, history, plan_id)
-    history.append(PlanChanges("plan 2", apply_edits(body, [Update(path="food.likes[2].item", new_value="C")]).changes))
-
-    assert [str(change.path) for change in take_back(history, "undo of plan 0")] == ["food.likes[1]"]
-    assert take_back(history[1:], "undo of plan 0") == take_back(history, "undo of plan 0")

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from contracts.edits import Delete, Edit, Insert, NoChange, Update
+from contracts.edits import Delete, Edit, Insert, Update
 from contracts.errors import EditRefused
 from memory.documents.draft import Document, Draft, Origin, Plan, Snapshot
 from memory.documents.guard import LIMITS, Limits
 from memory.documents.stamps import stamp, unstamp, with_stamp_of
-from memory.documents.storage.bodies import Bodies
 from memory.documents.storage.history import json_bytes
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -149,13 +148,6 @@ def test_a_plan_is_applied_once() -> None:
     assert (likes(draft), len(draft.applied)) == (["tea"], 2)
 
 
-def test_what_changes_nothing_leaves_the_revision() -> None:
-    """No change at all, or one to what is there."""
-    draft = draft_of("tea")
-    applied = draft.apply(plan("p1", NoChange(), Update(path="food.likes[0]", new_value="tea", file=FOOD)))
-    assert (applied.changes, draft.documents[FOOD].revision) == ({}, 4)
-
-
 @pytest.mark.parametrize(
     "before",
     [
@@ -181,20 +173,3 @@ def test_the_metadata_of_a_file_gets_the_stamps_that_are_there() -> None:
     assert with_stamp_of(file, former) == {"_metadata": metadata, "x": 2}
     assert with_stamp_of({"x": 2}, former) == {"_metadata": former["_metadata"], "x": 2}
     assert with_stamp_of(file, {}) == {"_metadata": {"tags": ["b"]}, "x": 2}
-
-
-def test_bodies_are_kept_up_to_a_limit() -> None:
-    """Those unused for longest go first, and one that is too large is not kept at all."""
-    bodies = Bodies(max_bytes=100)
-    for number in range(3):
-        bodies.put("u", Document(f"r{number}", 1, {}, size=40))
-        bodies.get("u", "r0")
-    assert [bodies.get("u", f"r{number}") is not None for number in range(3)] == [True, False, True]
-    bodies.put("u", Document("r2", 2, {}, size=101))
-    assert bodies.get("u", "r2") is None
-    bodies.put("u", Document("r3", 1, {}, size=60))
-    assert bodies.get("u", "r0") is not None
-    bodies.drop("u", ["r0", "r3"])
-    bodies.put("v", Document("r0", 1, {}, size=100))
-    assert bodies.get("u", "r0") is None
-    assert bodies.get("v", "r0") is not None

@@ -52,21 +52,6 @@ def test_entries_under_a_known_heading_become_items_of_its_place() -> None:
     assert made.resource_id == FOOD
 
 
-@pytest.mark.parametrize(
-    ("resource", "heading", "path"),
-    [
-        ("food_prefs", "DOES NOT EAT", "food.avoids"),
-        ("food_prefs", "User's dietary restrictions", "food.diets"),
-        ("health", "**Chronic conditions**", "health.conditions"),
-        ("general_prefs", "My communication style", "general.communication_style"),
-    ],
-)
-def test_a_place_is_known_by_many_names(resource: str, heading: str, path: str) -> None:
-    """Those in the kinds' own files."""
-    made = _read(f"## {heading}\n- something\n", f"resource_user_{resource}.md")
-    assert _displays(made, path) == ["something"]
-
-
 def test_headings_without_a_place_stay_with_their_items() -> None:
     """As `group`: below the place that they stand under, else in the list for anything else, and listed."""
     made = _read(
@@ -139,21 +124,6 @@ def test_front_matter_becomes_metadata() -> None:
         (5, "country: no", "_metadata.front_matter"),
         (10, "tired", "health.other"),
     ]
-
-
-def test_front_matter_that_is_not_read_whole_is_kept_line_by_line() -> None:
-    """Comments, references, what is no YAML, and what says one name twice."""
-    for inner, kept in (
-        ("author: Jo # likes plums", ["author: Jo # likes plums"]),
-        ("a: &x [1]\nb: *x", ["a: &x [1]", "b: *x"]),
-        ("a: b: c\n\tfoo", ["a: b: c", "foo"]),
-        ("pet: cat\npet: dog", ["pet: cat"]),
-        ("just words", ["just words"]),
-    ):
-        made = _read(f"---\n{inner}\n---\n## Likes\n- tea\n")
-        assert _displays(made, "food.other") == kept
-        assert _displays(made, "food.likes") == ["tea"]
-        assert {one.text for one in made.unparsed} >= set(kept)
 
 
 def test_a_file_of_no_kind_becomes_a_document_of_its_own() -> None:

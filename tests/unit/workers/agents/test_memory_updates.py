@@ -62,13 +62,6 @@ def item_at(context: BenchContext, resource_id: str, path: str, index: int) -> d
     return found
 
 
-async def test_a_new_employer_ends_the_one_before() -> None:
-    """Where there is one at a time; the older is kept as the past, with the day."""
-    context, _ = await ruled(documents(work__employer=["Acme"]), fact_of("work.employer", "Beta"))
-    assert states(context, WORK, "work.employer") == {"Acme": "past", "Beta": "current"}
-    assert item_at(context, WORK, "work.employer", 0)["until"] == TODAY.isoformat()
-
-
 async def test_a_fact_of_somebody_else_ends_nothing_of_the_person() -> None:
     """It is kept with other people, whom there is one employer each of."""
     context, _ = await ruled(
@@ -95,16 +88,6 @@ async def test_an_update_ends_what_it_names_alone() -> None:
     assert ruling.notices == ("no longer: VS Code", "You: Neovim")
 
 
-async def test_a_contradiction_of_the_person_is_an_update() -> None:
-    """What they said last holds."""
-    context, _ = await ruled(
-        documents(food__likes=["Olives"]),
-        fact_of("food.dislikes", "Olives", relation="contradicts", related=(f"{FOOD}:food.likes.olives",)),
-    )
-    assert states(context, FOOD, "food.likes") == {"Olives": "past"}
-    assert states(context, FOOD, "food.dislikes") == {"Olives": "current"}
-
-
 async def test_the_contrary_of_the_same_thing_ends_it_unnamed() -> None:
     """Which place says the contrary is data of the kind."""
     context, _ = await ruled(documents(food__likes=["Olives", "Figs"]), fact_of("food.dislikes", "olives"))
@@ -117,16 +100,6 @@ async def test_an_end_inserts_nothing() -> None:
     context, (ruling,) = await ruled(documents(work__employer=["Acme"]), gone)
     assert states(context, WORK, "work.employer") == {"Acme": "past"}
     assert ruling.notices == ("no longer: Acme",)
-
-
-async def test_an_end_of_what_nobody_named_is_found_by_its_words() -> None:
-    """Of the same category before any other."""
-    context, _ = await ruled(
-        documents(food__likes=["Coffee"], routine__daily=["Coffee at 8"]),
-        fact_of("food.likes", "coffee", relation="ends"),
-    )
-    assert states(context, FOOD, "food.likes") == {"Coffee": "past"}
-    assert states(context, "resource_user_routine", "routine.daily") == {"Coffee at 8": "current"}
 
 
 @pytest.mark.parametrize("relation", ["new", "ends", "updates"])
@@ -244,14 +217,6 @@ async def test_what_is_over_tomorrow_is_no_item() -> None:
     assert context.draft.applied == ()
 
 
-async def test_a_plain_text_of_an_imported_document_can_end_too() -> None:
-    """It becomes an item, which can say when."""
-    bodies = documents()
-    bodies[WORK]["work"]["employer"] = ["Acme"]  # type: ignore[index, call-overload]  # a list of texts
-    context, _ = await ruled(bodies, fact_of("work.employer", "Beta"))
-    assert states(context, WORK, "work.employer") == {"Acme": "past", "Beta": "current"}
-
-
 def finding(*locations: tuple[int, str]) -> Respond:
     """Return a finder that names these lines."""
     found = [{"fact": number, "path": path, "relevance": "it has meat"} for number, path in locations]
@@ -322,26 +287,6 @@ async def test_facts_wait_for_a_model_that_is_away() -> None:
         await ruled(
             documents(food__likes=["Eel"]), fact_of("food.diets", "Vegan"), respond=lambda *_: LlmTimeout("late")
         )
-
-
-async def test_a_fact_that_follows_sees_what_those_before_it_did() -> None:
-    """It may name one of the same batch."""
-    context, _ = await ruled(
-        documents(),
-        fact_of("work.tools", "VS Code"),
-        fact_of("work.tools", "Neovim", "f2", relation="updates", related=(f"{WORK}:work.tools.vs_code",)),
-    )
-    assert states(context, WORK, "work.tools") == {"VS Code": "past", "Neovim": "current"}
-
-
-async def test_references_that_lead_nowhere_harm_nothing() -> None:
-    """Nor do those of documents that the user does not have."""
-    odd = ("x", "", "a:b:c", f"{FOOD}:_metadata.tags", "resource_user_nobody:food.likes.sushi")
-    context, (ruling,) = await ruled(
-        documents(food__likes=["Figs"]), fact_of("food.likes", "Sushi", relation="updates", related=odd)
-    )
-    assert ruling.outcome == "applied"
-    assert states(context, FOOD, "food.likes") == {"Figs": "current", "Sushi": "current"}
 
 
 async def test_a_whole_category_is_forgotten_at_a_word() -> None:

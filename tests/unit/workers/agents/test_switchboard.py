@@ -14,7 +14,6 @@ from memory.documents.kinds import Kinds
 from memory.rendering.documents import render
 from workers.agents.switchboard import MOST_RUNS, extract
 from workers.agents.switchboard.answer import Heard, HeardFact
-from workers.agents.switchboard.extraction import MOST_FACTS
 from workers.listening.context import ListenContext
 from workers.listening.values import TurnBatch, TurnFacts
 from workers.testing import NOW, KitServices, ScriptedLlm
@@ -218,29 +217,10 @@ async def test_a_fault_goes_back_once_and_then_that_fact_alone_is_set_aside(
     assert len(bench.refused) == 1
 
 
-async def test_a_mended_fact_counts() -> None:
-    """One repair is enough for most slips."""
-    bench = Bench(heard(loves_sushi(quotation="raw fish")), heard(loves_sushi()))
-    (fact,) = await bench.facts(SUSHI)
-    assert (fact.value, fact.confidence) == ("Sushi", 1.0)
-    assert bench.refused == []
-
-
 async def test_a_model_that_is_away_for_the_repair_costs_the_faulty_fact_alone() -> None:
     """What is sure is learned at once."""
     bench = Bench(heard(loves_sushi(), loves_sushi(quotation="raw fish")), LlmTimeout("late"))
     assert [fact.confidence for fact in await bench.facts(SUSHI)] == [1.0, 0.0]
-
-
-async def test_numbers_may_be_said_in_words_and_in_the_dates_worked_out() -> None:
-    """Two cats are 2 cats, and a trip in 2027 may be called so."""
-    cats = loves_sushi(statement="You have 2 cats", category="possessions.owns", value="2 cats", quotation="two cats")
-    trip = loves_sushi(
-        statement="You go to Rome", category="plans.upcoming", value="Rome in 2027", quotation="Rome next year",
-        valid_from="2027",
-    )  # fmt: skip
-    facts = await Bench(heard(cats, trip)).facts("I have two cats and go to Rome next year")
-    assert [fact.confidence for fact in facts] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -301,28 +281,6 @@ async def test_turns_of_others_are_shown_and_not_learned_from() -> None:
     learned = await bench.hear(turn(1, "You love anchovies", "assistant"), turn(2, "ok then"))
     assert {one.turn_id for one in learned} == {"t2"}
     assert [fact.confidence for one in learned for fact in one.facts] == [0.0]
-
-
-@pytest.mark.parametrize("text", ["", "!!!", "> only a quote"])
-async def test_nobody_is_asked_where_nobody_said_a_word(text: str) -> None:
-    """Nor where only the assistant spoke."""
-    bench = Bench()
-    bench.llm.configured = True
-    assert await bench.facts(text, turn(7, "Noted.", "assistant")) == []
-
-
-async def test_more_facts_than_anybody_says_are_left_out() -> None:
-    """And counted."""
-    bench = Bench(heard(*[loves_sushi(statement=f"You love sushi {n}") for n in range(MOST_FACTS + 3)]))
-    assert len(await bench.facts(SUSHI)) == MOST_FACTS
-    assert bench.refused == ["too_many"] * 3
-
-
-async def test_one_slip_of_form_costs_one_fact_not_the_answer() -> None:
-    """Null, a number for a text and a single mark are read."""
-    odd = {**loves_sushi().model_dump(), "subject": None, "items": None, "valid_from": None, "until": None}
-    assert HeardFact.model_validate(odd) == loves_sushi()
-    assert HeardFact.model_validate({**odd, "value": 7, "items": "#1", "turn": "x"}).items == ("#1",)
 
 
 async def test_without_a_model_plain_statements_are_read() -> None:

@@ -197,3 +197,8 @@ def test_what_is_past_its_deadline_is_expired(deadline: str) -> None:
     """Also at the very moment, and without a time zone, which means UTC."""
     found = unfit(body(deadline=deadline))
     assert found.is_expired
+
+
+def test_the_generation_comes_from_its_header() -> None:
+    """A redrive of a task is told from its first run."""
+    assert job(body(), headers={"Tasklore-Generation": "7"}).generation == 7

@@ -143,27 +143,6 @@ def test_a_dead_letter_has_the_traceback_also_when_it_holds_odd_names() -> None:
     assert "udcff here" in letter.traceback
 
 
-def test_a_dead_letter_tells_whose_task_it_was_how_long_it_took_and_what_it_cost() -> None:
-    """Without a look into its body."""
-    made = outcome(queued_ms=7, run_ms=9, usage=Usage(input_tokens=3, output_tokens=4, cost_usd=0.25))
-    letter = buried(
-        made.delivery,
-        ValueError("x"),
-        assignment=made.assignment,
-        queued_ms=made.queued_ms,
-        run_ms=made.run_ms,
-        usage=made.usage,
-    )
-    assert (letter.reason, letter.attempts, letter.generation, letter.worker_id) == ("gave_up", 3, 2, "w1")
-    assert (letter.task_id, letter.agent_id, letter.task_name, letter.supervisor_id) == (
-        "t1",
-        "WordAgent",
-        "weigh",
-        "S",
-    )
-    assert (letter.created_at, letter.queued_ms, letter.run_ms, letter.usage) == (NOW, 7, 9, made.usage)
-
-
 def test_a_dead_letter_fits_into_a_message_whatever_headers_came_along() -> None:
     """The longest body, the longest error, and the headers that are too many to keep."""
     long = {"X-Long": "x" * 300_000} | {f"X-{number}": "y" * 1000 for number in range(300)}

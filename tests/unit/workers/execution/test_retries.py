@@ -100,26 +100,6 @@ def test_no_task_dies_of_an_outage_of_the_ledger(attempt: int) -> None:
     assert decide(MemoryUnavailable("away"), left_s=0.0) == RetryDecision(dead_reason="deadline")
 
 
-@pytest.mark.parametrize("excused", [0, 1, 7])
-def test_a_task_spins_through_no_outage(excused: int) -> None:
-    """The pauses grow with the runs that were lost to it, though its own retries follow at once."""
-    policy, error = RetryPolicy(0.0, 0.0), MemoryUnavailable("full")
-    pauses = [
-        decide_retry(error, attempt=1, max_attempts=1, retry=policy, now=NOW, excused=excused).pause_s or 0.0
-        for _ in range(200)
-    ]
-    assert min(pauses) >= max(1.0, min(5.0, 2 ** (1 + excused)) / 2)
-    assert max(pauses) <= min(5.0, 2 ** (1 + excused))
-
-
-@pytest.mark.parametrize("after_s", [None, float("nan"), float("inf")])
-def test_a_time_that_is_none_is_the_usual_pause(after_s: float | None) -> None:
-    """Nobody waits for ever."""
-    pause_s = decide(RetryLater("later", after_s)).pause_s
-    assert pause_s is not None
-    assert 0 <= pause_s <= 1.0
-
-
 def test_a_run_that_would_begin_after_the_deadline_is_none() -> None:
     """The task dies of its own error while somebody may still read it."""
     assert decide(RetryLater("later", 10), left_s=10.0) == RetryDecision(dead_reason="deadline")
@@ -215,3 +195,15 @@ async def test_a_task_waits_for_its_model_with_all_its_attempts(away_s: float) -
     worker.does = lambda _word, _context: None
     await worker.work(a_task(task="mutter", max_attempts=1))
     assert (worker.report().status, worker.report().attempt) == ("completed", 1)
+
+
+@pytest.mark.parametrize("excused", [0, 1, 7])
+def test_a_task_spins_through_no_outage(excused: int) -> None:
+    """The pauses grow with the runs that were lost to it, though its own retries follow at once."""
+    policy, error = RetryPolicy(0.0, 0.0), MemoryUnavailable("full")
+    pauses = [
+        decide_retry(error, attempt=1, max_attempts=1, retry=policy, now=NOW, excused=excused).pause_s or 0.0
+        for _ in range(200)
+    ]
+    assert min(pauses) >= max(1.0, min(5.0, 2 ** (1 + excused)) / 2)
+    assert max(pauses) <= min(5.0, 2 ** (1 + excused))

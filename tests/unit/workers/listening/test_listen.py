@@ -1,4 +1,4 @@
-"""Declaring what an agent listens to, and trying it without servers."""
+"""Declaring what an agent listens to, what is refused with the cure, and trying it without servers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from contracts.edits import Insert
 from contracts.errors import (
-    EditRefused,
+    ConfigurationError,
     GiveUp,
     InvalidInput,
     LlmMalformed,
@@ -36,12 +36,6 @@ from workers.listening.values import FactBatch, Ruling, TurnBatch
 from workers.testing import NOW, listen
 
 FOOD = "resource_user_food_prefs"
-
-
-class Mood(BaseModel):
-    """Settings of an agent in these tests."""
-
-    loud: bool = False
 
 
 class Answer(BaseModel):
@@ -99,18 +93,6 @@ async def test_a_listener_of_facts_edits_the_draft_and_rules() -> None:
     food: Any = heard.documents[FOOD]["food"]
     assert [item["display"] for item in food["likes"]] == ["omelettes", "pasta"]
     assert heard.ruling_on(1).fact_id == "fact-2"
-
-
-async def test_a_listener_gets_the_agents_settings_typed() -> None:
-    """As those in force, not as declared."""
-    agent = Agent("Ear", settings=Mood)
-
-    @agent.listen("turns")
-    def hear(turn: ChatTurn, mood: Mood) -> Sequence[Fact]:
-        return [learned(turn.text.upper() if mood.loud else turn.text)]
-
-    assert [fact.text for fact in (await listen(agent, "hi")).facts] == ["hi"]
-    assert [fact.text for fact in (await listen(agent, "hi", settings={"loud": True})).facts] == ["HI"]
 
 
 async def test_a_model_is_there_when_one_is_configured() -> None:
@@ -192,22 +174,6 @@ async def test_rulings_that_do_not_fit_are_refused_before_anything_is_stored(rul
         await listen(agent, ["omelettes"])
 
 
-async def test_an_edit_that_does_not_fit_can_be_ruled_on() -> None:
-    """The draft is as it was, and the fact is refused with the reason."""
-    agent = Agent("Judge")
-
-    @agent.listen("facts")
-    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-        try:
-            context.draft.apply(plan_for(batch.facts[0].fact, path="_metadata.tags"))
-        except EditRefused as error:
-            return [Ruling("fact-1", "rejected", error.reason)]
-        return []
-
-    heard = await listen(agent, ["omelettes"])
-    assert [(ruling.outcome, ruling.reasoning) for ruling in heard.rulings] == [("rejected", "protected")]
-
-
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
 
 
@@ -274,3 +240,52 @@ async def test_what_would_end_the_worker_is_the_listeners_failure_alone(raised: 
     turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
     with pytest.raises(TaskloreError, match=raised.__name__):
         await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
+
+
+def hear(turn: ChatTurn) -> Sequence[Fact]:
+    """Listen to turns as one does."""
+    return []
+
+
+def rule_on_turns(turn: ChatTurn) -> Sequence[Ruling]:
+    """Take a turn where facts come."""
+    return []
+
+
+def take_nothing(context: ListenContext) -> Sequence[Ruling]:
+    """Take nothing of what comes."""
+    return []
+
+
+def take_two(turn: ChatTurn, other: ChatTurn) -> Sequence[Fact]:
+    """Take two turns."""
+    return []
+
+
+def return_one(turn: ChatTurn) -> Fact:
+    """Return one fact, and not several."""
+    return learned(turn.text)
+
+
+@pytest.mark.parametrize(
+    ("queue", "options", "function", "cure"),
+    [
+        ("rumours", {}, hear, 'takes "turns" or "facts", not \'rumours\''),
+        ("facts", {}, rule_on_turns, "a listener of facts takes named arguments of FactBatch, ListenContext only"),
+        ("facts", {}, take_nothing, "add an argument with that annotation"),
+        ("turns", {}, take_two, "two of ChatTurn: 'turn' and 'other'; drop one"),
+        ("turns", {}, return_one, "returns Sequence[Fact], or a list or tuple of them"),
+        ("turns", {"items": 0}, hear, "items must be a whole number from 1 to 500, not 0"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_the_cure(
+    queue: Any, options: dict[str, Any], function: Callable[..., Any], cure: str
+) -> None:
+    """When it is declared, not when the first turn comes; so is a second listener of one queue."""
+    agent = Agent("Ear")
+    with pytest.raises(ConfigurationError) as caught:
+        agent.listen(queue, **options)(function)
+    assert cure in str(caught.value)
+    agent.listen("turns")(hear)
+    with pytest.raises(ConfigurationError, match=r"merge Ear\.hear and this one"):
+        agent.listen("turns")(hear)

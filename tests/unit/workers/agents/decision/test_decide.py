@@ -114,19 +114,6 @@ async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None
     assert (await decided(asked)).prompt is None
 
 
-@pytest.mark.parametrize("impossible", [wish("move", x=99, z=0), wish("fly"), wish("text", agent="Dan", utterance="x")])
-async def test_rules_decide_where_a_model_wishes_what_cannot_be(impossible: Wish) -> None:
-    """The same as without it, and the report says why."""
-    stand = kit(impossible)
-    decision = await decided(stand, {"worldObjects": coins((2, 2))})
-
-    assert decision.refused is not None
-    assert decision.refused.startswith("scripted wished what is not possible: ")
-    without = await decided(kit(), {"worldObjects": coins((2, 2))})
-    assert decision == without.model_copy(update={"refused": decision.refused})
-    assert (await observed(stand))[0].did == Action(action="collect", target=Position(x=2, z=2))
-
-
 class Failing(FakeInbox):
     """Fails to settle or to deliver, before or after it has; as often as it is told."""
 

@@ -15,7 +15,6 @@ from tests.unit.workers.agents.story.stage import RESPONSE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS
 from workers import Context
 from workers.agents.story.blocks import PromptBlock, fit
-from workers.agents.story.prose import GAP
 from workers.agents.story.question import PARTS, analyse, timeout_for
 from workers.testing import NOW, KitServices, ScriptedLlm
 
@@ -69,18 +68,6 @@ async def test_a_model_that_never_answers_is_given_up_before_the_task_is_late(
     assert (silent.was_asked, found.by) == (True, "rules")
 
 
-async def test_a_repair_that_takes_too_long_keeps_what_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the rest of the time of its question, and no more."""
-    first, second = RIGHT[SECTION].facts  # type: ignore[attr-defined]
-    answer = RIGHT[SECTION].model_copy(update={"facts": (first, second.model_copy(update={"subject": "Atlantis"}))})
-    monkeypatch.setattr("workers.agents.story.question._LEAST_S", 0.2)
-    created_at = NOW - timedelta(seconds=100)
-
-    found = await analyse(PARTS[SECTION], context(Silent([answer, answer]), created_at))
-
-    assert (found.by, found.left_out) == ("scripted", 1)
-
-
 @pytest.mark.parametrize(
     ("allowed_s", "waited_s", "left_s", "patience"),
     [
@@ -125,20 +112,3 @@ def test_what_is_shown_keeps_its_budget(tokens: int) -> None:
 
     assert counter()(near.text) + counter()(far.text) <= tokens
     assert counter()(response.lines[0]) <= 700
-
-
-def test_the_least_important_lines_go_first_and_from_the_end() -> None:
-    """Of a long response the beginning and the end are shown, whatever else there is."""
-    blocks = [
-        PromptBlock("near", tuple("abcdef"), rank=1),
-        PromptBlock("far", ["far off"] * 60, rank=3),
-        PromptBlock("response", [LONG], is_prose=True),
-    ]
-
-    near, far, response = fit(blocks, 500, 140)
-
-    assert response.lines[0].startswith("Part 0.")
-    assert GAP in response.lines[0]
-    assert response.lines[0].endswith("did not take it away.")
-    assert 0 < len(far.lines) < 60
-    assert near.lines == tuple("abcdef")

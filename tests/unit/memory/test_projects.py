@@ -1,4 +1,4 @@
-"""Records as lines of a file, and what a person may mean by a time."""
+"""Records of projects as lines of a file, their words, and what a person may mean by a time."""
 
 import json
 from datetime import UTC, datetime
@@ -8,9 +8,12 @@ import pytest
 from contracts.errors import InvalidInput
 from memory.projects.lines import read_line, write_line
 from memory.projects.records import Record
+from memory.projects.words import MAX_WORD, tag_name, words_of
 from tasklore.project.stores import time_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
 WHOLE = Record(
     "d7", "decision", "a\nb \u2028 ✓", ("x", "y z"), 1_795_000_000_123, "ana", "d3", "d9", "run-1", {"n": [1, "é"]}, 5
 )
@@ -74,3 +77,28 @@ def test_what_is_no_time_is_refused_and_none_is_none() -> None:
     assert time_of(None, "--until", NOW) is None
     with pytest.raises(InvalidInput, match="--until 'soon' is no span of time"):
         time_of("soon", "--until", NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("?! -- \n", []),
+        ("The the THE", ["the"]),
+        ("Max_value=2, CAFÉ", ["max", "value", "2", "café"]),
+        ("don't stop-it", ["don", "t", "stop", "it"]),
+        ("\ufb01ne \uff37\uff29\uff24\uff25 ²", ["fine", "wide", "2"]),
+        ("cafe\u0301", ["café"]),
+        ("हिन्दी", ["हिन्दी"]),
+        ("API決定を", ["api", "決", "定", "を"]),
+        ("\U0001f600 ok\x00b", ["ok", "b"]),
+        ("x" * 70, ["x" * MAX_WORD]),
+    ],
+)
+def test_words_are_what_people_would_type(text: str, words: list[str]) -> None:
+    """Folded, each once, in their order."""
+    assert words_of(text) == words
+
+
+def test_tags_are_one_however_they_are_spelled() -> None:
+    """Capitals, space around them and the spelling of accents do not count; accents do."""
+    assert tag_name(" Café ") == tag_name("CAFE\u0301") != tag_name("cafe")
