@@ -58,7 +58,6 @@ def elsewhere(namespace: str) -> End:
 def test_the_patch_moves_scaler_and_prometheus() -> None:
     manifests = patched()
     policies = [one for one in manifests.values() if one["kind"] == "NetworkPolicy"]
-
     for namespace, may in (("keda-system", True), ("observability", True), ("keda", False), ("monitoring", False)):
         assert passes(policies, NATS, elsewhere(namespace), "TCP 8222", "Ingress") is may
     for namespace, may in (("keda-system", False), ("observability", True), ("monitoring", False)):
@@ -96,7 +95,6 @@ def test_the_policy_for_a_web_api_opens_it_to_one_worker() -> None:
     policies = [one for one in base().values() if one["kind"] == "NetworkPolicy"]
     greeter = End("greeter", labels={**WORKER.labels, "app.kubernetes.io/component": "greeter-agent"})
     more = [*policies, SHOWN["greeter-agent-to-the-web"]]
-
     assert not passes(policies, greeter, MODEL, "TCP 443", "Egress")
     assert passes(more, greeter, MODEL, "TCP 443", "Egress")
     assert not passes(more, greeter, MODEL, "TCP 80", "Egress")
@@ -109,7 +107,6 @@ def test_the_policy_for_dns_opens_the_cache_of_the_node() -> None:
     more = [*policies, SHOWN["names-from-the-node"]]
     cache = End("the cache", "", address="169.254.20.10")
     pod = End("its pod", "kube-system", {"k8s-app": "node-local-dns"}, DNS.namespace_labels)
-
     for other in (cache, pod):
         assert not passes(policies, WORKER, other, "UDP 53", "Egress")
         assert passes(more, WORKER, other, "UDP 53", "Egress")

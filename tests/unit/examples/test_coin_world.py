@@ -51,7 +51,6 @@ def test_only_near_things_are_sensed() -> None:
     of = world(size=20, coins=100)
     here, sensed = of.place("Ana"), of.senses("Ana")
     seen = {Place(**thing["position"]) for thing in sensed["worldObjects"]}
-
     assert seen == {coin for coin in coins_in(of) if coin.far_from(here) <= SIGHT}
     assert seen
     near = [other for other in ("Bob", "Carol") if of.place(other).far_from(here) <= SIGHT]
@@ -64,7 +63,6 @@ def test_a_coin_is_collected_once() -> None:
     walk(of, "Ana", coin)
     walk(of, "Bob", coin)
     deeds = of.apply(dict.fromkeys(("Ana", "Bob"), Choice("collect", coin)))
-
     assert sorted(str(deeds[name].refused) for name in ("Ana", "Bob")) == ["None", "there is no coin any more"]
     assert (of.collected("Ana") + of.collected("Bob"), of.left) == (1, 29)
     assert deeds["Carol"].late
@@ -85,7 +83,6 @@ def test_an_invalid_choice_is_refused(choice: Choice, why: str) -> None:
     of = world()
     before = of.place("Ana"), coins_in(of)
     deeds = of.apply({"Ana": choice, "Bob": Choice("wait")})
-
     assert why in str(deeds["Ana"].refused)
     assert deeds["Bob"].refused is None
     assert (of.place("Ana"), coins_in(of), of.step) == (*before, 1)
@@ -96,7 +93,6 @@ def test_steps_and_reach_are_limited() -> None:
     here = of.place("Ana")
     far = max(coins_in(of), key=here.far_from)
     corner = Place(0.0, 0.0) if here.far_from(Place(0, 0)) > 2 else Place(20.0, 20.0)
-
     assert of.apply({"Ana": Choice("move", corner)})["Ana"].refused == "that is too far for one step"
     assert of.apply({"Ana": Choice("collect", far)})["Ana"].refused == "it is out of reach"
 
@@ -132,7 +128,6 @@ async def test_a_paused_world_makes_single_steps() -> None:
         runner.pace(0)
         runner.play()
         await run
-
     assert runner.world.step == 5
     assert runner.picture()["over"]
     assert not runner.picture()["running"]

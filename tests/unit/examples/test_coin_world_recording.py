@@ -52,7 +52,6 @@ async def test_a_recording_reproduces_its_world(path: Path) -> None:
         steps=len(kept.worlds),
     )
     await runner.run()
-
     assert again == worlds
     assert kept.unfinished is None
     assert [agent["late"] for agent in runner.picture()["agents"]] == [False, True]
@@ -88,7 +87,6 @@ def test_a_changed_recording_is_refused(
     spoil: Callable[[list[str]], list[str]], line: int, what: str, path: Path
 ) -> None:
     path.write_text("\n".join(spoil(lines_of(path))))
-
     with pytest.raises(InvalidInput, match=rf"^line {line} of the recording .*{what}.*; .* --record") as refused:
         read_recording(path)
     assert len(str(refused.value)) < 200
@@ -96,7 +94,6 @@ def test_a_changed_recording_is_refused(
 
 def test_a_recording_of_another_version_is_refused(path: Path) -> None:
     path.write_text(_resealed([{"coin_world": 99}, {"end": 0}]))
-
     with pytest.raises(InvalidInput, match=r"^line 1 of the recording is of version 99, this is 1; record it anew"):
         read_recording(path)
 
@@ -122,7 +119,6 @@ def test_a_resealed_invalid_recording_is_refused(line: int, field: str, value: o
     held = told[line - 1] if field in told[line - 1] else told[line - 1]["choices"]["Ana"]
     held[field] = value
     path.write_text(_resealed(told))
-
     with pytest.raises(InvalidInput, match=rf"^line {line} of the recording .*; name a file .* --record$") as refused:
         read_recording(path)
     assert len(str(refused.value)) < 250
@@ -132,7 +128,6 @@ def test_a_resealed_invalid_recording_is_refused(line: int, field: str, value: o
 def test_a_killed_run_is_recorded_up_to_its_last_step(path: Path) -> None:
     worlds = record(path, ends=False)
     kept = read_recording(path)
-
     assert kept.worlds == worlds
     assert kept.unfinished is not None
     assert kept.unfinished.startswith("the recording does not say that the run ended")
@@ -144,7 +139,6 @@ def test_a_cut_line_is_left_out(path: Path) -> None:
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:4], lines[4][:60]]))
     kept = read_recording(path)
-
     assert kept.worlds == worlds[:3]
     assert kept.unfinished is not None
     assert kept.unfinished.startswith("line 5 of the recording was cut")
@@ -175,10 +169,8 @@ def test_an_older_recording_stays_until_the_first_step(path: Path) -> None:
     world = World.new(8, ("Ana",), 10, 20)
     recorder = Recorder(path, world.plan)
     assert path.read_text().splitlines() == before
-
     recorder.close()
     assert path.read_text().splitlines() == before
-
     world.apply({})
     recorder.note(world, {})
     assert read_recording(path).plan == world.plan
@@ -193,7 +185,6 @@ def test_an_older_recording_stays_until_the_first_step(path: Path) -> None:
 )
 def test_another_file_is_not_overwritten(text: str, path: Path) -> None:
     path.write_text(text)
-
     with pytest.raises(InvalidInput, match="is there and is no recording; name another file"):
         Recorder(path, World.new(7, ("Ana",), 10, 20).plan)
     assert path.read_text() == text
@@ -204,7 +195,6 @@ def test_a_full_disk_is_one_line(path: Path) -> None:
     recorder = Recorder(path, world.plan)
     path.symlink_to("/dev/full")
     world.apply({})
-
     with pytest.raises(InvalidInput, match=r"^--record: .*run' cannot be written \(No space left on device\)"):
         recorder.note(world, {})
     recorder.close()

@@ -230,9 +230,7 @@ async def test_words_that_fit_no_task_are_asked_of_the_memory_agent() -> None:
     agent = Recalls({"answer": "To Krakow.", "quotations": [{"text": "I moved to Krakow"}]})
     answering = service(FakeConversations(), lambda *_: None, agent=agent)
     request = PersonRequest(text="where did I move?", request_id="r1", conversation_id="talk", user_id="ann")
-
     replies = [await answering.answer(request), await answering.answer(request)]
-
     assert [(one.kind, one.text, one.agent_id) for one in replies] == [("answer", "To Krakow.", "MemoryAgent")] * 2
     assert {(one.task_id, one.user_id) for one in agent.assigned} == {(answering.task_id_of(request), "ann")}
     assert agent.assigned[0].task.parameters == {"question": "where did I move?"}

@@ -103,11 +103,9 @@ async def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
     (inside / "linked").symlink_to(outside)
     (inside / "shop" / "linked.py").symlink_to(outside / "secret.py")
     (inside / "round").symlink_to(inside)
-
     found = await done("look_around", folder=str(inside))
     asked = ["../outside/secret.py", "shop/linked.py", "linked/secret.py", str(outside / "secret.py")]
     sizes = await done("measure_sizes", folder=str(inside), files=asked)
-
     assert (found["overview"]["links"], found["overview"]["files"]) == (3, 6)
     assert sizes["modules"]["count"] == 0
 
@@ -135,11 +133,9 @@ async def test_unparsable_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "latin.py").write_bytes(b"\n\n\nx = '\xe4'\n")
     (tmp_path / "large.py").write_text("x = 1\n" * 200_000)
     files = ["good.py", "broken.py", "nul.py", "deep.py", "latin.py", "large.py", "gone.py"]
-
     found = {
         task: await done(task, folder=str(tmp_path), files=files) for task in list(TASKS)[1:6:1] if "_st" not in task
     }
-
     assert found["map_imports"]["modules"] == 1
     assert [one["path"] for one in found["map_imports"]["unparsed"]] == files[1:6]
     assert found["map_imports"]["unparsed"][0]["why"] == "line 1: invalid syntax"
@@ -226,6 +222,5 @@ async def test_the_report_has_score_table_and_worst_places(tmp_path: Path) -> No
 def test_shipped_pipelines_fit_their_agents(file: str) -> None:
     source = read_pipeline(ROOT / file)
     cards = {agent_id: card_of(agent) for agent_id, agent in AGENTS.items()}
-
     assert describe_problems(problems_of(source.pipeline), source) == []
     assert describe_problems(problems_with(source.pipeline, cards), source) == []

@@ -76,7 +76,6 @@ async def test_items_and_their_numbers_are_parameters(tmp_path: Path) -> None:
     await system.drive()
     assert await _result(system) == ["about A", "about B", "about A"]
     assert reader.read == {"A": 1, "B": 1}
-
     numbered = Reader("x", "y")
     system = numbered.system(tmp_path)
     await system.begin(_pipeline(parameters={"paper": "${item}", "number": "${index}"}))
@@ -145,7 +144,6 @@ async def test_only_new_items_of_a_changed_list_run(tmp_path: Path) -> None:
     await system.drive()
     assert await _result(system) == ["about b", "about c"]
     assert reader.read == {"a": 1, "b": 1, "c": 1}
-
     assert (await system.ask("rerun", phase="read")).kind == "accepted"
     await system.drive()
     assert reader.read == {"a": 1, "b": 2, "c": 2}

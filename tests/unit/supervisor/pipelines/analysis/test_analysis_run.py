@@ -15,7 +15,8 @@ from contracts.messages import TaskAssignment, Usage
 from contracts.traces import made_context
 from runtime import tracing
 from supervisor.pipelines.analysis.records import read_record
-from tests.unit.supervisor.pipelines.analysis.fake_system import STORY, TEXT, FakeSystem, cards, report_on, virtually
+from tests.unit.supervisor.pipelines.analysis.fake_system import STORY, TEXT, FakeSystem, cards, virtually
+from tests.unit.supervisor.reports import report_on
 
 ON = SeatSettings(enabled=True)
 MEMORIES, THREADS, RECALL = "StoryMemoryCreationAgent", "StoryThreadAgent", "StoryMemoryRecallAgent"
@@ -68,7 +69,6 @@ async def test_ten_agents_take_as_long_as_the_longest_chain() -> None:
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask()
         took_s = elapsed_s()
-
     assert reply.kind == "done"
     assert took_s == pytest.approx(0.4)
     late = {FACTS, RECALL, "StoryThreadRecallAgent", "StoryContradictionAgent"}
@@ -85,7 +85,6 @@ async def test_findings_of_a_late_agent_are_added_later() -> None:
         at_s, late = elapsed_s(), await system.document()
         await asyncio.sleep(40)
         found = await system.document()
-
     assert (reply.kind, at_s) == ("done", pytest.approx(60))
     assert (await system.sections())["knowledge"]["facts"][0]["src"] == "Ch1-R1"
     assert dict(late.sections())["knowledge"] == {"status": "late"}
@@ -105,7 +104,6 @@ async def test_an_agent_that_hangs_is_cancelled(agent: str, section: str, given_
         while supervisor.desk.driven:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)
         ended_s = elapsed_s()
-
     assert ended_s == pytest.approx(given_up_s, abs=0.3)
     assert system.workers.cancelled == system.workers.ids_of(agent)
     assert (await system.sections())[section] == {"status": "late"}
@@ -149,7 +147,6 @@ async def test_status_and_duration_reported_by_an_agent_are_ignored() -> None:
     system = FakeSystem({KNOWLEDGE: lambda _: {"facts": [], "status": "skipped", "error": "?", "dur": 1, "by": "m"}})
     async with system.supervisor() as supervisor:
         await supervisor.ask()
-
     assert (await system.sections())["knowledge"] == {"dur": 200, "facts": [], "by": "m"}
     assert (await system.document()).meta.agents_ok == 9
 
@@ -183,7 +180,6 @@ async def test_a_refresh_asks_all_agents_again() -> None:
     async with system.supervisor() as supervisor:
         await supervisor.ask()
         await supervisor.ask(refresh=True)
-
     assert set(system.workers.ran.values()) == {2}
     assert (await system.stories.standing(STORY, 2)).scores == {"Mara|Tom": 5}
     assert (await system.document()).meta.agents_ok == 9
@@ -196,7 +192,6 @@ async def test_a_request_for_a_replaced_text_is_refused() -> None:
         first = asyncio.create_task(supervisor.ask())
         await asyncio.sleep(1)
         second = await supervisor.ask(text="Other words.")
-
     assert (await first).kind == "refused"
     assert "another text" in (await first).text
     assert second.kind == "done"
@@ -210,7 +205,6 @@ async def test_two_supervisors_of_one_analysis_ask_each_agent_once() -> None:
     )
     async with system.supervisor() as one, system.supervisor() as other:
         replies = await asyncio.gather(one.ask(), other.ask(), other.ask(), one.ask())
-
     assert {reply.kind for reply in replies} == {"done"}
     assert set(system.workers.ran.values()) == {1}
     assert (await system.stories.standing(STORY, 2)).scores == {"Mara|Tom": 5}
@@ -247,7 +241,6 @@ async def test_a_renewed_lease_keeps_others_away() -> None:
         while not asking.done():
             seen.add(second.desk.driven)
             await asyncio.sleep(0.5)
-
     assert seen == {()}
 
 
@@ -261,7 +254,6 @@ async def test_an_absent_store_loses_nothing(trouble: str) -> None:
             await asyncio.sleep(0)
         setattr(system.analyses, trouble, 3)
         reply = await asking
-
     assert reply.kind == "done"
     assert (await system.document()).meta.agents_ok == 9
     assert set(system.workers.ran.values()) == {1}
@@ -276,7 +268,6 @@ async def test_a_refresh_whose_answer_was_lost_asks_once() -> None:
         await supervisor.ask()
         system.analyses.lost = 1
         await supervisor.ask(refresh=True)
-
     assert set(system.workers.ran.values()) == {2}
 
 
@@ -286,7 +277,6 @@ async def test_an_absent_store_refuses_a_new_analysis() -> None:
     system.analyses.is_gone = True
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask()
-
     assert (reply.kind, "ask again" in reply.text) == ("refused", True)
     assert not system.workers.assigned
 
@@ -297,7 +287,6 @@ async def test_a_task_that_was_not_accepted_is_sent_again() -> None:
     system.workers.refuses = 12
     async with system.supervisor() as supervisor:
         await supervisor.ask()
-
     assert (await system.document()).meta.status == "fresh"
 
 
@@ -311,7 +300,6 @@ async def test_an_unknown_agent_fails_its_section_with_the_cure() -> None:
         section = (await system.sections())["entity_analysis"]
         system.catalogue = ten
         await supervisor.ask()
-
     assert section["error"].startswith("UnknownAgent: no agent 'StoryEntityAgent' is known; start `tasklore worker")
     assert (await system.document()).meta.status == "fresh"
     assert system.workers.ran[ENTITIES] == 1
@@ -324,7 +312,6 @@ async def test_an_agent_of_the_storys_own_takes_part() -> None:
     system.catalogue = cards(*[(seat.agent_id, seat.task) for seat in ROSTER], ("ToneAgent", "hear"))
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask()
-
     assert reply.document is not None
     assert reply.document["immediate"]["tone"] == {"dur": 200, "tone": {"warm": 0.7}}  # type: ignore[index,call-overload]
     assert system.workers.begun_at["ToneAgent"] == pytest.approx(2)
@@ -339,7 +326,6 @@ async def test_a_disabled_agent_is_not_asked() -> None:
         await supervisor.ask()
         system.load(agents=off)
         await supervisor.ask()
-
     assert (await system.sections())["knowledge"] == {"dur": 0, "status": "skipped"}
     assert (await system.stories.standing(STORY, 2)).knowledge == ()
     meta = (await system.document()).meta
@@ -351,7 +337,7 @@ async def test_costs_are_summed_exactly() -> None:
     def spend(assignment: TaskAssignment) -> Any:
         usage = Usage(input_tokens=10, output_tokens=1, cost_usd=0.1)
         status = "failed" if assignment.agent_id == KNOWLEDGE else "completed"
-        return report_on(assignment, status, result={}, usage=usage)  # type: ignore[arg-type] # a status
+        return report_on(assignment, status, result={}, usage=usage)
 
     system = FakeSystem({seat.agent_id: spend for seat in ROSTER})
     async with system.supervisor() as supervisor:
@@ -395,7 +381,6 @@ async def test_more_analyses_than_are_kept_run_once_each() -> None:
         replies = await asyncio.gather(*asked)
         await asyncio.sleep(20)
         assert one.desk.driven == other.desk.driven == ()
-
     assert {reply.kind for reply in replies} == {"done"}
     assert set(system.workers.ran.values()) == {6}
     assert {"TASKLORE_ANALYSES_KEPT" in reply.text for reply in replies if reply.document is None} <= {True}
@@ -483,7 +468,6 @@ async def test_requests_beyond_the_limit_are_not_held(monkeypatch: pytest.Monkey
         at_s = elapsed_s()
         assert {one.kind for one in await asyncio.gather(*held)} == {"done"}
         again = await supervisor.ask(4)
-
     assert (reply.kind, at_s, again.kind) == ("pending", pytest.approx(1), "done")
     assert set(system.workers.ran.values()) == {4}
 
@@ -493,7 +477,6 @@ async def test_a_number_beyond_the_limit_is_refused() -> None:
     system = FakeSystem()
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask_bytes(b'{"story_id":"harbour","response_number":1000000001,"text":"x"}')
-
     assert reply.kind == "refused"
     assert "response_number: Input should be less than or equal to 1000000000" in reply.text
     assert await system.stories.numbers(STORY) == ()
@@ -525,7 +508,6 @@ async def test_an_internal_error_is_answered() -> None:
             reply = await supervisor.ask()
             at_once = await system.analyses.due("S", 1)
             await asyncio.sleep(0.1)
-
     assert reply.kind == "refused"
     assert "the supervisor's log says why" in reply.text
     assert at_once == []
@@ -540,7 +522,6 @@ async def test_a_request_at_the_end_of_an_analysis_is_answered() -> None:
             if supervisor.desk.driven:
                 waits.append(asyncio.create_task(supervisor.ask()))
             await asyncio.sleep(0.05)
-
     assert {wait.result().kind for wait in waits} == {"done"}
     assert set(system.workers.ran.values()) == {1}
 
