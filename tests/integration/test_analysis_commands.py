@@ -21,7 +21,6 @@ from contracts.messages import AnalysisReply, AnalysisRequest
 from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
 from runtime.messaging.connection import connected
-from runtime.messaging.streams import Sizes, declare_streams
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.analysis import watch as analysis_watch
 from tasklore.analysis.documents import open_stores
@@ -53,7 +52,6 @@ def analysed(number: int, *sections: str, **changed: Any) -> dict[str, Any]:
 
 
 def done(request: AnalysisRequest, **told: Any) -> AnalysisReply:
-    """Return the reply of a supervisor whose agents are through."""
     document = told.pop("document", None) or analysed(request.response_number)
     return AnalysisReply(
         story_id=request.story_id, response_number=request.response_number, kind="done", document=document, **told
@@ -70,12 +68,10 @@ class Supervisor:
         self.has_asked = asyncio.Event()
 
     async def open(self) -> None:
-        """Begin to listen."""
         await self.client.subscribe(subjects.analyses(SUPERVISOR), cb=self._hear)
         await self.client.flush()
 
     async def reply(self, reply: AnalysisReply) -> None:
-        """Answer what was asked last."""
         await self.client.publish(self._inbox, reply.model_dump_json().encode())
 
     async def _hear(self, message: Msg) -> None:
@@ -107,7 +103,6 @@ def place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 async def supervisor(place: Path, servers: EmbeddedServers) -> AsyncIterator[Supervisor]:
-    """Run a supervisor that answers at once."""
     async with connected(servers.nats_url, "tests") as client:
         one = Supervisor(client)
         await one.open()
@@ -157,7 +152,6 @@ class Looks:
         self.seen: list[set[str]] = []
 
     def show(self, document: AnalysisDocument | None) -> None:
-        """Keep it."""
         self.seen.append({section for section, _ in document.sections()} if document is not None else set())
 
 
@@ -172,7 +166,6 @@ async def watch(place: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyP
 
 
 def request_of(watch: Watch, **changed: Any) -> AnalysisRequest:
-    """Return the request for response 3."""
     return AnalysisRequest(story_id=watch.story_id, response_number=3, text="x", wait_ms=600_000, **changed)
 
 
@@ -256,24 +249,6 @@ async def test_after_the_time_to_wait_the_sections_so_far_are_shown(
     assert "not finished after 0.1 s; the agents go on, and `tasklore analysis show quay --response 3`" in err
 
 
-async def test_missing_workers_are_named_while_their_agents_are_awaited(
-    place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await declare_streams(supervisor.client, Sizes())
-    monkeypatch.setattr(analysis_watch, "LOOK_S", 0.01)
-    supervisor.answer = lambda _: None
-    told = ""
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(run_analysis(AnalysisOptions(place)))
-        async with asyncio.timeout(60):
-            while "no worker of" not in told:
-                await asyncio.sleep(0)
-                told += capsys.readouterr().err
-        await supervisor.reply(done(supervisor.asked[0]))
-    assert running.result() == OK
-    assert "and 6 more is alive; what they find waits until one is: `tasklore worker workers.agents.story`" in told
-
-
 async def test_the_document_of_a_later_response_is_not_overwritten(
     place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,10 +263,7 @@ async def test_the_document_of_a_later_response_is_not_overwritten(
 
 
 class ClosedPipe(io.StringIO):
-    """What is printed when nobody reads it any more."""
-
     def write(self, _text: str) -> int:
-        """Refuse it."""
         raise BrokenPipeError
 
 
@@ -386,17 +358,6 @@ async def test_all_stop_at_the_first_response_without_an_answer(
     out, err = capsys.readouterr()
     assert json.loads(out) == [analysed(1)]
     assert "nothing came of Ch1-R2 within 0.5 s; those after it were not begun" in err
-
-
-async def test_files_are_analysed_in_the_order_of_their_numbers(place: Path, supervisor: Supervisor) -> None:
-    files = [place / "responses" / name for name in ("Ch2-R003.md", "Ch1-R001.md")]
-    assert await run_analysis(AnalysisOptions(place, tuple(files))) == OK
-    assert [request.response_number for request in supervisor.asked] == [1, 3]
-    (place / "R3.md").write_text("x", "utf-8")
-    with pytest.raises(InvalidInput, match="two of the files are response 3"):
-        await run_analysis(AnalysisOptions(place, (*files, place / "R3.md")))
-    with pytest.raises(InvalidInput, match="--all means every response"):
-        await run_analysis(AnalysisOptions(place, tuple(files), everything=True))
 
 
 async def test_a_refusal_is_shown_as_the_supervisor_worded_it(place: Path, supervisor: Supervisor) -> None:

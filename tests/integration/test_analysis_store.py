@@ -31,12 +31,10 @@ async def shelf(valkey_or_redis: Redis) -> Shelf:
 
 
 def memory_of(number: int, suffix: str = "x") -> StoryMemory:
-    """Return a memory that response *number* made."""
     return StoryMemory(id=f"MEM-{number}-{suffix}", character=MARA, response=number)
 
 
 async def read(shelf: Shelf, number: int) -> AnalysisDocument:
-    """Return the analysis that there must be."""
     found = await shelf.analyses.read(STORY, number)
     assert found is not None
     return found

@@ -17,23 +17,18 @@ HEADING = "perhaps the same (proposed by embeddings; nothing is merged)"
 
 
 class Agreeing:
-    """Finds everything alike."""
-
     def embed(self, texts: Sequence[str], /) -> list[list[float]]:
-        """Return the same direction for each of *texts*."""
         return [[1.0, 0.0] for _ in texts]
 
 
 @pytest.fixture(autouse=True)
 def _place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command find the servers of the tests, with an empty store."""
     monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
 
 
 @pytest.fixture
 def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
-    """Return what returns what was printed since it was last called."""
     return lambda: capsys.readouterr().out
 
 

@@ -61,7 +61,6 @@ class Storage:
         self.client = client
 
     async def put(self, bucket: str, key: str, value: bytes, headers: dict[str, str] | None = None) -> None:
-        """Put *value* as any program would, and return once it is stored."""
         await self.client.jetstream().publish(f"$KV.{bucket}.{key}", value, headers=headers)
 
     async def put_raw(self, bucket: str, *values: tuple[bytes, bytes, bytes]) -> None:
@@ -82,26 +81,22 @@ class Storage:
         writer.close()
 
     async def state(self, bucket: str) -> dict[str, Any]:
-        """Return what the server says of *bucket*."""
         info = await ask_jetstream(self.client, f"STREAM.INFO.{subjects.bucket_stream(bucket)}")
         return dict(info["state"])
 
 
 @pytest.fixture
 async def storage(own_servers: EmbeddedServers) -> AsyncIterator[Storage]:
-    """Make the buckets on servers of one's own."""
     async with connected(own_servers.nats_url, "test-buckets") as client:
         await declare_streams(client, Sizes())
         yield Storage(own_servers, client)
 
 
 def body_of(card: AgentCard) -> bytes:
-    """Return *card* as it is put."""
     return card.model_dump_json().encode()
 
 
 def a_presence(worker_id: str = "w1") -> WorkerPresence:
-    """Return the sign of life of a worker."""
     return WorkerPresence(worker_id=worker_id, agent_id="A", digest="d", slots=1, started_at=datetime.now(UTC))
 
 

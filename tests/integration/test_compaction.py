@@ -19,7 +19,6 @@ REST = random.Random(1).randbytes(1000)
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ValkeyServer]:
-    """Run a server whose files nobody else writes."""
     running = ValkeyServer(tmp_path / "valkey")
     await running.start()
     yield running
@@ -28,13 +27,11 @@ async def server(tmp_path: Path) -> AsyncIterator[ValkeyServer]:
 
 @pytest.fixture
 async def client(server: ValkeyServer) -> AsyncIterator[Redis]:
-    """Open a client of *server*."""
     async with Redis.from_url(server.url, socket_timeout=30) as opened:
         yield opened
 
 
 def files_with(server: ValkeyServer, secret: bytes) -> list[str]:
-    """Return which files of *server* hold *secret*."""
     return [file.name for file in server.data_dir.rglob("*") if file.is_file() and secret in file.read_bytes()]
 
 
@@ -47,7 +44,6 @@ async def said(client: Redis, count: int = 20) -> None:
 
 
 async def forgotten(client: Redis) -> None:
-    """Remove the secrets."""
     await client.unlink("secret")
     await client.hdel("others", "secret")
 
@@ -96,7 +92,6 @@ class Rival(Redis):
     rivals = 1
 
     async def bgsave(self, schedule: bool = True, **options: object) -> object:
-        """Start the other one first."""
         if self.rivals:
             self.rivals -= 1
             await self.bgrewriteaof()

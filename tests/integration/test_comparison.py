@@ -39,7 +39,6 @@ class Stores:
     task: str
 
     def desk(self, ledger: Ledger | None = None) -> ComparisonDesk:
-        """Return another supervisor's desk."""
         return ComparisonDesk(self.client, ledger or self.ledger, self.outbox)
 
     async def publish(self, task_id: str, body: bytes, *, generation: int = 1, user: str = "") -> list[str]:
@@ -58,19 +57,16 @@ class Stores:
         return heard
 
     async def in_stream(self, task_id: str, generation: int = 1) -> bytes | None:
-        """Return what a program reads."""
         subject = f"$JS.API.DIRECT.GET.REPORTS.reports.Other.{task_id}.{generation}"
         stored = await self.client.request(subject, timeout=PATIENCE_S)
         return None if (stored.headers or {}).get("Status") else stored.data
 
     async def in_ledger(self, task_id: str, generation: int = 1) -> bytes | None:
-        """Return what HTTP and the command line read."""
         entry = await self.ledger.read(task_id)
         known = entry.generations.get(generation) if entry is not None else None
         return known.report if known is not None else None
 
     async def compare(self, task_id: str, generation: int = 1, *, deliveries: int = 1) -> FakeEngine:
-        """Let a desk compare, and return what it said."""
         line = FakeEngine()
         await self.desk().work([asked(task_id, generation, deliveries)], line)  # type: ignore[arg-type]  # a fake
         return line
@@ -78,7 +74,6 @@ class Stores:
 
 @pytest.fixture
 async def stores(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stores]:
-    """Open both."""
     async with contextlib.AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, "comparison"))
         await declare_streams(client, Sizes())
@@ -88,7 +83,6 @@ async def stores(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stores
 
 
 def asked(task_id: str, generation: int = 1, deliveries: int = 1) -> Delivery:
-    """Return a wish for a comparison as a supervisor is offered it."""
     where = f"reports.Other.{task_id}.{generation}"
     return Delivery(subjects.comparison(where, "t"), where.encode(), None, f"ack.{task_id}", deliveries, 1, 0.0)
 
@@ -96,7 +90,6 @@ def asked(task_id: str, generation: int = 1, deliveries: int = 1) -> Delivery:
 def a_report(
     task_id: str, status: Status = "completed", *, fence: Fence = "none", generation: int = 1, minutes_ago: float = 0
 ) -> bytes:
-    """Return a report to a program of somebody else."""
     report = CompletionReport(
         task_id=task_id,
         generation=generation,
@@ -113,7 +106,6 @@ def a_report(
 
 
 def an_assignment(task_id: str) -> TaskAssignment:
-    """Return the task that is reported on."""
     return TaskAssignment(
         task_id=task_id, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
     )

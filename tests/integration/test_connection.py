@@ -12,8 +12,6 @@ from runtime.servers.embedded import EmbeddedServers, NatsServer
 
 
 class GuardedServer(NatsServer):
-    """A nats-server that asks for a password."""
-
     def _configuration(self, port: int) -> dict[str, object]:
         users = [{"user": "worker", "password": "right"}, {"user": "probe", "password": "p"}]
         return super()._configuration(port) | {"authorization": {"users": users}, "no_auth_user": "probe"}

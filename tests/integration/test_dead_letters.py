@@ -17,13 +17,11 @@ from tests.integration.burials import Morgue, a_letter, morgue_of
 
 @pytest.fixture
 async def morgue(own_servers: EmbeddedServers) -> AsyncIterator[Morgue]:
-    """Open DEAD on servers of one's own, where nothing else lies."""
     async with morgue_of(own_servers) as opened:
         yield opened
 
 
 def numbers(letters: list[Letter]) -> list[int]:
-    """Return where *letters* lie."""
     return [letter.sequence for letter in letters]
 
 

@@ -38,13 +38,11 @@ NOBODY: list[Any] = [None, "", " ", "\t\n", "x" * 257, 7, b"user-1", "\ud800"]
 
 @pytest.fixture
 def store(valkey_or_redis: Redis) -> DocumentStore:
-    """Return a store on a server."""
     return store_on(valkey_or_redis)
 
 
 @pytest.fixture
 def queue(valkey_or_redis: Redis) -> PersonalQueue:
-    """Return the queue whose rows the store closes."""
     return PersonalQueue(valkey_or_redis, "facts", deadline_s=60.0)
 
 
@@ -152,7 +150,6 @@ async def test_concurrent_edits_of_one_document_lose_nothing(store: DocumentStor
 
 
 async def claimed(queue: PersonalQueue, *row_ids: str, owner: str = USER) -> Claim:
-    """Return a claim of new rows."""
     await queue.append(owner, [(row_id, b"{}") for row_id in row_ids])
     claim = await queue.claim(owner, holder="w1", limit=10, lease_ms=60_000, now_ms=0)
     assert claim is not None

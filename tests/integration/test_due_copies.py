@@ -53,7 +53,6 @@ class Scene:
                 await asyncio.sleep(0.05)
 
     async def read(self, stream: str, sequence: int) -> Arrival:
-        """Return what lies at one place, with its headers as they came."""
         answers: asyncio.Queue[Arrival] = asyncio.Queue()
         inbox = self.link.new_inbox()
         listening = await self.link.listen(inbox, answers.put_nowait)
@@ -64,16 +63,13 @@ class Scene:
         return arrival
 
     async def state(self, stream: str) -> dict[str, Any]:
-        """Return what the server says of a stream."""
         found = await ask_jetstream(self.link.client, f"STREAM.INFO.{stream}", {"subjects_filter": ">"})
         return dict(found["state"])
 
     async def in_later(self) -> dict[str, int]:
-        """Return how many messages LATER has on each subject."""
         return dict((await self.state(subjects.LATER))["subjects"] or {})
 
     async def has_due(self, number: int) -> None:
-        """Return once LATER has *number* copies of what is due."""
         async with asyncio.timeout(PATIENCE_S):
             while (await self.in_later()).get(DUE, 0) != number:  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.05)
@@ -90,14 +86,12 @@ class Scene:
         await self.has_due(number)
 
     async def make_later_anew(self) -> None:
-        """Lose LATER, and make it again."""
         await ask_jetstream(self.link.client, f"STREAM.DELETE.{subjects.LATER}")
         await declare_streams(self.link.client, Sizes())
 
 
 @pytest.fixture
 async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """Streams without anything in them."""
     server = NatsServer(tmp_path_factory.mktemp("nats"))
     await server.start()
     try:

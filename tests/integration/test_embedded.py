@@ -223,12 +223,10 @@ async def test_valkey_evicts_nothing_and_both_servers_listen_on_loopback_alone(
 
 
 def parent_of_servers(data_dir: Path) -> subprocess.Popen[str]:
-    """Start another Python process that runs a pair of servers until it is killed."""
     return subprocess.Popen([sys.executable, "-c", PARENT, str(data_dir)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
 async def announced_pids(parent: subprocess.Popen[str]) -> list[int]:
-    """Return the process ids of both servers once *parent* says that they are ready."""
     assert parent.stdout is not None
     pids = [int(pid) for pid in (await asyncio.to_thread(parent.stdout.readline)).split()]
     assert len(pids) == 2
@@ -236,7 +234,6 @@ async def announced_pids(parent: subprocess.Popen[str]) -> list[int]:
 
 
 def read_json(url: str) -> Any:
-    """Fetch a document of NATS monitoring."""
     with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:  # noqa: S310 - a loopback address of ours
         return json.load(answer)
 
@@ -256,7 +253,6 @@ def stat_of(pid: int) -> list[str]:
 
 
 async def become_true(fact: Callable[[], bool]) -> None:
-    """Return once *fact* holds; fail when it does not in time."""
     deadline = time.monotonic() + PATIENCE_S
     while not fact():
         assert time.monotonic() < deadline, "it did not come true"
@@ -265,7 +261,6 @@ async def become_true(fact: Callable[[], bool]) -> None:
 
 @contextlib.asynccontextmanager
 async def nats_client(url: str) -> AsyncIterator[Client]:
-    """Open a client for one block."""
     client = await nats.connect(url, connect_timeout=PATIENCE_S)
     try:
         yield client
@@ -275,6 +270,5 @@ async def nats_client(url: str) -> AsyncIterator[Client]:
 
 @contextlib.asynccontextmanager
 async def redis_client(url: str) -> AsyncIterator[Redis]:
-    """Open a client for one block."""
     async with Redis.from_url(url, socket_timeout=PATIENCE_S) as client:
         yield client

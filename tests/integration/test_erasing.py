@@ -26,18 +26,14 @@ PATIENCE_S = 60.0
 
 @dataclass
 class Archive:
-    """A work queue with a consumer, and the folder in which its server keeps everything."""
-
     client: Client
     folder: Path
 
     @property
     def eraser(self) -> Eraser:
-        """An eraser with a deadline that a busy machine keeps."""
         return Eraser(self.client, deadline_s=PATIENCE_S)
 
     def files_with(self, secret: bytes) -> list[str]:
-        """Return which files of the server hold *secret*."""
         files = [file for file in self.folder.rglob("*") if file.is_file()]
         return [file.name for file in files if secret in _content(file)]
 
@@ -48,7 +44,6 @@ class Archive:
                 await asyncio.sleep(0.01)
 
     async def say(self, secret: bytes, subject: str = ADA, message_id: str = "") -> int:
-        """Publish *secret* durably; return its number."""
         headers = {"Nats-Msg-Id": message_id or secret.decode(), "Tasklore-Secret": f"head-{secret.decode()}"}
         answer = await self.client.request(subject, secret + REST, timeout=PATIENCE_S, headers=headers)
         return int(json.loads(answer.data)["seq"])
@@ -63,11 +58,9 @@ class Archive:
         return {int(reply.split(".")[5]): reply for reply in replies}
 
     async def acknowledge(self, reply: str) -> None:
-        """Return when the server has booked the acknowledgement."""
         await self.client.request(reply, b"+ACK", timeout=PATIENCE_S)
 
     async def at_work(self) -> tuple[int, int]:
-        """Return how many messages are delivered and not acknowledged, and how many wait to be delivered."""
         info = await ask_jetstream(self.client, f"CONSUMER.INFO.{STREAM}.{DURABLE}")
         return info["num_ack_pending"], info["num_pending"]
 
@@ -78,7 +71,6 @@ class Archive:
                 await asyncio.sleep(0.01)
 
     async def stored(self) -> int:
-        """Return how many messages there are."""
         state = (await ask_jetstream(self.client, f"STREAM.INFO.{STREAM}"))["state"]
         return int(state["messages"])
 
@@ -92,7 +84,6 @@ def _content(file: Path) -> bytes:
 
 @pytest.fixture
 async def archive(own_servers: EmbeddedServers) -> AsyncIterator[Archive]:
-    """Open a work queue as turns have one."""
     async with connected(own_servers.nats_url, "test") as client:
         queue = {"name": STREAM, "subjects": ["turns.>"], "retention": "workqueue", "allow_direct": True}
         await ask_jetstream(client, f"STREAM.CREATE.{STREAM}", queue | {"duplicate_window": 300 * 10**9})

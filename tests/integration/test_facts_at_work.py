@@ -1,17 +1,20 @@
-"""Claimed facts on a real store: written and closed in one step, whatever fails or dies in between."""
+"""Claimed facts on a real store: written and closed in one step, in order, whatever fails or waits in between."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
-from contracts.messages import Fact
+from contracts.errors import LlmError, LlmUnavailable
+from contracts.messages import ExtractedFacts, Fact
 from memory import keys
 from memory.documents.draft import Draft
 from memory.documents.guard import LIMITS
 from tests.integration.listening import (
+    FOOD,
     LEASE_S,
     PATIENCE_S,
     Room,
@@ -23,6 +26,8 @@ from tests.integration.listening import (
     now_ms,
     plan_of,
 )
+from tests.memory_bench import Model
+from workers.agents.memory_worker import agent
 from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, Ruling
@@ -30,7 +35,6 @@ from workers.listening.values import FactBatch, Ruling
 
 @pytest.fixture
 def room(redis: Redis) -> Room:
-    """Return an empty store, and what listeners need around it."""
     return Room(redis)
 
 
@@ -163,3 +167,101 @@ async def test_unreadable_facts_and_those_of_another_user_are_set_aside(room: Ro
 async def _claims_and_dies(room: Room, user: str) -> bool:
     """Claim what there is for a moment, and never say a word on it; False while the last lease still runs."""
     return await room.facts.claim(user, holder="mortal", limit=32, lease_ms=1, now_ms=now_ms()) is not None
+
+
+#: A fact for which a model is asked what it leaves out.
+VEGAN = ("food.diets", "Vegan", "new")
+
+
+async def learn(room: Room, *facts: tuple[str, str, str], start: int = 1) -> None:
+    rows = []
+    for number, (category, value, relation) in enumerate(facts, start=start):
+        told = {"fact_id": f"f{number}", "text": f"You: {value}", "evidence": value, "category": category}
+        fact = Fact.model_validate({**told, "value": value, "relation": relation})
+        body = ExtractedFacts(turn_id=f"t{number}", conversation_id="c", user_id="ann", facts=(fact,), at=now())
+        rows.append((fact.fact_id, body.model_dump_json().encode()))
+    await room.facts.append("ann", rows)
+
+
+def likes(what: str) -> tuple[str, str, str]:
+    return ("food.likes", what, "new")
+
+
+def sweep(_role: str, _user: str) -> Mapping[str, Any]:
+    return {"reasoning": "looked", "locations": [{"fact": 1, "path": f"{FOOD}:food.likes[0]"}]}
+
+
+async def live(room: Room, place: str = "likes") -> list[str]:
+    food: Any = (await room.store.snapshot("ann", [FOOD])).documents[FOOD].body["food"]
+    return [one["display"] for one in food[place] if "until" not in one]
+
+
+def away(_role: str, _user: str) -> LlmError:
+    return LlmUnavailable("503")
+
+
+async def parked(room: Room, fact_id: str) -> None:
+    async def is_parked() -> bool:
+        return (await room.states("facts", "ann"))[fact_id] == "needs_model"
+
+    await eventually(is_parked)
+
+
+async def test_a_fact_that_waited_for_a_model_does_not_undo_what_was_said_meanwhile(room: Room) -> None:
+    model: Any = Model(away)
+    room.services.llm = model
+    await learn(room, likes("Steak"), VEGAN)
+    async with room.listening(agent, "facts") as outflow:
+        await parked(room, "f2")
+        await learn(room, ("food.diets", "Vegan", "ends"), start=3)
+        outflow.look_soon()
+        await parked(room, "f3")
+        model.respond = lambda _role, _user: {"reasoning": "nothing", "locations": []}
+        assert await room.facts.resume_all() == 2
+        outflow.look_soon()
+        await room.closed("facts", "ann")
+
+    states = await room.states("facts", "ann")
+    assert {states["f1"], states["f3"]} == {"done"}
+    assert await live(room) == ["Steak"]
+    assert await live(room, "diets") in ([], ["Vegan"])
+
+
+async def test_a_fact_waits_for_a_model_aside_and_is_applied_when_it_answers(room: Room) -> None:
+    model: Any = Model(away)
+    room.services.llm = model
+    await learn(room, likes("Steak"), VEGAN, likes("Bagels"))
+    async with room.listening(agent, "facts") as outflow:
+        await parked(room, "f2")
+        await room.closed("facts", "ann")
+        assert await live(room) == ["Steak", "Bagels"]
+        (row,) = [row for row in await room.rows("facts", "ann") if row.row_id == "f2"]
+        assert (row.attempts, row.note) == (0, b"parked")
+        model.respond = sweep
+        assert await room.facts.resume_all() == 1
+        outflow.look_soon()
+        await room.closed("facts", "ann")
+
+    assert set((await room.states("facts", "ann")).values()) == {"done"}
+    assert (await live(room), await live(room, "diets")) == (["Bagels"], ["Vegan"])
+
+
+async def test_a_short_failure_of_the_model_changes_no_order(room: Room) -> None:
+    """The fact stays first and is tried again; the one before it does not wait, the one after it does."""
+    seen: list[bool] = []
+    left = [3]
+
+    def respond(role: str, user: str) -> Mapping[str, Any] | LlmError:
+        seen.append("Bagels" in user.partition("lines\n")[2])
+        left[0] -= 1
+        return LlmUnavailable("503") if left[0] >= 0 else sweep(role, user)
+
+    room.services.llm = Model(respond)  # type: ignore[assignment]
+    await learn(room, likes("Steak"), VEGAN, likes("Bagels"))
+    async with room.listening(agent, "facts"):
+        await room.closed("facts", "ann")
+
+    assert set((await room.states("facts", "ann")).values()) == {"done"}
+    assert (await live(room), await live(room, "diets")) == (["Bagels"], ["Vegan"])
+    assert room.counts.seen["fact:needs_model"] == 0
+    assert not any(seen)

@@ -18,10 +18,7 @@ SETTINGS = Settings(nats_url="nats://127.0.0.1:4", redis_url="redis://127.0.0.1:
 
 
 class Answering:
-    """A service that answers with what it was asked."""
-
     async def answer(self, request: PersonRequest) -> PersonReply:
-        """Return the text of *request*."""
         return PersonReply(request_id="r1", conversation_id="c1", kind="answer", text=request.text.upper())
 
 
@@ -36,7 +33,6 @@ def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
 
 
 def subscribed(broker: NatsBroker) -> set[str]:
-    """Return every subject that *broker* listens on."""
     return {getattr(subscriber, "subject").template for subscriber in broker.subscribers}  # noqa: B009 - not in their base
 
 

@@ -35,14 +35,12 @@ def allowed(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def fingerprints(allowed: Path) -> AsyncIterator[Fingerprints]:
-    """Take fingerprints below that folder alone."""
     taken = Fingerprints([allowed], size=2**20, seconds=LOOK_S)
     yield taken
     await taken.close()
 
 
 async def took(fingerprints: Fingerprints, root: str, *globs: str, user_id: str = "ada") -> list[str]:
-    """Return the names of the files that *globs* find."""
     looks: list[Look] = [(globs, {})]
     async with asyncio.timeout(PATIENCE_S):
         found = await fingerprints.take(root, looks, user_id=user_id)

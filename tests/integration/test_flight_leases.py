@@ -19,7 +19,6 @@ from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited,
 
 @pytest.fixture
 async def process(redis: Redis) -> AsyncIterator[Process]:
-    """Stand for one process."""
     async with SingleFlight[Remembered](redis, owner="one", budget_s=LONG_S) as flights:
         yield Process(redis, flights)
 
@@ -101,19 +100,6 @@ async def test_a_lease_that_a_successor_holds_is_not_given_back(process: Process
     work.may_end.set()
     await leading
     assert await redis.hget(keys.flight_of(KEY), "owner") == b"successor"
-
-
-async def test_a_result_that_nobody_awaits_is_not_announced(process: Process, redis: Redis) -> None:
-    async with redis.pubsub() as channel:
-        await channel.subscribe(keys.FLIGHTS)
-        work = Work()
-        work.may_end.set()
-        await process.ask(work)
-        assert await redis.publish(keys.FLIGHTS, "end") == 1
-        first = await channel.get_message(ignore_subscribe_messages=True, timeout=LONG_S)
-        while first is None:
-            first = await channel.get_message(ignore_subscribe_messages=True, timeout=LONG_S)
-        assert first["data"] == b"end"
 
 
 async def test_a_waiter_is_woken_by_the_announcement(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:

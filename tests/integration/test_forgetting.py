@@ -30,13 +30,11 @@ ANN, BOB = "ann@example.org", "bob"
 
 @pytest.fixture
 async def town(own_servers: EmbeddedServers) -> AsyncIterator[Town]:
-    """Open a town of which a test may read every file."""
     async with town_on(own_servers) as opened:
         yield opened
 
 
 async def everything(town: Town, user: str) -> dict[str, int]:
-    """Return how much is found of *user*, by kind."""
     found: dict[str, int] = {}
     for part in town.stores():
         for kind, count in (await part.count(user)).items():
@@ -111,7 +109,6 @@ class Overtaken:
     async def put(
         self, subject: str, body: bytes, message_id: str, *, patience_s: float = 10.0, waits_when_full: bool = False
     ) -> None:
-        """Publish *body* twice, of which the stream takes one."""
         told = {subjects.MESSAGE_ID_HEADER: message_id.removesuffix(":forgetting")}
         worker = await self._town.client.request(
             subject, body, headers=told | {subjects.USER_HEADER: user_token("ann")}
@@ -121,17 +118,13 @@ class Overtaken:
 
 
 class Broken:
-    """An outbox that is gone when it is needed."""
-
     async def put(
         self, subject: str, body: bytes, message_id: str, *, patience_s: float = 10.0, waits_when_full: bool = False
     ) -> None:
-        """Store nothing."""
         raise Unreachable("away")
 
 
 async def reports_of(town: Town, task_id: str) -> list[Stored]:
-    """Return what lies in REPORTS on *task_id*."""
     async with open_direct_reads(town.link, subjects.REPORTS) as reads:
         return [one async for page in reads.pages(subjects.reports_on(task_id)) for one in page]
 
@@ -182,8 +175,6 @@ async def test_claimed_rows_of_a_forgotten_user_can_be_neither_closed_nor_noted(
 
 async def test_forgetting_that_was_broken_off_anywhere_is_finished_by_repeating_it(town: Town) -> None:
     class Away:
-        """A place that cannot be reached."""
-
         async def forget(self, _user_id: str) -> Mapping[str, int]:
             raise Unreachable("away")
 
@@ -273,8 +264,6 @@ async def test_acknowledged_tasks_are_in_no_file_although_others_wait_beside_the
 
 async def test_what_arrives_while_a_user_is_forgotten_is_removed_too(town: Town) -> None:
     class Late:
-        """A place that makes something of the user anew, each time but the last."""
-
         def __init__(self) -> None:
             self.times = 3
 
@@ -296,8 +285,6 @@ async def test_what_arrives_while_a_user_is_forgotten_is_removed_too(town: Town)
 
 async def test_what_could_not_be_removed_is_reported(town: Town) -> None:
     class Stubborn:
-        """A place that never lets go."""
-
         async def forget(self, _user_id: str) -> Mapping[str, int]:
             return {"scars": 0}
 
@@ -355,7 +342,6 @@ async def test_words_said_for_a_user_in_others_conversations_are_removed(town: T
 
 
 async def holding(town: Town, user: str) -> list[str]:
-    """Return the keys in which the words of *user* stand."""
     found = []
     for key in await town.redis.keys():
         kind = await town.redis.type(key)

@@ -53,13 +53,11 @@ class Grudging:
 
 
 def grudging(client: Client, call: str, refusal: tuple[int, int, str] | None, times: int = 10**9) -> Any:
-    """Return a `Grudging` as the client that it stands for."""
     return Grudging(client, call, refusal, times)
 
 
 @pytest.fixture
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
-    """Connect to a server that has no streams yet."""
     server = NatsServer(tmp_path_factory.mktemp("nats"))
     await server.start()
     try:

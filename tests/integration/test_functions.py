@@ -135,7 +135,6 @@ async def test_only_scripts_that_take_memory_are_refused_by_a_full_server(valkey
 
 
 async def _forbid(client: Redis) -> None:
-    """Let the user `guest` call functions, and not load any."""
     await client.acl_setuser("guest", enabled=True, passwords=["+guest"], keys=["*"], commands=["+@all", "-function"])
 
 

@@ -20,29 +20,24 @@ PATIENCE_S = 60.0
 
 
 def well() -> tuple[bool, str]:
-    """Say that all is well."""
     return True, "fine"
 
 
 def ill() -> tuple[bool, str]:
-    """Say that something is not."""
     return False, "the consumer is gone"
 
 
 def crash() -> tuple[bool, str]:
-    """Fail to say anything."""
     raise KeyError("a secret")
 
 
 def server(
     alive: dict[str, Check] | None = None, ready: dict[str, Check] | None = None, host: str = "127.0.0.1", port: int = 0
 ) -> HealthServer:
-    """Make a server on a free port."""
     return HealthServer(host, port, alive=alive or {}, ready=ready or {}, metrics=lambda: b"up 1\n")
 
 
 def get(url: str, method: str = "GET", body: bytes | None = None) -> tuple[int, str, bytes]:
-    """Return status, content type and body."""
     parts = urlsplit(url)
     with closing(http.client.HTTPConnection(parts.netloc, timeout=PATIENCE_S)) as connection:
         connection.request(method, url.removeprefix(f"http://{parts.netloc}"), body)
@@ -51,7 +46,6 @@ def get(url: str, method: str = "GET", body: bytes | None = None) -> tuple[int, 
 
 
 def threads() -> int:
-    """Return how many health threads run."""
     return sum(thread.name == "tasklore-health" for thread in threading.enumerate())
 
 

@@ -34,8 +34,6 @@ SUPERVISOR = "HostileStand"
 
 @dataclass
 class Stand:
-    """A supervisor's service beside a stream, and a model that is scripted."""
-
     client: Client
     redis: Redis
     model: ScriptedLlm
@@ -44,7 +42,6 @@ class Stand:
     reports: ReportDesk
 
     async def say(self, text: str, answer: Answer, conversation_id: str | None = None) -> str:
-        """Let Ann say *text*, and return what kind of reply she gets at once."""
         self.model.respond = lambda _asked: answer
         service = Service(
             SUPERVISOR,
@@ -62,18 +59,15 @@ class Stand:
         return reply.kind
 
     async def last(self) -> int:
-        """Return the number of the last assignment that the stream took."""
         return (await self.client.jetstream().stream_info(subjects.TASKS)).state.last_seq
 
     async def started(self, number: int) -> TaskAssignment:
-        """Return the assignment of that number."""
         kept = await self.client.jetstream().get_msg(subjects.TASKS, number)
         return TaskAssignment.model_validate_json(kept.data or b"")
 
 
 @asynccontextmanager
 async def standing(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
-    """Open everything within the block."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, f"hostile-{new_id(0)}"))
         await declare_streams(client, Sizes())

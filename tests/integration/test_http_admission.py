@@ -24,7 +24,6 @@ HELLO = {"text": "hello"}
 
 @pytest.fixture
 async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
-    """Serve the API without keys, with small limits."""
     async with http_stand(servers, redis, limits=Limits(body_bytes=2000)) as found:
         found.service.gate.set()
         yield found
@@ -51,7 +50,6 @@ async def guarded(
 
 
 def problem(answer: Answer, status: int) -> str:
-    """Return the detail of *answer*, which is a problem with *status* and no more than it says."""
     assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
     assert answer.body["status"] == status
     assert answer.body["type"].startswith("urn:tasklore:problem:")

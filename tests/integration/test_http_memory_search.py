@@ -27,7 +27,6 @@ NOW = datetime.now(UTC)
 async def guarded(
     servers: EmbeddedServers, redis: Redis, tmp_path: Path
 ) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
-    """Serve the API with a key for ann that may ask, and one for bob that may read."""
     path, headers = tmp_path / "keys.json", {}
     made: list[tuple[str, tuple[Role, ...]]] = [("ann", ("ask", "read")), ("bob", ("read",))]
     for name, roles in made:

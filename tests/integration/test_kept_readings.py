@@ -19,7 +19,6 @@ LATER = [(b'"kind":"task"', b'"kind":"dream"'), (b'"form":1', b'"form":2')]
 
 
 def by_model(found: Interpretation) -> Interpretation:
-    """Return *found* as an interpreter does that asked a model for it."""
     if isinstance(found, Several):
         return Several(tuple(replace(one, by_model=True) for one in found.parts if isinstance(one, Understood)))
     return replace(found, by_model=True) if isinstance(found, Understood) else found
@@ -53,8 +52,6 @@ async def test_what_a_model_read_starts_nothing_until_it_is_kept(
     """Another supervisor could get another answer; what the rules read alone is begun all the same."""
 
     class Away(Conversations):
-        """Keeps nothing."""
-
         async def append(self, *_arguments: object, **_named: object) -> bool:
             raise MemoryUnavailable("away")
 
@@ -80,8 +77,6 @@ async def test_other_words_under_an_id_are_refused_also_without_the_memory(
     is_away = iter(away)
 
     class Shaky(Conversations):
-        """Is away or there, for one request at a time."""
-
         gone = False
 
         async def append(self, *arguments: Any, **named: Any) -> bool:

@@ -29,7 +29,6 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Return every file of *folder* by its place."""
     return {str(one.relative_to(folder)): one.read_text("utf-8") for one in folder.rglob("*") if one.is_file()}
 
 
@@ -100,12 +99,6 @@ def test_a_certificate_for_the_api_is_issued(made: Path, folder: Path) -> None:
 
     assert main([str(folder), "--api-tls"]) == 0
     assert contents(folder)["tls/api.crt"] != first["tls/api.crt"]
-
-
-def test_no_certificate_without_the_authority(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "tls" / "ca.key").unlink()
-    assert main([str(folder), "--api-tls"]) == 2
-    assert "into the secret tasklore-api-tls" in capsys.readouterr().err
 
 
 def test_a_broken_list_of_additions_is_refused(folder: Path) -> None:

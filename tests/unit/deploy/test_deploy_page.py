@@ -23,7 +23,6 @@ SHOWN: dict[str, Any] = {
 
 
 def base() -> dict[str, Any]:
-    """Return the manifests of the base by kind and name."""
     files = (ROOT / "k8s" / "base").glob("*.yaml")
     found = [one for file in files for one in documents(file.read_text("utf-8"))]
     return {f"{one['kind']} {at(one, 'metadata', 'name')}": one for one in found}
@@ -53,7 +52,6 @@ def patched() -> dict[str, Any]:
 
 
 def elsewhere(namespace: str) -> End:
-    """Return any pod of *namespace*."""
     return End(namespace, namespace, {}, {"kubernetes.io/metadata.name": namespace})
 
 
@@ -68,13 +66,6 @@ def test_the_patch_moves_scaler_and_prometheus() -> None:
     assert not re.search(
         r"\.monitoring\.svc|metadata\.name: (keda|monitoring)\n", yaml.safe_dump_all(manifests.values())
     )
-
-
-def test_the_patch_labels_rules_and_monitors() -> None:
-    read = [one for one in patched().values() if one["apiVersion"].startswith("monitoring.coreos.com")]
-
-    assert {one["kind"] for one in read} == {"PodMonitor", "PrometheusRule"}
-    assert {one["metadata"]["labels"].get("release") for one in read} == {"metrics"}
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

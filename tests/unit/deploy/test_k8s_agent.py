@@ -91,16 +91,6 @@ def test_a_pod_outlives_the_longest_task(here: Path) -> None:
     assert spec["terminationGracePeriodSeconds"] > 1800
 
 
-def test_it_has_rights_and_secrets_of_its_own(here: Path) -> None:
-    found = printed(name="hello")
-
-    pod = found["Deployment tasklore-hello"]["spec"]["template"]["spec"]
-    sources = [one["secret"]["name"] for one in pod["volumes"][1]["projected"]["sources"]]
-    assert sources == ["tasklore-nats-worker-hello", "tasklore-valkey-worker-hello"]
-    assert found["ConfigMap tasklore-hello"]["data"]["TASKLORE_ROLE"] == "worker-hello"
-    assert "--worker hello=GreeterAgent" in agent_text(Wanted(("./greeter.py",), "greeter:1.0", name="hello"))
-
-
 def test_a_listener_is_scaled_by_every_partition_and_table() -> None:
     text = base.generated()["memory.yaml"]
     (scaler,) = (one for one in documents(text) if one["kind"] == "ScaledObject")
@@ -161,7 +151,6 @@ def test_the_command_prints_yaml_with_advice_above(here: Path) -> None:
 
 
 def test_the_shipped_base_is_generated() -> None:
-    """After a change: `python -m deploy.manifests`."""
     assert base.stale() == []
     assert {agent.agent_id for reference in base.OURS for agent in load_agents(reference)} == {
         "BudgetTrackerAgent",

@@ -50,7 +50,6 @@ async def reported(phase: str, llm: tuple[BaseModel | LlmError, ...] = (), **ent
 
 
 async def done(phase: str, llm: tuple[BaseModel | LlmError, ...] = (), **entries: Any) -> dict[str, Any]:
-    """Return the result of a phase."""
     report = await reported(phase, llm, **entries)
     assert report.status == "completed", report.error
     result: dict[str, Any] = report.result
@@ -118,15 +117,6 @@ async def test_an_absent_model_is_asked_again() -> None:
     report = await reported("review", (LlmTimeout("late"), said("SaidReview", findings=[TRUE])))
 
     assert (report.status, report.attempt, report.result["by"]) == ("completed", 2, "model")
-
-
-async def test_the_report_opens_with_the_models_sentence() -> None:
-    review = {"by": "model", "note": "", "findings": [TRUE | {"quote": "a | `b`"}]}
-    report = await done("report", (said("SaidSummary", sentence="One\nslip."),), review=review)
-
-    assert (report["by"], report["note"]) == ("model", "")
-    assert "\nOne slip. (1 findings in 8 lines)\nReviewed by a language model.\n" in report["markdown"]
-    assert "| `a \\| 'b'` |" in report["markdown"]
 
 
 @pytest.mark.parametrize("text", ["def", "(" * 5_000])

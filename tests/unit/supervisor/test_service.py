@@ -10,9 +10,7 @@ import pytest
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.messages import ChatTurn, CompletionReport, PersonReply, PersonRequest, TaskAssignment
-from contracts.subjects import MAX_BODY
 from supervisor.catalogue import Catalogue
-from supervisor.replies.combined import fit
 from supervisor.requests.request import Alongside
 from supervisor.service import Publish, Service
 from supervisor.understanding.outcome import Unfitting
@@ -94,21 +92,9 @@ def service(
 
 
 def reply_with(result: Any, text: str = "Found.") -> PersonReply:
-    """Return a reply that carries *result*."""
     return PersonReply(
         request_id="r", conversation_id="c", kind="answer", text=text, report=report(result=result, supervisor_id="S")
     )
-
-
-def test_a_reply_too_large_for_a_message_names_the_place_of_its_result() -> None:
-    result = "x" * (MAX_BODY - 1000)
-
-    reply = fit(reply_with(result, text=result))
-
-    assert len(reply.model_dump_json()) < MAX_BODY
-    assert "reports.S.t1.1" in reply.text
-    assert reply.report is not None
-    assert reply.report.result is None
 
 
 @pytest.mark.parametrize(("user", "owner"), [("ann", "ann"), (None, "talk")])

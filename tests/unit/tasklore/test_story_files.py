@@ -11,8 +11,7 @@ import pytest
 
 from contracts.analysis.background import KnownFact
 from contracts.analysis.stories import TIERS, Relations, SeatSettings
-from contracts.errors import InvalidInput
-from tasklore.exits import OK, USAGE
+from tasklore.exits import USAGE
 from tasklore.story import folder as story_folder
 from tasklore.story.example import copy_into
 from tasklore.story.files import InvalidStory, look_at_story, read_response, read_story, responses_in
@@ -475,17 +474,6 @@ def test_responses_are_in_the_order_of_their_numbers(write: Write) -> None:
     assert responses_in(folder)[0].parent == folder / "responses"
 
 
-def test_a_check_counts_the_parts_of_a_story(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = write({"thread.toml": ""})
-
-    assert print_check(folder, as_json=False) == OK
-    out, err = capsys.readouterr()
-    assert out.startswith(
-        "quay (The Quay): 3 entities, 1 memory, 1 bond, 1 thread, 1 fact, 1 response; 1 thing to look at.\n"
-    )
-    assert err == f"tasklore: {folder}/thread.toml: this is not read; did you mean 'threads.toml'?\n"
-
-
 def test_a_check_reports_warnings_beside_problems(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     odd_thread = '[[threads]]\nid = "THREAD-001"\ntitle = "x"\ncharacters = ["Bem"]\n'
     folder = write({"story.toml": 'title = "x"\n', "threads.toml": odd_thread})
@@ -507,15 +495,6 @@ def test_the_example_has_no_problem(tmp_path: Path) -> None:
     assert reading.warnings == ()
     assert reading.base.settings.story_id == "lighthouse"
     assert reading.responses
-
-
-@pytest.mark.parametrize("is_file", [True, False])
-def test_the_example_overwrites_nothing(tmp_path: Path, is_file: bool) -> None:
-    (tmp_path / "notes").write_text("mine")
-    with pytest.raises(InvalidInput, match="is not empty; name a folder that is new or empty"):
-        copy_into(tmp_path / "notes" if is_file else tmp_path)
-
-    assert [file.name for file in tmp_path.iterdir()] == ["notes"]
 
 
 def test_the_story_in_the_docs_has_no_problem(tmp_path: Path) -> None:

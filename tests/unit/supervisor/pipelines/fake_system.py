@@ -329,26 +329,22 @@ async def at_work(desk: PipelineDesk) -> AsyncIterator[PipelineDesk]:
 
 
 async def the_end(system: "FakeSystem", session_id: str = "s1") -> dict[str, Any]:
-    """Return how the run ended, once it has."""
     while (outcome := await system.runs.outcome(session_id)) is None:  # noqa: ASYNC110 - the store tells nobody
         await asyncio.sleep(0.001)
     return dict(json.loads(outcome))
 
 
 async def until(fact: Callable[[], object]) -> None:
-    """Return once *fact* holds."""
     async with asyncio.timeout(PATIENCE_S):
         while not fact():  # noqa: ASYNC110 - the fakes tell nobody
             await asyncio.sleep(0)
 
 
 def a_pipeline(*phases: Phase, name: str = "p", **fields: Any) -> Pipeline:
-    """Return a pipeline of *phases*."""
     return Pipeline(name=name, phases=phases, **fields)
 
 
 def a_phase(name: str = "p", task: str = "echo", **fields: Any) -> Phase:
-    """Return a phase of the agent "A"."""
     return Phase(**{"name": name, "agent": "A", "task": task, **fields})
 
 
@@ -360,12 +356,10 @@ def a_chain(*names: str, task: str = "echo", **fields: Any) -> Pipeline:
 
 
 def echo(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters."""
     return parameters
 
 
 def fail(_parameters: dict[str, Any]) -> Any:
-    """Fail whatever is asked."""
     raise OSError("disk full")
 
 

@@ -68,13 +68,11 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def virtually(doing: Coroutine[Any, Any, None]) -> None:
-    """Run *doing*, a minute of it in no time."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         runner.run(doing)
 
 
 def now() -> datetime:
-    """Return the virtual time."""
     return START + timedelta(seconds=asyncio.get_running_loop().time())
 
 

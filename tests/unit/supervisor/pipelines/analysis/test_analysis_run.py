@@ -48,12 +48,10 @@ def napping(seconds: float, found: Any = None) -> Callable[[TaskAssignment], Awa
 
 
 def elapsed_s() -> float:
-    """Return the virtual seconds since the test began."""
     return asyncio.get_running_loop().time()
 
 
 def nested(deep: int) -> Any:
-    """Return *deep* lists within each other."""
     found: list[Any] = []
     for _ in range(deep - 1):
         found = [found]
@@ -61,7 +59,6 @@ def nested(deep: int) -> Any:
 
 
 def every(seconds: float) -> dict[str, Any]:
-    """Return ten agents that each take *seconds*."""
     return {seat.agent_id: napping(seconds) for seat in ROSTER}
 
 
@@ -78,19 +75,6 @@ async def test_ten_agents_take_as_long_as_the_longest_chain() -> None:
     assert {agent for agent, at in system.workers.begun_at.items() if at >= 0.2} == late
     meta = (await system.document()).meta
     assert (meta.agents_run, meta.agents_ok, meta.agents_failed, meta.agents_skipped) == (10, 10, 0, 0)
-
-
-@in_virtual_time
-async def test_an_agent_goes_on_without_late_findings_after_its_patience() -> None:
-    system = FakeSystem({MEMORIES: napping(50)}, patience_s=3)
-    async with system.supervisor() as supervisor:
-        reply = await supervisor.ask(until="immediate", wait_ms=600_000)
-
-        assert elapsed_s() == pytest.approx(3)
-        assert system.workers.begun_at[RECALL] == pytest.approx(3)
-        assert reply.document is not None
-        assert "memory_create" not in reply.document["background"]  # type: ignore[operator]
-        assert set(reply.document["immediate"]) >= {"memory_extract", "thread_extract"}  # type: ignore[arg-type]
 
 
 @in_virtual_time
@@ -220,18 +204,6 @@ async def test_a_request_for_a_replaced_text_is_refused() -> None:
 
 
 @in_virtual_time
-async def test_a_changed_story_is_analysed_anew() -> None:
-    system = FakeSystem()
-    async with system.supervisor() as supervisor:
-        await supervisor.ask()
-        system.load(title="The frozen harbour")
-        reply = await supervisor.ask()
-
-    assert not reply.served
-    assert set(system.workers.ran.values()) == {2}
-
-
-@in_virtual_time
 async def test_two_supervisors_of_one_analysis_ask_each_agent_once() -> None:
     system = FakeSystem(
         {**every(1), RELATIONS: napping(1, {"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]})}
@@ -242,24 +214,6 @@ async def test_two_supervisors_of_one_analysis_ask_each_agent_once() -> None:
     assert {reply.kind for reply in replies} == {"done"}
     assert set(system.workers.ran.values()) == {1}
     assert (await system.stories.standing(STORY, 2)).scores == {"Mara|Tom": 5}
-
-
-@in_virtual_time
-async def test_another_supervisor_goes_on_with_the_same_tasks() -> None:
-    system = FakeSystem({KNOWLEDGE: napping(20)}, agents={"contradiction": ON})
-    async with system.supervisor() as first:
-        asking = asyncio.create_task(first.ask())
-        await asyncio.sleep(2)
-        first.die()
-        asking.cancel()
-        async with system.supervisor() as second:
-            await asyncio.sleep(30)
-            assert not second.desk.driven
-
-    document = await system.document()
-    assert (document.meta.agents_ok, document.meta.status) == (10, "fresh")
-    assert set(system.workers.ran.values()) == {1}
-    assert len(system.workers.ids_of(KNOWLEDGE)) == 1
 
 
 @in_virtual_time
@@ -281,23 +235,6 @@ async def test_an_analysis_stays_in_the_trace_of_its_request() -> None:
             with tracing.within(again):
                 await second.ask(refresh=True)
     assert set(system.workers.traces) == {str(again)}
-
-
-@in_virtual_time
-async def test_a_supervisor_that_leaves_gives_its_lease_back() -> None:
-    system = FakeSystem({KNOWLEDGE: napping(5)})
-    async with system.supervisor(lease_s=600) as first:
-        asking = asyncio.create_task(first.ask())
-        await asyncio.sleep(1)
-        async with system.supervisor(lease_s=600) as second:
-            await first.desk.drain()
-            reply = await asking
-            await asyncio.sleep(1)
-            assert second.desk.driven == ((STORY, 1),)
-            await asyncio.sleep(5)
-
-    assert (reply.kind, "ask again" in reply.text) == ("pending", True)
-    assert (await system.document()).meta.status == "fresh"
 
 
 @in_virtual_time
@@ -381,36 +318,6 @@ async def test_an_unknown_agent_fails_its_section_with_the_cure() -> None:
 
 
 @in_virtual_time
-async def test_without_any_agent_an_analysis_is_refused() -> None:
-    system = FakeSystem()
-    ten, system.catalogue = system.catalogue, cards()
-    async with system.supervisor() as supervisor:
-        refused = await supervisor.ask()
-        system.catalogue = ten
-        reply = await supervisor.ask()
-
-    assert (refused.kind, "tasklore worker workers.agents.story" in refused.text) == ("refused", True)
-    assert (reply.kind, reply.served) == ("done", False)
-
-
-@in_virtual_time
-async def test_settings_beyond_the_limits_end_a_running_analysis() -> None:
-    system = FakeSystem({KNOWLEDGE: napping(30)})
-    async with system.supervisor() as supervisor:
-        waiting = asyncio.create_task(supervisor.ask(wait_ms=600_000))
-        await asyncio.sleep(1)
-        system.load(late_s=1e-9)
-        refused = await supervisor.ask(refresh=True)
-        system.load()
-        served = await supervisor.ask(wait_ms=600_000)
-        await waiting
-        await asyncio.sleep(1)
-        assert not supervisor.desk.driven
-    assert (refused.kind, refused.text.partition(" of the story")[0]) == ("refused", "late_s")
-    assert served.kind == "done"
-
-
-@in_virtual_time
 async def test_an_agent_of_the_storys_own_takes_part() -> None:
     tone = SeatSettings(agent="ToneAgent", task="hear", group="immediate", after=("knowledge",))
     system = FakeSystem({"ToneAgent": lambda _: {"tone": {"warm": 0.7}}, KNOWLEDGE: napping(2)}, agents={"tone": tone})
@@ -460,16 +367,6 @@ async def test_costs_are_summed_exactly() -> None:
 
 
 @in_virtual_time
-async def test_wall_clock_is_reported_by_group() -> None:
-    system = FakeSystem({**every(1), KNOWLEDGE: napping(4), FACTS: napping(2)})
-    async with system.supervisor() as supervisor:
-        await supervisor.ask()
-
-    stats = (await system.document()).stats
-    assert (stats.background_ms, stats.immediate_ms, stats.total_ms) == (4000, 3000, 7000)
-
-
-@in_virtual_time
 async def test_wall_clock_counts_from_each_runs_first_dispatch() -> None:
     fails = [True]
 
@@ -487,33 +384,6 @@ async def test_wall_clock_counts_from_each_runs_first_dispatch() -> None:
         await supervisor.ask()
 
     assert (await system.document()).stats.background_ms == 3000
-
-
-@in_virtual_time
-async def test_a_request_past_its_wait_gets_the_sections_so_far() -> None:
-    system = FakeSystem({KNOWLEDGE: napping(5)})
-    async with system.supervisor() as supervisor:
-        reply = await supervisor.ask(wait_ms=1000)
-        await asyncio.sleep(5)
-
-    assert (reply.kind, "ask again" in reply.text) == ("pending", True)
-    assert reply.document is not None
-    assert reply.document["meta"]["agents_ok"] == 8  # type: ignore[index,call-overload]
-    assert (await system.document()).meta.status == "fresh"
-
-
-@in_virtual_time
-async def test_a_lost_document_is_computed_anew() -> None:
-    system = FakeSystem()
-    async with system.supervisor() as supervisor:
-        await supervisor.ask()
-        revision, _, record = await system.analyses.record(STORY, 1)
-        await system.analyses.fold(STORY, 1, revision, b"{}", record or b"", {}, 100)
-        reply = await supervisor.ask()
-
-    assert not reply.served
-    assert (await system.document()).meta.agents_ok == 9
-    assert set(system.workers.ran.values()) == {2}
 
 
 @in_virtual_time
@@ -692,25 +562,3 @@ async def test_asking_again_is_recorded_once() -> None:
     record = read_record((await system.analyses.record(STORY, 1))[2])
     assert record is not None
     assert record.run == 2
-
-
-@in_virtual_time
-async def test_a_request_is_answered_while_old_tasks_are_cancelled() -> None:
-    system = FakeSystem({KNOWLEDGE: napping(5)})
-    cancel = system.workers.cancel
-
-    async def slowly(task_id: str, reason: str, *, grace_s: float = 2.0) -> Any:
-        await asyncio.sleep(600)
-        return await cancel(task_id, reason, grace_s=grace_s)
-
-    system.workers.cancel = slowly  # type: ignore[method-assign] # slower than its own
-    async with system.supervisor() as supervisor:
-        first = asyncio.create_task(supervisor.ask())
-        await asyncio.sleep(1)
-        await supervisor.ask(text="Other words.")
-        reply = await supervisor.ask(text="Other words.", refresh=True)
-        took_s = elapsed_s()
-
-    assert (await first).kind == "refused"
-    assert reply.kind == "done"
-    assert took_s < 60

@@ -39,7 +39,6 @@ def report(
 
 
 def state(draft: AnalysisDraft, section: str) -> SectionRecord:
-    """Return how far *section* is."""
     return draft.record.by_section[section]
 
 

@@ -30,7 +30,6 @@ STATES: tuple[SectionState, ...] = ("waiting", "asked", "late", "missed", "ok", 
 
 
 def a_record(now_ms: int = 1_000_000) -> AnalysisRecord:
-    """Return an analysis that begins."""
     return AnalysisRecord.open(SETTINGS, RESPONSE, ROSTER, "digest", now_ms)
 
 

@@ -12,7 +12,7 @@ from contracts.parameters.model import Field, Parameters
 from contracts.pipelines import Phase, Pipeline
 from quantities.amounts import Amount
 from supervisor.pipelines.declaration.cards import problems_with
-from supervisor.pipelines.declaration.checks import all_problems, problems_of
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.problems import Flaw
 from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
 from tests.acceptance.agents import exact
@@ -86,7 +86,6 @@ CARDS = {agent.agent_id: card_of(agent)}
 
 
 def a_phase(name: str, task: str = "find", **fields: Any) -> Phase:
-    """Return a phase of the agent here."""
     return Phase(**{"name": name, "agent": "ReaderAgent", "task": task, **fields})
 
 
@@ -303,21 +302,14 @@ FOREIGN: list[JsonValue] = [
     {"properties": "x"},
     {"properties": {"x": True}},
     {"properties": {"x": {"$ref": "http://elsewhere/x"}}},
-    {"properties": {"x": {"$ref": 5}}},
     {"properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/x"}}},
-    {"properties": {"x": {"anyOf": []}}},
     {"properties": {"x": {"allOf": [{"type": "number"}, {"minimum": 3}]}}},
-    {"properties": {"x": {"not": {"type": "string"}, "type": "string"}}},
     {"properties": {"x": {"type": "text"}}},
-    {"properties": {"x": {"enum": "abc"}}},
     {"properties": {"x": {"enum": [{"a": 1}, "b"], "type": "object"}}},
-    {"properties": {"x": {"anyOf": [{"properties": {"b": {}}}, {"type": "null"}]}}},
     {"properties": {"x": {"anyOf": [{"type": "null"}], "properties": {"a": {}}}}},
     {"properties": {"y": {}}, "additionalProperties": True},
-    {"properties": {"y": {}}, "additionalProperties": {"type": "object"}},
     {"properties": {"y": {}}, "patternProperties": {"x": {"type": "object"}}},
     {"$ref": "#/$defs/p", "$defs": {"p": {"properties": {"x": {"type": "object"}}, "required": ["y"]}}},
-    {"properties": {"x": {"type": "object", "minimum": "x"}}, "required": "x"},
     {"properties": {"x": {"type": "object", "aliases": "y"}}, "required": [1]},
 ]
 
@@ -367,15 +359,3 @@ def test_a_recursive_schema_is_followed_lazily() -> None:
     for _ in range(100):
         deep = [deep]
     assert list(mismatches(deep, Schema.of({"anyOf": branches}), lambda _: None)) == []
-
-
-def test_a_missing_property_is_reported_beside_other_problems() -> None:
-    phases = (a_phase("a", writes=("plces",)), a_phase("b", "need", parameters={"path": "${a:places}"}))
-    pipeline = Pipeline(name="x", phases=phases)
-    assert [one.place for one in all_problems(pipeline, CARDS)] == [
-        ("phases", 1, "parameters", "path"),
-        ("phases", 0, "writes", 0),
-    ]
-    assert all_problems(Pipeline(name="x", phases=phases[:1]), CARDS) == problems_with(
-        Pipeline(name="x", phases=phases[:1]), CARDS
-    )

@@ -15,7 +15,6 @@ from tests.unit.supervisor.pipelines.fake_system import a_phase
 
 
 def of(*phases: Phase, **fields: Any) -> list[Flaw]:
-    """Return the problems of a pipeline of *phases*."""
     return problems_of(Pipeline(**{"name": "x", "phases": phases, **fields}))
 
 

@@ -19,7 +19,6 @@ VALUES: dict[str, JsonValue] = {
 
 
 def lookup(reference: Reference) -> JsonValue:
-    """Return the value of an input or entry of that name."""
     return VALUES[reference.name]
 
 

@@ -195,13 +195,6 @@ def test_a_broken_toml_file_is_reported_with_its_line(write: Write, text: str, l
     assert [one for one in sentences if one.startswith(prefix) and words in one], sentences
 
 
-def test_problems_are_ordered_by_line(write: Write) -> None:
-    text = 'name = "x"\nresult = "a:no"\n' + PHASE + 'when = "1 +"\nafter = ["b"]\nwrites = ["q", "q"]\n'
-    sentences = problems_at(write("x.toml", text))
-
-    assert [one.partition(": ")[0] for one in sentences] == ["x.toml:2", "x.toml:7", "x.toml:8", "x.toml:9"]
-
-
 def test_an_unusable_file_is_refused(write: Write) -> None:
     write("health.toml", GOOD)
 
@@ -304,14 +297,6 @@ def test_a_broken_python_file_is_reported_with_its_line(write: Write, text: str,
 
     assert sorted(problems_at(write("x.py", text))) == sorted(sentences)
     assert "declares" in sentences[0] or set(sys.modules) <= before
-
-
-def test_a_file_in_a_package_may_import_relatively(write: Write) -> None:
-    write("flows_of_mine/__init__.py", "")
-    write("flows_of_mine/names.py", 'AGENT = "B"\n')
-    text = PYTHON.format(name="pipeline").replace("from names", "from .names")
-
-    assert read_pipeline(write("flows_of_mine/health.py", text)).pipeline.phases[0].agent == "B"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from tests.unit.supervisor.pipelines.fake_system import a_phase
 
 
 def graph_of(*phases: Phase) -> Graph:
-    """Return the graph of a pipeline of *phases*."""
     return Graph.of(Pipeline(name="p", phases=phases))
 
 
