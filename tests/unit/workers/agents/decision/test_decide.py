@@ -11,7 +11,7 @@ from contracts.errors import MemoryUnavailable
 from contracts.observations import Action, AgentTarget, Observation, Position
 from memory.rendering.tokens import counter
 from runtime.models.client import _response_format
-from tests.unit.workers.agents.decision.stage import (
+from tests.unit.workers.agents.decision.sample_world import (
     AGENT,
     CONVERSATION,
     asking,
