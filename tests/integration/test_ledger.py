@@ -1,4 +1,4 @@
-"""The ledger on a real store: runs, leases, crashes, cancel requests, effects and the one report of a task."""
+"""The ledger on a real store: runs, leases, crashes, cancel requests, effects, the one report of a task, and counts."""
 
 import asyncio
 from datetime import timedelta
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
+from redis.crc import key_slot
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
@@ -21,7 +22,6 @@ LEASE_MS = 30_000
 
 @pytest.fixture
 def ledger(valkey_or_redis: Redis) -> Ledger:
-    """Return a ledger on a server."""
     return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
@@ -62,25 +62,22 @@ async def test_each_run_is_counted_once_over_workers_streams_and_lost_replies(le
     assert await ledger.begin("copy", 1, "w", 1000, LEASE_MS, token="c") == Run(5)
 
 
-async def test_an_excused_run_is_counted_apart_and_once(ledger: Ledger) -> None:
+async def test_an_excused_run_is_counted_apart_and_an_uncounted_one_not_at_all(ledger: Ledger) -> None:
+    """Once, however often it is released or parked; the token of another run releases nothing."""
     await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a")
     await ledger.release([Ended(TASK, 1, "stranger", excused=True)])
     for _ in range(2):
         await ledger.release([Ended(TASK, 1, "a", excused=True), Ended("unknown", 1, "a", excused=True)])
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(2, 0, 1)
     await ledger.park(Ended(TASK, 1, "b", excused=True), 0)
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(3, 0, 2)
+    for token in ("c", "d", "e"):
+        assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token=token) == Run(3, 0, 2)
+        for _ in range(2):
+            if token == "c":
+                await ledger.park(Ended(TASK, 1, token, uncounted=True), 0)
+            else:
+                await ledger.release([Ended(TASK, 1, token, uncounted=True)])
     assert await ledger.read("unknown") is None
-
-
-async def test_an_uncounted_run_is_no_attempt(ledger: Ledger) -> None:
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
-    for _ in range(2):
-        await ledger.park(Ended(TASK, 1, "a", uncounted=True), 0)
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(1)
-    for _ in range(2):
-        await ledger.release([Ended(TASK, 1, "b", uncounted=True)])
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(1)
 
 
 async def test_a_task_that_runs_at_another_worker_is_held(ledger: Ledger) -> None:
@@ -226,31 +223,21 @@ async def test_a_batch_keeps_its_order(ledger: Ledger) -> None:
     assert await ledger.finish_many([]) == []
 
 
-async def test_a_task_is_known_for_the_time_asked(ledger: Ledger, valkey_or_redis: Redis) -> None:
-    await ledger.begin(TASK, 1, "w", 1, LEASE_MS)
-    assert 604_000_000 < await valkey_or_redis.pttl(keys.task(TASK)) <= 604_800_000
-    await Ledger(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S).finish(TASK, 1, "completed", b"x")
-    assert 0 < await valkey_or_redis.pttl(keys.task(TASK)) <= 60_000
-
-
-async def test_scripts_are_loaded_again_after_a_flush(ledger: Ledger, valkey_or_redis: Redis) -> None:
-    await ledger.finish(TASK, 1, "completed", b"x")
-    await valkey_or_redis.script_flush()
-    assert await ledger.finish_many([(TASK, 1, "failed", b"y"), ("other", 1, "completed", b"z")]) == [b"x", None]
-
-
-async def test_a_foreign_value_under_a_task_is_replaced(ledger: Ledger, valkey_or_redis: Redis) -> None:
+async def test_foreign_values_unknown_fields_and_lost_scripts_stop_no_task(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
+    """Neither the task itself nor the other tasks of a batch; a task is known for seven days unless said otherwise."""
     await valkey_or_redis.set(keys.task(TASK), b"a string")
     assert await ledger.finish_many([(TASK, 1, "completed", b"x"), ("other", 1, "completed", b"y")]) == [None, None]
+    await valkey_or_redis.script_flush()
     assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"x"
-
-
-async def test_unknown_fields_are_passed_over(ledger: Ledger, valkey_or_redis: Redis) -> None:
-    await valkey_or_redis.hset(keys.task(TASK), mapping={"note": b"x", "note:of": b"y", ":1": b"z"})
-    assert await ledger.read(TASK) is None
-    await ledger.finish(TASK, 1, "completed", b"x")
-    entry = await ledger.read(TASK)
-    assert list(entry.generations) == [1]
+    await valkey_or_redis.hset(keys.task("novel"), mapping={"note": b"x", "note:of": b"y", ":1": b"z"})
+    assert await ledger.read("novel") is None
+    await ledger.finish("novel", 1, "completed", b"x")
+    assert list((await ledger.read("novel")).generations) == [1]
+    assert 604_000_000 < await valkey_or_redis.pttl(keys.task("novel")) <= 604_800_000
+    await Ledger(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S).finish("brief", 1, "failed", b"x")
+    assert 0 < await valkey_or_redis.pttl(keys.task("brief")) <= 60_000
 
 
 async def test_a_frozen_stopped_or_missing_server_is_unavailable_and_found_again(tmp_path: Path) -> None:
@@ -321,3 +308,49 @@ async def test_the_end_of_one_generation_leaves_the_others(ledger: Ledger, valke
     assert fields == {**earlier, **kept, "state:2": "failed", "report:2": "second"}
     assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == b"first"
     assert await ledger.once(TASK, 3, "w1", "mail", "m2") is False
+
+
+async def test_each_generation_counts_once_in_the_state_it_ended(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    for report in (b"first", b"first", b"rival"):
+        await ledger.finish("t1", 1, "completed", report)
+    await ledger.finish("t1", 2, "failed", b"again")
+    await ledger.finish_many([(f"u{number}", 1, "completed", b"done") for number in range(500)])
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 501, "failed": 1}
+
+
+async def test_a_report_that_is_not_taken_does_not_count(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    await ledger.cancel("t1", 1, "enough")
+    await ledger.finish("t1", 1, "completed", b"late")
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {}
+    await ledger.finish("t1", 1, "cancelled", b"as wished")
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"cancelled": 1}
+
+
+async def test_a_counter_that_is_no_number_counts_nothing(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    await ledger.finish("t1", 1, "completed", b"done")
+    for value in (b"\xff", b"1e400", b"9" * 5000, b""):
+        await valkey_or_redis.hset(keys.end_counts(keys.task("t2")), "failed", value)  # type: ignore[arg-type]
+        assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+
+
+async def test_a_forgotten_task_stays_counted(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    await ledger.finish("t1", 1, "completed", b"done")
+    await valkey_or_redis.unlink(keys.task("t1"))
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+    assert await valkey_or_redis.ttl(keys.end_counts(keys.task("t1"))) == -1
+
+
+async def test_a_foreign_value_under_the_key_of_a_counter_stops_no_report(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
+    await valkey_or_redis.set(keys.end_counts(keys.task("t1")), b"not a counter")
+    assert await ledger.finish("t1", 1, "completed", b"done") is None
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+
+
+def test_a_task_and_its_counter_lie_in_one_slot_and_every_slot_has_one_counter() -> None:
+    for task_id in ("0199-aaaa", "with {braces}:and/more", "ümläut", "x" * 512):
+        task = keys.task(task_id)
+        assert key_slot(task.encode()) == key_slot(keys.end_counts(task).encode())
+        assert keys.end_counts(task) in set(keys.every_ended())
+    assert {key_slot(key.encode()) for key in keys.every_ended()} == set(range(16_384))

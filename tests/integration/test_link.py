@@ -20,18 +20,15 @@ class Heard:
         self.arrivals: asyncio.Queue[Arrival] = asyncio.Queue()
 
     def __call__(self, arrival: Arrival) -> None:
-        """Keep one message."""
         self.arrivals.put_nowait(arrival)
 
     async def next(self) -> Arrival:
-        """Return the next message, in time."""
         async with asyncio.timeout(PATIENCE_S):
             return await self.arrivals.get()
 
 
 @pytest.fixture
 async def link(servers: EmbeddedServers) -> AsyncIterator[Link]:
-    """A fast path on the shared server."""
     async with connected(servers.nats_url, "test-link") as client:
         yield Link(client)
 

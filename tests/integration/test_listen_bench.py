@@ -28,13 +28,11 @@ class AwayQueue(PersonalQueue):
     forgotten = 0
 
     async def pending_total(self, limit_owners: int = 10_000) -> int:
-        """Answer, unless away."""
         if self.is_away:
             raise MemoryUnavailable("away")
         return await super().pending_total(limit_owners)
 
     async def mend(self, limit: int = 1, cursor: int = 0) -> Mended:
-        """Put back who was forgotten."""
         return Mended(self.forgotten, cursor + 1)
 
 
@@ -42,7 +40,6 @@ class NoWork:
     """Does nothing with rows."""
 
     async def work(self, claim: Claim, is_leaving: Any, rests: int) -> float:
-        """Close them."""
         return 0.0
 
 

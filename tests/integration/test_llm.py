@@ -219,10 +219,7 @@ async def test_a_failed_task_still_knows_its_expense(open_llm: Opener, scripted_
 
 async def test_a_model_without_a_price_is_unpriced(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
     prices = {"priced": ModelPrice(input=Decimal(1), output=Decimal(2))}
-    llm = open_llm(
-        roles={"free": LlmRole(model="local"), "priced": LlmRole(model="priced-2026-01-31")},
-        prices=prices,
-    )
+    llm = open_llm(roles={"free": LlmRole(model="local"), "priced": LlmRole(model="priced-2026-01-31")}, prices=prices)
     scripted_llm.queue(GOOD, answer(GOOD, input_tokens=10, output_tokens=10, cached_tokens=10))
     assert (await ask(llm, "free")).usage == Expense(100, 20, unpriced=True)
     assert (await ask(llm, "priced")).usage.cost_usd == Decimal("0.00003")

@@ -32,9 +32,7 @@ async def test_a_reading_travels_as_structured_output(open_llm: Opener, scripted
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [refusal(), fault(400), saying("not json"), stalled()],
-    ids=["refusal", "rejected", "no json", "stalled"],
+    "reply", [refusal(), fault(400), saying("not json"), stalled()], ids=["refusal", "rejected", "no json", "stalled"]
 )
 async def test_without_an_answer_of_the_model_the_answer_of_the_rules_stays(
     open_llm: Opener, scripted_llm: ScriptedLlm, reply: Canned

@@ -32,7 +32,6 @@ def patient(client: Redis) -> LongTermMemory:
 
 @pytest.fixture
 def memory(valkey_or_redis: Redis) -> LongTermMemory:
-    """Return a memory on a server."""
     return patient(valkey_or_redis)
 
 

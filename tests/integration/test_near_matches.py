@@ -64,7 +64,6 @@ async def places(redis: Redis) -> list[str]:
 
 @pytest.fixture
 def memory(valkey_or_redis: Redis) -> LongTermMemory:
-    """Return the long-term memory in an empty memory."""
     return LongTermMemory(valkey_or_redis, budget_s=60.0)
 
 

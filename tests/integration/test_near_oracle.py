@@ -189,7 +189,6 @@ async def _remember(memory: LongTermMemory, width: object, length: object, **opt
 
 @pytest.fixture
 def memory(valkey_or_redis: Redis) -> LongTermMemory:
-    """Return the long-term memory in an empty store."""
     return LongTermMemory(valkey_or_redis, budget_s=60.0)
 
 

@@ -17,7 +17,6 @@ from tests.servers import PATIENCE_S
 
 @pytest.fixture
 def observations(valkey_or_redis: Redis) -> Observations:
-    """Return a store that keeps five."""
     return Observations(valkey_or_redis, keep=5, deadline_s=PATIENCE_S)
 
 

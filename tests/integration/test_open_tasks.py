@@ -18,7 +18,6 @@ KEEP_MS = 7 * 24 * 3600 * 1000
 
 @pytest.fixture
 def ledger(valkey_or_redis: Redis) -> Ledger:
-    """Return a ledger in an empty store."""
     return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
 
 

@@ -32,11 +32,9 @@ class Post:
     stream: str
 
     async def stored(self) -> int:
-        """Return how many messages the stream holds."""
         return int((await ask_jetstream(self.link.client, f"STREAM.INFO.{self.stream}"))["state"]["messages"])
 
     async def make_stream(self, **more: Any) -> None:
-        """Create the stream."""
         wanted = {"name": self.stream, "subjects": [f"{self.stream}.>"], "storage": "file"}
         await ask_jetstream(self.link.client, f"STREAM.CREATE.{self.stream}", wanted | more)
 
@@ -49,11 +47,9 @@ class Meter:
         self.refused: Counter[str] = Counter()
 
     def count_publish_retry(self) -> None:
-        """Note it."""
         self.retried.set()
 
     def count_publish_refused(self, reason: str) -> None:
-        """Note one."""
         self.refused[reason] += 1
 
 
@@ -69,7 +65,6 @@ async def a_post(url: str, meter: Meter | None = None) -> AsyncIterator[Post]:
 
 @pytest.fixture
 async def post(servers: EmbeddedServers) -> AsyncIterator[Post]:
-    """An outbox on the shared server, and a stream of its own."""
     async with a_post(servers.nats_url) as post:
         await post.make_stream()
         yield post
@@ -86,13 +81,11 @@ class Answers:
         self._complete = asyncio.Event()
 
     def __call__(self, problem: NotAccepted | None) -> None:
-        """Take one outcome."""
         self.problems.append(problem)
         if len(self.problems) == self._count:
             self._complete.set()
 
     async def complete(self) -> list[NotAccepted | None]:
-        """Return every outcome, once all are there."""
         async with asyncio.timeout(PATIENCE_S):
             await self._complete.wait()
         return self.problems
@@ -145,8 +138,7 @@ async def test_a_letter_that_no_stream_takes_is_given_up_with_the_reason(servers
 
 
 @pytest.mark.parametrize(
-    ("limit", "words"),
-    [({"max_msgs": 1}, "maximum messages exceeded"), ({"max_bytes": 200}, "maximum bytes exceeded")],
+    ("limit", "words"), [({"max_msgs": 1}, "maximum messages exceeded"), ({"max_bytes": 200}, "maximum bytes exceeded")]
 )
 async def test_a_full_stream_is_an_error_at_once_with_the_time_to_retry(
     servers: EmbeddedServers, limit: dict[str, int], words: str

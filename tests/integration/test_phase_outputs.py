@@ -38,7 +38,6 @@ class Witness(Ledger):
     async def finish_many(
         self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
     ) -> list[bytes | CancelRequest | None]:
-        """Note, wait if told to, and answer."""
         self.saw.append([entry.key for entry in await self._sessions.entries("s1")])
         self.asked.set()
         await self.answers.wait()
@@ -55,7 +54,6 @@ class House:
         self._workers = 0
 
     def worker(self, sessions: SessionCache | None = None) -> FakeWorker:
-        """Return one more worker."""
         self._workers += 1
         return FakeWorker(
             worker_id=f"w{self._workers}",
@@ -65,13 +63,11 @@ class House:
         )
 
     async def entries(self) -> dict[str, EntryInfo]:
-        """Return what is known of each entry."""
         return {entry.key: entry for entry in await self.sessions.entries("s1")}
 
 
 @pytest.fixture
 async def house(redis: Redis) -> House:
-    """Open a house with a session."""
     house = House(redis)
     assert await house.sessions.create("s1", project="house")
     return house
@@ -116,15 +112,16 @@ async def test_a_phase_cut_off_before_the_ledger_runs_again(house: House) -> Non
     assert [entry.hits for entry in (await house.entries()).values()] == [0]
 
 
-@pytest.mark.parametrize("task", ["speak", "mutter"])
-async def test_a_redelivery_after_the_ledger_writes_no_entry(house: House, task: str) -> None:
-    first, second = house.worker(), house.worker()
-    await first.work(a_task(task=task, **PHASE))
-    for reader in ("t2", "t3"):
-        assert await house.sessions.get("s1", "say:results", reader=reader) is not None
-    await second.work(a_task(task=task, deliveries=2, **PHASE))
-    assert [body for _, body, _ in first.outbox.stored] == [body for _, body, _ in second.outbox.stored]
-    assert (second.runs, (await house.entries())["say:results"].hits) == ([], 2)
+async def test_a_redelivery_after_the_ledger_writes_no_entry(house: House) -> None:
+    for number, task in enumerate(("speak", "mutter")):
+        first, second = house.worker(), house.worker()
+        phase = PHASE | {"task": task, "task_id": f"t{number}", "phase": f"p{number}"}
+        await first.work(a_task(**phase))
+        for reader in ("t2", "t3"):
+            assert await house.sessions.get("s1", f"p{number}:results", reader=reader) is not None
+        await second.work(a_task(deliveries=2, **phase))
+        assert [body for _, body, _ in first.outbox.stored] == [body for _, body, _ in second.outbox.stored]
+        assert (second.runs, (await house.entries())[f"p{number}:results"].hits) == ([], 2)
 
 
 @pytest.mark.parametrize("remembered", [False, True])
@@ -143,25 +140,20 @@ async def test_a_task_whose_phase_was_given_to_another_is_cancelled(house: House
     assert found.value == "newer"
 
 
-async def test_a_session_that_is_gone_fails_the_phase_with_the_cure(house: House) -> None:
-    worker = house.worker()
-    await house.sessions.drop("s1")
-    await worker.work(a_task(**PHASE))
-    report = worker.report()
-    assert report.error is not None
-    assert (report.status, report.error.type, report.attempt) == ("failed", "UnknownSession", 1)
-    assert "'s1'" in report.error.message
-
-
-async def test_a_value_that_is_too_large_fails_the_phase_and_names_key_and_limit(house: House) -> None:
-    worker = house.worker(SessionCache(house.redis, max_value_bytes=1024, deadline_s=LONG_S))
-    await worker.work(a_task("x" * 2000, **PHASE))
-    report = worker.report()
-    assert report.error is not None
+async def test_a_refusal_of_the_session_fails_the_phase_with_the_cure(house: House) -> None:
+    small = house.worker(SessionCache(house.redis, max_value_bytes=1024, deadline_s=LONG_S))
+    await small.work(a_task("x" * 2000, **PHASE))
+    report = small.report()
     assert (report.status, report.error.type) == ("failed", "EntryTooLarge")
     assert "say:results" in report.error.message
     assert "1024" in report.error.message
     assert await house.entries() == {}
+    worker = house.worker()
+    await house.sessions.drop("s1")
+    await worker.work(a_task(task_id="t2", **PHASE))
+    report = worker.report()
+    assert (report.status, report.error.type, report.attempt) == ("failed", "UnknownSession", 1)
+    assert "'s1'" in report.error.message
 
 
 async def test_outputs_are_timed_by_the_run_and_parts_as_declared(house: House) -> None:

@@ -143,7 +143,6 @@ def _place(house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
 
 @pytest.fixture
 def options(tmp_path: Path, request: pytest.FixtureRequest) -> MakeOptions:
-    """Return what makes a options to run the steps, in a session called as the test."""
     name = f"s-{abs(hash(request.node.name)):x}"
 
     def make(**told: Any) -> RunOptions:
@@ -193,19 +192,14 @@ async def test_a_run_prints_its_result_and_each_phase(options: MakeOptions, caps
     assert await print_status(session, as_json=True) == OK
     shown = json.loads(capsys.readouterr().out)
     assert (shown["state"], shown["outcome"]["result"]) == ("completed", {"said": "abc"})
-    with pytest.raises(UnknownSession, match="session is gone; run the pipeline anew"):
-        await resume_run(session, ResumeOptions())
-
-
-async def test_the_same_run_again_starts_nothing_and_another_one_is_refused(
-    options: MakeOptions, capsys: Output
-) -> None:
-    assert await run_pipeline(options(as_json=True)) == OK
-    first = json.loads(capsys.readouterr().out)
-    assert await run_pipeline(options(as_json=True)) == OK
-    assert json.loads(capsys.readouterr().out) == first
+    # The same run again starts nothing, another one under its id is refused.
+    for _ in range(2):
+        assert await run_pipeline(options(as_json=True)) == OK
+        assert json.loads(capsys.readouterr().out)["result"] == {"said": "abc"}
     assert await run_pipeline(options(user="ana")) == USAGE
     assert "is taken by another run" in capsys.readouterr().err
+    with pytest.raises(UnknownSession, match="session is gone; run the pipeline anew"):
+        await resume_run(session, ResumeOptions())
 
 
 @pytest.mark.parametrize(
@@ -331,6 +325,17 @@ async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(options:
     session = str(options().session)
     assert await run_pipeline(options(keep=True)) == OK
     assert "the session is kept" in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="--from 'fourth' is no phase of 'steps'; it has first"):
+        await rerun_phase(session, "fourth", ResumeOptions())
+    for unknown, message in (
+        ({"phase": "fourth"}, "--phase 'fourth'"),
+        ({"keys": ("fourth:results",)}, "--key 'fourth'"),
+        ({"keys": ("first:result",)}, "phase 'first' writes first:results"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            await invalidate_run(session, **unknown, as_json=False)
+    assert await resume_run(session, ResumeOptions()) == USAGE
+    assert "nothing of it is stale" in capsys.readouterr().err
     assert await rerun_phase(session, "second", ResumeOptions()) == OK
     told = capsys.readouterr().err
     again = [line.split()[0] for line in told.split("phases reused")[0].splitlines() if line.startswith("  ")]
@@ -461,22 +466,6 @@ async def test_a_wrong_argument_is_refused_with_the_cure(
 ) -> None:
     with pytest.raises(error, match=said):
         await command()
-
-
-async def test_an_unknown_phase_or_entry_is_refused_with_the_known_ones(options: MakeOptions, capsys: Output) -> None:
-    session = str(options().session)
-    assert await run_pipeline(options(keep=True)) == OK
-    with pytest.raises(InvalidInput, match="--from 'fourth' is no phase of 'steps'; it has first"):
-        await rerun_phase(session, "fourth", ResumeOptions())
-    with pytest.raises(InvalidInput, match="--phase 'fourth'"):
-        await invalidate_run(session, phase="fourth", as_json=False)
-    with pytest.raises(InvalidInput, match="--key 'fourth'"):
-        await invalidate_run(session, keys=("fourth:results",), as_json=False)
-    with pytest.raises(InvalidInput, match="phase 'first' writes first:results"):
-        await invalidate_run(session, keys=("first:result",), as_json=False)
-    capsys.readouterr()
-    assert await resume_run(session, ResumeOptions()) == USAGE
-    assert "nothing of it is stale" in capsys.readouterr().err
 
 
 async def test_without_a_supervisor_a_run_says_what_to_start(

@@ -29,10 +29,7 @@ LEASE_MS = 60_000
 BLINK_MS = 1
 NAMES = ("first", "second", "third")
 PIPELINE = Pipeline(
-    name="report",
-    domain="seo",
-    ttl="90s",
-    phases=tuple(Phase(name=name, agent="Agent", task="work") for name in NAMES),
+    name="report", domain="seo", ttl="90s", phases=tuple(Phase(name=name, agent="Agent", task="work") for name in NAMES)
 )
 NEW = NewRun(
     RUN,
@@ -46,7 +43,6 @@ NEW = NewRun(
 
 @pytest.fixture
 def runs(valkey_or_redis: Redis) -> PipelineRuns:
-    """Return the runs in an empty store."""
     return PipelineRuns(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
@@ -244,28 +240,22 @@ async def test_a_claim_without_blame_counts_no_lapse(runs: PipelineRuns) -> None
     await lapse(runs, *["s4"] * 2, "s5", "s6")
 
 
-async def test_a_settled_phase_resets_the_count_of_lapses(runs: PipelineRuns) -> None:
-    await runs.create(NEW)
-    await lapse(runs, "s1", "s2")
-    fence = await runs.claim(RUN, "s3", LEASE_MS)
-    assert fence is not None
-    assert await runs.settle_phase(RUN, fence, "first", done(None, "skipped"))
-    await runs.give_back(RUN, "s3", fence)
-    await lapse(runs, "s4", "s5", "s6")
-
-
-async def test_giving_a_run_back_or_claiming_it_again_is_no_lapse(runs: PipelineRuns) -> None:
+async def test_giving_a_run_back_claiming_it_again_or_settling_a_phase_is_no_lapse(runs: PipelineRuns) -> None:
+    """Restarts, and a store that was away for longer than a lease."""
     await runs.create(NEW)
     for number in range(4):
         fence = await runs.claim(RUN, f"s{number}", LEASE_MS)
-        assert fence is not None
         await runs.give_back(RUN, f"s{number}", fence)
     await lapse(runs, *["same"] * 5)
     old = await until(lambda: runs.claim(RUN, "same", BLINK_MS))
     assert await until(lambda: runs.due(SUPERVISOR)) == [RUN]
     # Too late for the lease, and a sign of life all the same.
     await runs.give_back(RUN, "same", old)
-    await lapse(runs, "s1", "s2", "s3")
+    await lapse(runs, "s1", "s2")
+    fence = await runs.claim(RUN, "s3", LEASE_MS)
+    assert await runs.settle_phase(RUN, fence, "first", done(None, "skipped"))
+    await runs.give_back(RUN, "s3", fence)
+    await lapse(runs, "s4", "s5", "s6")
 
 
 async def test_a_run_that_was_set_aside_is_kept_for_days(runs: PipelineRuns, valkey_or_redis: Redis) -> None:
@@ -291,31 +281,25 @@ async def test_a_phase_begins_and_ends_with_its_task_and_times(runs: PipelineRun
     assert skipped.is_over
 
 
-async def test_repeating_a_step_changes_nothing(runs: PipelineRuns) -> None:
+async def test_a_phase_ends_once_and_repeating_a_step_changes_nothing(runs: PipelineRuns) -> None:
+    """A reply may be lost at any step."""
     fence = await driven(runs)
+    assert not await runs.settle_phase(RUN, fence, "first", done("p-0"))
+    assert not await runs.begin_phase(RUN, fence, "unheard-of", "p-9", 1)
     assert await runs.begin_phase(RUN, fence, "first", "p-1", 1)
     begun = await known(runs)
     assert await runs.begin_phase(RUN, fence, "first", "p-1", 1)
     assert (await known(runs)).phases == begun.phases
-    assert await runs.settle_phase(RUN, fence, "first", done("p-1"))
-    settled = await known(runs)
-    assert await runs.settle_phase(RUN, fence, "first", done("p-1"))
-    assert await runs.begin_phase(RUN, fence, "first", "p-1", 1)
-    assert (await known(runs)).phases == settled.phases
-    assert await runs.end(RUN, fence, "failed", b"outcome", keep=False, error="no")
-    assert await runs.end(RUN, fence, "failed", b"outcome", keep=False, error="no")
-    assert not await runs.end(RUN, fence, "failed", b"other", keep=False)
-
-
-async def test_a_phase_ends_only_once(runs: PipelineRuns) -> None:
-    fence = await driven(runs)
-    assert not await runs.settle_phase(RUN, fence, "first", done("p-0"))
-    await runs.begin_phase(RUN, fence, "first", "p-1", 1)
     assert not await runs.settle_phase(RUN, fence, "first", done("p-0"))
     assert await runs.settle_phase(RUN, fence, "first", done("p-1", "failed"))
+    settled = await known(runs)
+    assert await runs.settle_phase(RUN, fence, "first", done("p-1", "failed"))
     assert not await runs.settle_phase(RUN, fence, "first", done("p-1"))
-    assert (await known(runs)).phases["first"].status == "failed"
-    assert not await runs.begin_phase(RUN, fence, "unheard-of", "p-9", 1)
+    assert await runs.begin_phase(RUN, fence, "first", "p-1", 1)
+    assert (await known(runs)).phases == settled.phases
+    for _ in range(2):
+        assert await runs.end(RUN, fence, "failed", b"outcome", keep=False, error="no")
+    assert not await runs.end(RUN, fence, "failed", b"other", keep=False)
 
 
 async def test_a_replaced_driver_changes_nothing(runs: PipelineRuns) -> None:
@@ -380,13 +364,19 @@ async def test_phases_that_still_ran_when_the_run_ended_have_failed(
     assert (after.phases["first"], after.phases["third"]) == (before.phases["first"], before.phases["third"])
 
 
-async def test_phases_are_reset_and_the_run_goes_on(runs: PipelineRuns) -> None:
+async def test_reset_phases_are_pending_and_the_run_goes_on_once_it_is_restarted(runs: PipelineRuns) -> None:
+    """Their number of runs stays, so that their next task is another one."""
     fence = await driven(runs)
     for phase in NAMES[:2]:
         await runs.begin_phase(RUN, fence, phase, f"p-{phase}", 1)
     await runs.settle_phase(RUN, fence, "first", done("p-first"))
     await runs.settle_phase(RUN, fence, "second", done("p-second", "failed"))
     await runs.end(RUN, fence, "failed", b"{}", keep=False, error="second: no")
+    waiting = await runs.reset_phases(RUN, {"second": "a file changed"}, restart=False)
+    assert (waiting.state, waiting.run) == ("failed", 1)
+    assert waiting.phases["second"] == PhaseState(run=1, why="a file changed")
+    assert await runs.due(SUPERVISOR) == []
+    assert await runs.outcome(RUN) == b"{}"
     record = await runs.reset_phases(
         RUN, {"second": "it failed"}, restart=True, expected_run=1, inputs={"folder": "/home"}
     )
@@ -395,35 +385,32 @@ async def test_phases_are_reset_and_the_run_goes_on(runs: PipelineRuns) -> None:
     assert record.phases["second"] == PhaseState(run=1, why="it failed")
     assert await runs.outcome(RUN) is None
     assert await runs.due(SUPERVISOR) == [RUN]
-    again = await runs.claim(RUN, "s2", LEASE_MS)
-    assert again is not None
-    assert again > fence
+    assert await runs.claim(RUN, "s2", LEASE_MS) > fence
 
 
-def a_declaration(*names: str) -> Pipeline:
-    """Return another declaration of the run."""
+def redeclared(*names: str) -> Redeclared:
+    """Return another declaration, with phases called *names*."""
     phases = tuple(Phase(name=name, agent="Agent", task="work") for name in names)
-    return Pipeline(name="report", domain="ios", ttl="120s", phases=phases)
-
-
-def redeclared(pipeline: Pipeline) -> Redeclared:
-    """Return *pipeline* as the one that counts from now on."""
+    pipeline = Pipeline(name="report", domain="ios", ttl="120s", phases=phases)
     return Redeclared(pipeline, {"new": ("first",)}, "shop")
 
 
 async def test_a_run_goes_on_by_another_declaration(runs: PipelineRuns) -> None:
+    """In one step: new phases are pending, removed ones gone, and the rest is as it was; a late reset changes none."""
     fence = await driven(runs)
     for phase in NAMES[:2]:
         await runs.begin_phase(RUN, fence, phase, f"p-{phase}", 1)
     await runs.settle_phase(RUN, fence, "first", done("p-first"))
     await runs.settle_phase(RUN, fence, "second", done("p-second"), corrects="first")
     await runs.end(RUN, fence, "failed", b"{}", keep=False)
-    first = (await known(runs)).phases["first"]
-    pipeline = a_declaration("new", "first")
+    before = await known(runs)
+    declared = redeclared("new", "first")
     why = {"new": "it is new", "second": "it was removed", "third": "it was removed"}
-    record = await runs.reset_phases(RUN, why, restart=True, expected_run=1, declared=redeclared(pipeline))
-    assert record.pipeline == pipeline
-    assert list(record.phases.items()) == [("new", PhaseState(why="it is new")), ("first", first)]
+    assert await runs.reset_phases(RUN, why, restart=True, expected_run=7, declared=declared) is None
+    assert await known(runs) == before
+    record = await runs.reset_phases(RUN, why, restart=True, expected_run=1, declared=declared)
+    assert record.pipeline == declared.pipeline
+    assert list(record.phases.items()) == [("new", PhaseState(why="it is new")), ("first", before.phases["first"])]
     assert (record.dependencies, record.project, record.corrected) == ({"new": ("first",)}, "shop", {})
     assert record == await runs.read(RUN)
 
@@ -434,29 +421,9 @@ async def test_a_phase_that_is_declared_again_goes_on_counting_its_runs(runs: Pi
     await runs.settle_phase(RUN, fence, "third", replace(done("p-3"), run=4))
     await runs.end(RUN, fence, "failed", b"{}", keep=False)
     for names in (("first",), NAMES):
-        declared = redeclared(a_declaration(*names))
+        declared = redeclared(*names)
         record = await runs.reset_phases(RUN, {"third": "changed"}, restart=False, declared=declared)
     assert record.phases["third"] == PhaseState(run=4, why="changed")
-
-
-async def test_another_declaration_is_refused_with_the_reset(runs: PipelineRuns) -> None:
-    fence = await driven(runs)
-    await runs.end(RUN, fence, "failed", b"{}", keep=False)
-    before = await known(runs)
-    declared = redeclared(a_declaration("new"))
-    assert await runs.reset_phases(RUN, {"new": ""}, restart=True, expected_run=7, declared=declared) is None
-    assert await known(runs) == before
-
-
-async def test_an_invalidated_phase_waits_for_a_resume(runs: PipelineRuns) -> None:
-    fence = await driven(runs)
-    await runs.settle_phase(RUN, fence, "first", done(None))
-    await runs.end(RUN, fence, "failed", b"{}", keep=False)
-    record = await runs.reset_phases(RUN, {"first": "a file changed"}, restart=False)
-    assert (record.state, record.run) == ("failed", 1)
-    assert record.phases["first"] == PhaseState(run=1, why="a file changed")
-    assert await runs.due(SUPERVISOR) == []
-    assert await runs.outcome(RUN) == b"{}"
 
 
 async def test_only_the_driver_of_a_run_resets_its_phases(runs: PipelineRuns) -> None:
@@ -480,23 +447,18 @@ async def test_of_several_resumes_at_once_one_succeeds(runs: PipelineRuns) -> No
     assert (await known(runs)).run == 2
 
 
-async def test_a_correction_holds_until_the_correcting_phase_is_reset(runs: PipelineRuns) -> None:
+async def test_a_successful_correction_holds_until_its_phase_is_reset(runs: PipelineRuns) -> None:
     fence = await driven(runs)
+    await runs.settle_phase(RUN, fence, "third", PhaseState("skipped"), corrects="first")
     await runs.begin_phase(RUN, fence, "second", "p-2", 1)
+    await runs.settle_phase(RUN, fence, "second", done("p-2", "failed"), corrects="first")
     assert (await known(runs)).corrected == {}
-    await runs.settle_phase(RUN, fence, "second", done("p-2"), corrects="first")
-    assert (await known(runs)).corrected == {"first": "second"}
+    await runs.reset_phases(RUN, {"second": ""}, restart=False, fence=fence)
+    await runs.begin_phase(RUN, fence, "second", "p-3", 2)
+    await runs.settle_phase(RUN, fence, "second", done("p-3"), corrects="first")
     await runs.reset_phases(RUN, {"third": ""}, restart=False, fence=fence)
     assert (await known(runs)).corrected == {"first": "second"}
     await runs.reset_phases(RUN, {"second": ""}, restart=False, fence=fence)
-    assert (await known(runs)).corrected == {}
-
-
-async def test_a_failed_or_skipped_correction_replaces_nothing(runs: PipelineRuns) -> None:
-    fence = await driven(runs)
-    await runs.begin_phase(RUN, fence, "second", "p-2", 1)
-    await runs.settle_phase(RUN, fence, "second", done("p-2", "failed"), corrects="first")
-    await runs.settle_phase(RUN, fence, "third", PhaseState("skipped"), corrects="first")
     assert (await known(runs)).corrected == {}
 
 
@@ -609,7 +571,7 @@ async def take_step(runs: Runs, kind: str, fence: int, phase: str, task: str, ke
             dict.fromkeys({*names[:1], phase}, task),
             restart=task == "p-0",
             fence=own_fence,
-            declared=redeclared(a_declaration(*names)),
+            declared=redeclared(*names),
         ),
     }
     try:
@@ -619,8 +581,13 @@ async def take_step(runs: Runs, kind: str, fence: int, phase: str, task: str, ke
     return answer is not None if kind.startswith("re") and kind != "renew" else answer
 
 
-async def test_a_running_session_never_expires(runs: PipelineRuns, valkey_or_redis: Redis) -> None:
+async def test_keys_of_a_run_expire_after_its_end_and_a_completed_run_leaves_its_outcome_and_owner(
+    runs: PipelineRuns, valkey_or_redis: Redis
+) -> None:
     fence = await driven(runs)
+    assert await valkey_or_redis.zscore(keys.index("sessions"), RUN)
+    owner = keys.user_sessions(user_token("ada"))
+    assert await valkey_or_redis.smembers(owner) == {RUN.encode()}
     await runs.begin_phase(RUN, fence, "first", "p-1", 1)
     await runs.settle_phase(RUN, fence, "first", done("p-1"), corrects="second")
     await runs.note_seen(RUN, fence, "first", {"a": "1"})
@@ -628,22 +595,12 @@ async def test_a_running_session_never_expires(runs: PipelineRuns, valkey_or_red
     kept = (mine.root, mine.phases, mine.tasks, mine.corrected, mine.seen)
     assert [await valkey_or_redis.pttl(key) for key in kept] == [-1] * 5
     await runs.end(RUN, fence, "failed", b"{}", keep=False)
-    left = [await valkey_or_redis.pttl(key) for key in kept]
-    assert all(0 < ms <= 90_000 for ms in left)
-    await runs.reset_phases(RUN, {"first": ""}, restart=True)
+    assert all([0 < await valkey_or_redis.pttl(key) <= 90_000 for key in kept])
+    await runs.reset_phases(RUN, {"second": ""}, restart=True)
     assert await valkey_or_redis.pttl(mine.root) == -1
-
-
-async def test_a_completed_run_leaves_only_its_outcome_and_owner(runs: PipelineRuns, valkey_or_redis: Redis) -> None:
-    fence = await driven(runs)
-    assert await valkey_or_redis.zscore(keys.index("sessions"), RUN)
-    assert await valkey_or_redis.smembers(keys.user_sessions(user_token("ada"))) == {RUN.encode()}
-    await runs.begin_phase(RUN, fence, "first", "p-1", 1)
-    await runs.settle_phase(RUN, fence, "first", done("p-1"), corrects="second")
-    await runs.note_seen(RUN, fence, "first", {"a": "1"})
+    fence = await runs.claim(RUN, "s2", LEASE_MS)
     await runs.end(RUN, fence, "completed", b"{}", keep=False)
-    left = {keys.run(RUN).encode(), keys.user_sessions(user_token("ada")).encode()}
-    assert set(await valkey_or_redis.keys("*")) == left
+    assert set(await valkey_or_redis.keys("*")) == {keys.run(RUN).encode(), owner.encode()}
     assert 0 < await valkey_or_redis.pttl(keys.run(RUN)) <= 86_400_000
 
 
@@ -673,7 +630,7 @@ async def test_another_declaration_changes_the_session_and_removes_old_phases(
         await cache.set(RUN, f"{phase}:results", phase, task_id=f"p-{phase}")
     await runs.end(RUN, fence, "failed", b"{}", keep=False)
     why = {"second": "it was removed", "third": "it was removed"}
-    await runs.reset_phases(RUN, why, restart=False, declared=redeclared(a_declaration("first")))
+    await runs.reset_phases(RUN, why, restart=False, declared=redeclared("first"))
     root = await cache.root(RUN)
     assert (root.domain, root.ttl_ms, root.project) == ("ios", 120_000, "shop")
     assert 90_000 < await valkey_or_redis.pttl(keys.session(RUN).root) <= 120_000
@@ -715,16 +672,14 @@ async def test_a_driven_session_in_the_index_is_due_at_the_end_of_its_lease(
     assert float(await valkey_or_redis.zscore(index, RUN) or 0) > 1
 
 
-async def test_a_session_without_a_pipeline_is_no_run(runs: PipelineRuns, valkey_or_redis: Redis) -> None:
+async def test_a_root_without_a_pipeline_or_of_a_newer_version_is_no_run(
+    runs: PipelineRuns, valkey_or_redis: Redis
+) -> None:
     await valkey_or_redis.hset(keys.session(RUN).root, "state", "open")
     assert await runs.read(RUN) is None
     with pytest.raises(UnknownSession):
         await runs.reset_phases(RUN, {"first": ""}, restart=True)
-
-
-async def test_a_pipeline_of_a_newer_version_is_refused_with_its_session(
-    runs: PipelineRuns, valkey_or_redis: Redis
-) -> None:
+    await valkey_or_redis.flushdb()
     await driven(runs)
     await valkey_or_redis.hset(keys.session(RUN).root, "pipeline", b'{"name": "report", "novelty": 1}')
     with pytest.raises(InvalidPipeline, match="run-1"):

@@ -30,7 +30,6 @@ PRESENCE = WorkerPresence(
 
 @pytest.fixture
 async def client(own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
-    """Connect to a server with all streams; a worker shows itself twenty times a second."""
     monkeypatch.setattr(presences, "REFRESH_S", 0.05)
     async with connected(own_servers.nats_url, "worker") as client:
         await declare_streams(client, Sizes())

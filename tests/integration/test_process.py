@@ -27,22 +27,18 @@ class Frame:
         self.process.broker.subscriber("framed.hears")(self._hear)
 
     async def run(self) -> None:
-        """Run the process to its end."""
         async with asyncio.timeout(PATIENCE_S):
             await self.process.run(self._lifespan, self._start, self._drain)
 
     async def publish_too_much(self) -> None:
-        """Let the server end the broker's connection: with its headers this body is over `max_payload`."""
         await self.started.wait()
         await self.process.broker.publish(b"x" * 1024 * 1024, "framed.much")
 
     async def close(self) -> None:
-        """Close the connection as nats-py does when it gives up."""
         await self.started.wait()
         await (await self.process.broker.connect()).close()
 
     def end(self) -> None:
-        """Ask it to end, as a signal does."""
         frame = self.process._app
         frame.exit()
 

@@ -26,13 +26,11 @@ pytestmark = pytest.mark.usefixtures("command_servers")
 
 @pytest.fixture(autouse=True)
 def _no_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Name no project in the environment."""
     monkeypatch.delenv(PROJECT_VARIABLE, raising=False)
 
 
 @pytest.fixture
 def memory(redis: Redis) -> ProjectMemory:
-    """Return the store that the commands look into."""
     return ProjectMemory(redis, deadline_s=30.0)
 
 

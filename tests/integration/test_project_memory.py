@@ -19,7 +19,6 @@ SHOP = "shop"
 
 @pytest.fixture
 def memory(valkey_or_redis: Redis) -> ProjectMemory:
-    """Return a project memory on a server, patient on a busy machine."""
     return ProjectMemory(valkey_or_redis, deadline_s=30.0)
 
 

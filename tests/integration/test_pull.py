@@ -16,7 +16,6 @@ from tests.integration.pulling import PATIENCE_S, Bench, Book, bench_on
 
 @pytest.fixture
 async def bench(servers: EmbeddedServers) -> AsyncIterator[Bench]:
-    """Make a stream, its consumer and a connection."""
     async with bench_on(servers) as made:
         yield made
 
@@ -132,7 +131,6 @@ async def test_a_lease_thread_that_fails_is_reported(servers: EmbeddedServers) -
         """A meter that fails at the first heartbeat."""
 
         def count_lease_heartbeat(self, *, delivered: bool) -> None:
-            """Fail."""
             raise RuntimeError("broken meter")
 
     async with Leases(servers.nats_url, 0.3, Broken(), failed=failure.set_result) as leases:

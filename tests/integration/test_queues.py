@@ -28,7 +28,6 @@ from tests.servers import PATIENCE_S
 
 @pytest.fixture
 def queue(valkey_or_redis: Redis) -> PersonalQueue:
-    """Return a queue on a server."""
     return PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
 
 

@@ -59,25 +59,21 @@ class House:
         self.model = model
 
     async def remember(self, *facts: str, user: str = ANN, **more: Any) -> None:
-        """Store *facts* of *user* about money."""
         items = [make_item(fact, added=NOW.date(), source="told") for fact in facts]
         await self.keep({"_metadata": {"resource_id": MONEY}, "budget": {"facts": items, **more}}, user)
 
     async def keep(self, body: Body, user: str = ANN) -> None:
-        """Store *body* as a document of *user*."""
         store = DocumentStore(self._redis, Kinds.load(), deadline_s=60.0)
         await store.import_document(user, json.dumps(body).encode(), at=NOW)
 
     async def ask(
         self, answer: dict[str, Any], text: str = TEXT, user: str | None = ANN, previous: Sequence[ChatTurn] = ()
     ) -> Interpretation:
-        """Return what is understood when the model says *answer*, also when it is sent back."""
         self.model.respond = lambda _asked: answer
         return await self.interpreter.interpret(text, catalogue=EVERYBODY, previous=previous, user_id=user, now=NOW)
 
     @property
     def shown(self) -> list[str]:
-        """The lines that the model was shown last of what is remembered."""
         lines = self.model.requests[-1].user.partition("\nmemory:\n")[2].partition("\nutterance:\n")[0].splitlines()
         return [str(json.loads(line)["text"]) for line in lines]
 
@@ -90,7 +86,6 @@ def patient(redis: Redis) -> Recollections:
 
 @pytest.fixture
 def house(valkey_or_redis: Redis, open_llm: Opener, scripted_llm: ScriptedLlm) -> House:
-    """Return an interpreter as a supervisor makes it."""
     recalling = patient(valkey_or_redis)
     return House(valkey_or_redis, LlmInterpreter(open_llm(), recalling=recalling), scripted_llm)
 
@@ -197,11 +192,9 @@ class Away:
         self._hangs = hangs
 
     def of(self, user_id: str) -> "OwnDocuments":
-        """Return itself: it has nobody's documents."""
         return self
 
     async def snapshot(self, resources: Sequence[str] | None = None) -> Any:
-        """Never answer, or fail."""
         if self._hangs:
             await asyncio.Event().wait()
         raise MemoryUnavailable("away")

@@ -20,7 +20,6 @@ from tests.integration.burials import Morgue, a_letter, an_assignment, morgue_of
 
 @pytest.fixture
 async def morgue(own_servers: EmbeddedServers) -> AsyncIterator[Morgue]:
-    """Open DEAD on servers of one's own, where nothing else lies."""
     async with morgue_of(own_servers) as opened:
         yield opened
 

@@ -1,6 +1,7 @@
 """A repeated request is answered as it was read the first time, over kills and outages of the store."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,12 +26,7 @@ from memory.ledger.requests import RequestRecords
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
 from supervisor.http.requests.work import Work
-from supervisor.requests.readings import (
-    LOOK_BACK,
-    HeardTurn,
-    make_reading,
-    parse_turn,
-)
+from supervisor.requests.readings import LOOK_BACK, HeardTurn, make_reading, parse_turn
 from supervisor.service import Service
 from supervisor.understanding import Interpretation, Interpreter, RuleInterpreter, Understood
 from supervisor.understanding.outcome import Several
@@ -54,7 +50,6 @@ class Fickle:
     asked: int = 0
 
     async def interpret(self, text: str, **_said: object) -> Interpretation:
-        """Return the next of its readings."""
         self.asked += 1
         return self.readings.pop(0)
 
@@ -70,7 +65,6 @@ class Desk:
     def service(
         self, interpreter: Interpreter, catalogue: Catalogue = BOTH, conversations: "Conversations | None" = None
     ) -> Service:
-        """Return another supervisor."""
         return Service(
             SUPERVISOR,
             catalogue=lambda: catalogue,
@@ -82,12 +76,10 @@ class Desk:
         )
 
     def request(self, text: str = "hm", **fields: Any) -> PersonRequest:
-        """Return a request of the conversation."""
         said = {"text": text, "conversation_id": self.conversation_id, "wait_ms": 0} | fields
         return PersonRequest.model_validate(said)
 
     async def answer(self, turn_id: str, found: Understood) -> None:
-        """Let the conversation go on with an answer to *found*."""
         turn = ChatTurn(
             turn_id=turn_id,
             conversation_id=self.conversation_id,
@@ -113,7 +105,6 @@ class Desk:
         return seen
 
     async def report(self, assignment: TaskAssignment) -> None:
-        """End *assignment* as a worker does."""
         found = CompletionReport(
             task_id=assignment.task_id,
             agent_id=assignment.agent_id,
@@ -129,6 +120,12 @@ class Desk:
         await Ledger(self.redis, deadline_s=PATIENCE_S).finish(assignment.task_id, 1, "completed", body)
 
 
+@pytest.fixture
+async def desk(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Desk]:
+    async with standing(servers, redis) as stand:
+        yield Desk(stand, redis)
+
+
 def tasks_of(reply: PersonReply) -> list[TaskCall | None]:
     """Return the tasks that *reply* tells of."""
     return [part.task for part in reply.parts] or [reply.task]
@@ -140,107 +137,97 @@ def tasks_of(reply: PersonReply) -> list[TaskCall | None]:
     ids=["two tasks", "one task", "none"],
 )
 async def test_a_repeat_is_answered_by_the_tasks_of_the_first_reading(
-    servers: EmbeddedServers, redis: Redis, first: Interpretation, then: Interpretation
+    desk: Desk, first: Interpretation, then: Interpretation
 ) -> None:
     expected = list(first.parts) if isinstance(first, Several) else [first]
-    async with standing(servers, redis) as stand:
-        desk, before = Desk(stand, redis), await stand.last()
-        request, fickle = desk.request(request_id=new_id(0)), Fickle([first, then])
-        handed = await desk.kill(desk.service(fickle), request, len(expected))
-        for assignment in handed:
-            await desk.report(assignment)
-        reply = await desk.service(fickle).answer(request.model_copy(update={"wait_ms": 60_000}))
-        assert await stand.last() == before + len(expected)
+    before = await desk.stand.last()
+    request, fickle = desk.request(request_id=new_id(0)), Fickle([first, then])
+    handed = await desk.kill(desk.service(fickle), request, len(expected))
+    for assignment in handed:
+        await desk.report(assignment)
+    reply = await desk.service(fickle).answer(request.model_copy(update={"wait_ms": 60_000}))
+    assert await desk.stand.last() == before + len(expected)
     assert tasks_of(reply) == [one.task for one in expected if isinstance(one, Understood)]
     assert (reply.kind, fickle.asked) == ("answer", 1)
     assert {part.task_id for part in reply.parts if part.task_id} in ({one.task_id for one in handed}, set())
 
 
-async def test_a_repeat_starts_tasks_that_the_dead_supervisor_had_only_read(
-    servers: EmbeddedServers, redis: Redis
-) -> None:
-    async with standing(servers, redis) as stand:
-        desk, before = Desk(stand, redis), await stand.last()
-        request, fickle = desk.request(request_id=new_id(0)), Fickle([TWO, ONE])
-        stopped, gone = asyncio.Event(), asyncio.Event()
+async def test_a_repeat_starts_tasks_that_the_dead_supervisor_had_only_read(desk: Desk, redis: Redis) -> None:
+    before = await desk.stand.last()
+    request, fickle = desk.request(request_id=new_id(0)), Fickle([TWO, ONE])
+    stopped, gone = asyncio.Event(), asyncio.Event()
 
-        class Dying(Conversations):
-            """Kept what was read, and dies then."""
+    class Dying(Conversations):
+        """Kept what was read, and dies then."""
 
-            async def append(self, *arguments: Any, **named: Any) -> bool:
-                is_new = await super().append(*arguments, **named)
-                stopped.set()
-                await gone.wait()
-                return is_new
+        async def append(self, *arguments: Any, **named: Any) -> bool:
+            is_new = await super().append(*arguments, **named)
+            stopped.set()
+            await gone.wait()
+            return is_new
 
-        service = desk.service(fickle, conversations=Dying(redis))
-        dying = asyncio.create_task(service.answer(request))
-        await stopped.wait()
-        dying.cancel()
-        await asyncio.gather(dying, return_exceptions=True)
-        assert await stand.last() == before
-        reply = await desk.service(fickle, Catalogue()).answer(request)
-        assert await stand.last() == before + 2
+    service = desk.service(fickle, conversations=Dying(redis))
+    dying = asyncio.create_task(service.answer(request))
+    await stopped.wait()
+    dying.cancel()
+    await asyncio.gather(dying, return_exceptions=True)
+    assert await desk.stand.last() == before
+    reply = await desk.service(fickle, Catalogue()).answer(request)
+    assert await desk.stand.last() == before + 2
     assert (reply.kind, tasks_of(reply)) == ("pending", [OTHER.task, TRIPS.task])
 
 
-async def test_a_reference_in_a_repeat_means_the_same_however_much_was_said_since(
-    servers: EmbeddedServers, redis: Redis
-) -> None:
-    async with standing(servers, redis) as stand:
-        desk, rules = Desk(stand, redis), RuleInterpreter()
-        again = desk.request("double the limit", request_id=new_id(0))
-        service = desk.service(rules)
-        await desk.answer("A", ONE)
-        first = await service.answer(again)
-        for number in range(LOOK_BACK):
-            await desk.answer(f"A{number}", OTHER)
-        before = await stand.last()
-        repeated = await desk.service(RuleInterpreter(), Catalogue([TRIP])).answer(again)
-        assert await stand.last() == before
+async def test_a_reference_in_a_repeat_means_the_same_however_much_was_said_since(desk: Desk) -> None:
+    rules = RuleInterpreter()
+    again = desk.request("double the limit", request_id=new_id(0))
+    service = desk.service(rules)
+    await desk.answer("A", ONE)
+    first = await service.answer(again)
+    for number in range(LOOK_BACK):
+        await desk.answer(f"A{number}", OTHER)
+    before = await desk.stand.last()
+    repeated = await desk.service(RuleInterpreter(), Catalogue([TRIP])).answer(again)
+    assert await desk.stand.last() == before
     assert first.task is not None
     assert first.task.parameters == {"budget_limit": 100, "spent": 42}
     assert repeated.task == first.task
     assert "budget limit 100 (double 50)" in repeated.text
 
 
-async def test_unread_words_are_read_in_the_context_before_them(servers: EmbeddedServers, redis: Redis) -> None:
-    async with standing(servers, redis) as stand:
-        desk = Desk(stand, redis)
-        again = desk.request("double the limit", request_id=new_id(0))
-        await desk.answer("A", ONE)
+async def test_unread_words_are_read_in_the_context_before_them(desk: Desk, redis: Redis) -> None:
+    again = desk.request("double the limit", request_id=new_id(0))
+    await desk.answer("A", ONE)
+    kept = asyncio.Event()
 
-        kept = asyncio.Event()
+    class Dying(Conversations):
+        """Keeps the words, and nothing after them."""
 
-        class Dying(Conversations):
-            """Keeps the words, and nothing after them."""
+        async def append(self, *arguments: Any, **named: Any) -> bool:
+            is_new = await super().append(*arguments, **named)
+            kept.set()
+            return is_new
 
-            async def append(self, *arguments: Any, **named: Any) -> bool:
-                is_new = await super().append(*arguments, **named)
-                kept.set()
-                return is_new
+        async def replace(self, *_turns: object) -> bool:
+            raise asyncio.CancelledError
 
-            async def replace(self, *_turns: object) -> bool:
-                raise asyncio.CancelledError
+    class Slow(RuleInterpreter):
+        """Reads no sooner than the words are kept."""
 
-        class Slow(RuleInterpreter):
-            """Reads no sooner than the words are kept."""
+        async def interpret(self, *arguments: Any, **named: Any) -> Interpretation:
+            await kept.wait()
+            return await super().interpret(*arguments, **named)
 
-            async def interpret(self, *arguments: Any, **named: Any) -> Interpretation:
-                await kept.wait()
-                return await super().interpret(*arguments, **named)
-
-        service = desk.service(Slow(), conversations=Dying(redis))
-        assert isinstance((await asyncio.gather(service.answer(again), return_exceptions=True))[0], BaseException)
-        for number in range(LOOK_BACK):
-            await desk.answer(f"A{number}", OTHER)
-        told = [await desk.service(RuleInterpreter()).answer(again) for _ in range(2)]
+    service = desk.service(Slow(), conversations=Dying(redis))
+    assert isinstance((await asyncio.gather(service.answer(again), return_exceptions=True))[0], BaseException)
+    for number in range(LOOK_BACK):
+        await desk.answer(f"A{number}", OTHER)
+    told = [await desk.service(RuleInterpreter()).answer(again) for _ in range(2)]
     assert [reply.task.parameters for reply in told if reply.task] == [{"budget_limit": 100, "spent": 42}] * 2
 
 
 @pytest.mark.parametrize("names_conversation", [False, True])
 async def test_a_reading_that_could_not_be_kept_makes_the_same_task_again(
-    servers: EmbeddedServers, redis: Redis, names_conversation: bool
+    desk: Desk, redis: Redis, names_conversation: bool
 ) -> None:
     class Away(Conversations):
         """Keeps nothing, and tells nothing."""
@@ -251,18 +238,17 @@ async def test_a_reading_that_could_not_be_kept_makes_the_same_task_again(
         async def recent(self, *_arguments: object) -> list[bytes]:
             raise MemoryUnavailable("away")
 
-    async with standing(servers, redis) as stand:
-        before, desk = await stand.last(), Desk(stand, redis)
-        first = await desk.service(Fickle([ONE]), conversations=Away(redis)).answer(PersonRequest(text="hm", wait_ms=0))
-        named = {"conversation_id": first.conversation_id} if names_conversation else {}
-        repeat = PersonRequest.model_validate({"text": "hm", "request_id": first.request_id, "wait_ms": 0} | named)
-        await desk.service(Fickle([ONE])).answer(repeat)
-        assert await stand.last() == before + 1
+    before = await desk.stand.last()
+    first = await desk.service(Fickle([ONE]), conversations=Away(redis)).answer(PersonRequest(text="hm", wait_ms=0))
+    named = {"conversation_id": first.conversation_id} if names_conversation else {}
+    repeat = PersonRequest.model_validate({"text": "hm", "request_id": first.request_id, "wait_ms": 0} | named)
+    await desk.service(Fickle([ONE])).answer(repeat)
+    assert await desk.stand.last() == before + 1
 
 
 @pytest.mark.parametrize("away", ["first", "then"])
 async def test_one_supervisor_reads_a_request_once_while_the_store_comes_and_goes(
-    servers: EmbeddedServers, redis: Redis, away: str
+    desk: Desk, redis: Redis, away: str
 ) -> None:
     calls = 0
 
@@ -281,56 +267,53 @@ async def test_one_supervisor_reads_a_request_once_while_the_store_comes_and_goe
             if away == ("first" if calls == 0 else "then"):
                 raise MemoryUnavailable("away")
 
-    async with standing(servers, redis) as stand:
-        before, desk = await stand.last(), Desk(stand, redis)
-        request = desk.request(request_id=new_id(0))
-        service = desk.service(Fickle([TWO, ONE]), conversations=Shaky(redis))
-        first = await service.answer(request)
-        calls = 1
-        again = await service.answer(request)
-        assert await stand.last() == before + 2
+    before = await desk.stand.last()
+    request = desk.request(request_id=new_id(0))
+    service = desk.service(Fickle([TWO, ONE]), conversations=Shaky(redis))
+    first = await service.answer(request)
+    calls = 1
+    again = await service.answer(request)
+    assert await desk.stand.last() == before + 2
     assert tasks_of(first) == tasks_of(again) == [OTHER.task, TRIPS.task]
 
 
 async def test_over_http_a_repeated_key_is_answered_by_the_first_reading_after_a_kill(
-    servers: EmbeddedServers, redis: Redis
+    desk: Desk, servers: EmbeddedServers, redis: Redis
 ) -> None:
     body, key = {"text": "hm", "wait_seconds": 0}, {"Idempotency-Key": f"once-{new_id(0)}"}
-    async with standing(servers, redis) as stand:
-        desk, records = Desk(stand, redis), RequestRecords(redis, deadline_s=PATIENCE_S)
-        fickle = Fickle([ONE, OTHER])
-        service = desk.service(fickle)
-        async with http_stand(servers, redis, service=service, work=Work(service, records)) as first:
-            sent = await over_http(first.url, "POST", "/v1/requests", body, key)
-            assert sent.status == 202
-            [underway] = list(first.parts.work._under_way.values())
-            if not underway.routed:
-                await underway.changed.wait()
-            [assignment] = underway.routed
-            for task in list(first.parts.work._tasks):
-                task.cancel()
-        await desk.report(assignment)
-        other = desk.service(fickle)
-        async with http_stand(servers, redis, service=other, work=Work(other, records)) as second:
-            told = await over_http(second.url, "POST", "/v1/requests", body, key)
+    records = RequestRecords(redis, deadline_s=PATIENCE_S)
+    fickle = Fickle([ONE, OTHER])
+    service = desk.service(fickle)
+    async with http_stand(servers, redis, service=service, work=Work(service, records)) as first:
+        sent = await over_http(first.url, "POST", "/v1/requests", body, key)
+        assert sent.status == 202
+        [underway] = list(first.parts.work._under_way.values())
+        if not underway.routed:
+            await underway.changed.wait()
+        [assignment] = underway.routed
+        for task in list(first.parts.work._tasks):
+            task.cancel()
+    await desk.report(assignment)
+    other = desk.service(fickle)
+    async with http_stand(servers, redis, service=other, work=Work(other, records)) as second:
+        told = await over_http(second.url, "POST", "/v1/requests", body, key)
     assert (told.status, told.body["task"], fickle.asked) == (200, ONE.task.model_dump(), 1)
     assert "budget limit 50, spent 42" in told.body["reply"]["text"]
 
 
-async def test_over_http_a_key_of_another_user_is_refused(servers: EmbeddedServers, redis: Redis) -> None:
-    async with standing(servers, redis) as stand:
-        desk, key = Desk(stand, redis), new_id(0)
-        service, header = desk.service(RuleInterpreter()), {"Idempotency-Key": key}
-        body = {"text": "budget limit 50", "user": "bob", "conversation": desk.conversation_id}
-        work = Work(service, RequestRecords(redis, deadline_s=PATIENCE_S))
-        async with http_stand(servers, redis, service=service, work=work) as api:
-            told = [await over_http(api.url, "POST", "/v1/requests", body, header)]
-            other = await service.answer(desk.request("budget limit 9", request_id=key, user_id="ana"))
-            told.append(await over_http(api.url, "GET", f"/v1/requests/{key}"))
-            refused = [
-                await over_http(api.url, "POST", "/v1/requests", body | change, header)
-                for change in ({"user": "ana"}, {"text": "budget limit 9"})
-            ]
+async def test_over_http_a_key_of_another_user_is_refused(desk: Desk, servers: EmbeddedServers, redis: Redis) -> None:
+    key = new_id(0)
+    service, header = desk.service(RuleInterpreter()), {"Idempotency-Key": key}
+    body = {"text": "budget limit 50", "user": "bob", "conversation": desk.conversation_id}
+    work = Work(service, RequestRecords(redis, deadline_s=PATIENCE_S))
+    async with http_stand(servers, redis, service=service, work=work) as api:
+        told = [await over_http(api.url, "POST", "/v1/requests", body, header)]
+        other = await service.answer(desk.request("budget limit 9", request_id=key, user_id="ana"))
+        told.append(await over_http(api.url, "GET", f"/v1/requests/{key}"))
+        refused = [
+            await over_http(api.url, "POST", "/v1/requests", body | change, header)
+            for change in ({"user": "ana"}, {"text": "budget limit 9"})
+        ]
     assert [answer.body["task"]["parameters"] for answer in told] == [{"budget_limit": 50}] * 2
     assert other.task is not None
     assert other.task.parameters == {"budget_limit": 9}

@@ -9,15 +9,7 @@ from redis.asyncio import Redis
 
 from contracts.errors import EntryTooLarge, InvalidInput, PhaseReplaced, UnknownSession
 from memory.sessions.session import NewEntry, SessionStats
-from tests.integration.sessions import (
-    BLINK,
-    KEY,
-    SESSION,
-    StoreStage,
-    until_gone,
-    until_over,
-    values,
-)
+from tests.integration.sessions import BLINK, KEY, SESSION, StoreStage, until_gone, until_over, values
 
 #: Longer than any test takes, in ms.
 MINUTE_MS = 60_000
@@ -25,7 +17,6 @@ MINUTE_MS = 60_000
 
 @pytest.fixture
 def stage(valkey_or_redis: Redis) -> StoreStage:
-    """Return a cache on a server."""
     return StoreStage(valkey_or_redis, max_value_bytes=100_000)
 
 
@@ -192,6 +183,7 @@ async def test_if_absent_leaves_an_entry_unless_its_time_is_over(stage: StoreSta
 
 
 async def test_a_replaced_task_writes_nothing(stage: StoreStage) -> None:
+    """All or nothing, for each phase of its entries; in a pipeline a task of a phase that was begun alone writes."""
     await stage.cache.create(SESSION)
     await stage.put_task("analysis", "t2")
     with pytest.raises(PhaseReplaced, match=r"'analysis' of session 's1'.*'t2'.*'t1'"):
@@ -203,6 +195,11 @@ async def test_a_replaced_task_writes_nothing(stage: StoreStage) -> None:
         await stage.cache.set(SESSION, KEY, 3, task_id="t2")
     await stage.cache.set(SESSION, KEY, 4)
     assert await values(stage.cache, KEY) == [4]
+    await stage.cache.set(SESSION, "other:x", 1, task_id="t1")
+    await stage.put_state("running")
+    for phase in (None, "never"):
+        with pytest.raises(PhaseReplaced):
+            await stage.cache.set_many(SESSION, [NewEntry("other:x", 2)], task_id="t1", phase=phase)
 
 
 async def test_a_task_is_checked_against_the_phase_it_runs_as(stage: StoreStage) -> None:
@@ -216,15 +213,6 @@ async def test_a_task_is_checked_against_the_phase_it_runs_as(stage: StoreStage)
     with pytest.raises(PhaseReplaced, match="'review'"):
         await stage.cache.set_many(SESSION, entries, task_id="t1", phase="review")
     assert await values(stage.cache, KEY, "review:x", "other:x") == [1, 1, "-"]
-
-
-async def test_in_a_pipeline_only_a_task_of_a_begun_phase_writes(stage: StoreStage) -> None:
-    await stage.cache.create(SESSION)
-    await stage.cache.set(SESSION, KEY, 1, task_id="t1")
-    await stage.put_state("running")
-    for phase in (None, "never"):
-        with pytest.raises(PhaseReplaced):
-            await stage.cache.set_many(SESSION, [NewEntry(KEY, 2)], task_id="t1", phase=phase)
 
 
 async def test_a_corrected_phase_is_read_as_the_phase_that_corrects_it(stage: StoreStage) -> None:
@@ -244,20 +232,14 @@ async def test_a_corrected_phase_is_read_as_the_phase_that_corrects_it(stage: St
     assert await values(stage.cache, *asked) == ["-", 3, "-", 0]
 
 
-async def test_a_phase_is_invalidated_whole_and_no_other(stage: StoreStage) -> None:
-    await stage.cache.create(SESSION)
-    names = ["a:x", "a:x:1", "a:y", "ab:x", "b:x", "c:a"]
-    await stage.cache.set_many(SESSION, [NewEntry(name, name) for name in names])
-    assert await stage.cache.invalidate_phases(SESSION, ["a", "c", "unheard-of"]) == ("a:x", "a:x:1", "a:y", "c:a")
-    assert [entry.key for entry in await stage.cache.entries(SESSION)] == ["ab:x", "b:x"]
-
-
-async def test_a_task_of_an_invalidated_phase_writes_nothing(stage: StoreStage) -> None:
+async def test_an_invalidated_phase_loses_its_entries_and_its_writing_task(stage: StoreStage) -> None:
     await stage.cache.create(SESSION)
     await stage.put_task("analysis", "t1")
     await stage.put_task("review", "t2")
     await stage.cache.set(SESSION, KEY, 1, task_id="t1")
-    assert await stage.cache.invalidate_phases(SESSION, ["analysis", "never"]) == (KEY,)
+    await stage.cache.set_many(SESSION, [NewEntry(name, 1) for name in ("a:x", "a:x:1", "ab:x", "b:x", "c:a")])
+    assert await stage.cache.invalidate_phases(SESSION, ["a", "c", "analysis", "never"]) == ("a:x", "a:x:1", KEY, "c:a")
+    assert [entry.key for entry in await stage.cache.entries(SESSION)] == ["ab:x", "b:x"]
     with pytest.raises(PhaseReplaced, match="nobody writes for it"):
         await stage.cache.set(SESSION, KEY, 2, task_id="t1")
     await stage.cache.set(SESSION, "review:x", 1, task_id="t2")

@@ -17,7 +17,6 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def stage(valkey_or_redis: Redis) -> StoreStage:
-    """Return a cache on a server."""
     return StoreStage(valkey_or_redis)
 
 

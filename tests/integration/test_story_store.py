@@ -32,7 +32,6 @@ RUST = KnownFact(category="object", subject="Winch", fact="rusted {solid}", conf
 
 @pytest.fixture
 async def shelf(valkey_or_redis: Redis) -> Shelf:
-    """Return both stores with one story."""
     shelf = shelf_on(valkey_or_redis)
     await shelf.stories.load(BASE)
     return shelf

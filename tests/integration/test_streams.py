@@ -31,7 +31,6 @@ READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
 
 @pytest.fixture
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
-    """Connect to a server that has no streams yet."""
     server = NatsServer(tmp_path_factory.mktemp("nats"))
     await server.start()
     try:

@@ -52,7 +52,6 @@ class Stand:
         self._told = 0
 
     def context(self, task_id: str) -> Context:
-        """Return what the task *task_id* is lent."""
         services = KitServices(self._llm, datetime(2026, 11, 22, tzinfo=UTC))
         services.inbox = self.inbox  # type: ignore[assignment]  # the real store in the place of its fake
         assignment = TaskAssignment(
@@ -83,13 +82,11 @@ class Stand:
         return taken.history
 
     async def earlier(self) -> Digest:
-        """Return what is known of messages that are shown no more."""
         return (await self.inbox.take(OWNER, "looks")).history.earlier
 
 
 @pytest.fixture
 def stand(valkey_or_redis: Redis, open_llm: Opener) -> Stand:
-    """Return a conversation, and a model to ask."""
     return Stand(valkey_or_redis, open_llm())
 
 

@@ -24,7 +24,6 @@ Learn = Callable[[TurnBatch], Awaitable[Sequence[TurnFacts]]]
 
 @pytest.fixture
 def room(redis: Redis) -> Room:
-    """Return an empty store and a host with a model, which waits for ever unless a batch is ready."""
     room = Room(redis, patience=Patience(3, 1_000, 5_000))
     room.services.llm.configured = True
     return room
@@ -40,7 +39,6 @@ class Batches:
 
     @property
     def agent(self) -> Agent:
-        """Return an agent that listens so."""
         agent = Agent("Ears")
 
         @agent.listen("turns")

@@ -48,7 +48,6 @@ class Answering:
         self.error = error
 
     async def answer(self, request: PersonRequest) -> PersonReply:
-        """Return the text of *request*."""
         if request.text == "confuse":
             return PersonReply.model_validate({"kind": 5})
         if self.error is not None:
@@ -63,7 +62,6 @@ class NoCanceller:
         self.heeded: list[str] = []
 
     async def heed(self, wish: Cancellation) -> None:
-        """Note *wish*."""
         self.heeded.append(wish.task_id)
 
 

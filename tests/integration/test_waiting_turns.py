@@ -32,7 +32,6 @@ class Fickle(ScriptedLlm):
         self.configured, self.is_there, self.known = True, False, list[str]()
 
     async def ask(self, role: str, answer: type, *, system: str, user: str, **_options: object) -> Reply:  # type: ignore[type-arg, override]  # one answer
-        """Answer, or not."""
         if not self.is_there:
             raise LlmTimeout("late")
         self.known.append(user)
@@ -48,13 +47,11 @@ class Fickle(ScriptedLlm):
 
 @pytest.fixture
 def model() -> Fickle:
-    """Return a model that is away."""
     return Fickle()
 
 
 @pytest.fixture
 def room(redis: Redis, model: Fickle) -> Room:
-    """Return an empty store and a host with that model."""
     room = Room(redis)
     room.services.llm = model
     return room

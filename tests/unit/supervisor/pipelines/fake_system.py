@@ -5,7 +5,6 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,9 @@ from contracts.messages import (
     AgentCard,
     CompletionReport,
     ErrorNote,
-    MemoryNote,
     PipelineEvent,
     PipelineReply,
     PipelineRequest,
-    Status,
     TaskAssignment,
     TaskCard,
 )
@@ -35,6 +32,7 @@ from supervisor.pipelines.driver import Drive
 from supervisor.pipelines.live import Parts
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from tests.fakes.pipeline_runs import FakePipelineRuns
+from tests.unit.supervisor.reports import report_on
 from workers.testing.projects import FakeProject
 from workers.testing.sessions import FakeSessions
 
@@ -161,13 +159,15 @@ class FakeWorkers:
         known = next((one for one in self.assigned if one.task_id == task_id), None)
         if known is None:
             return Cancelling("noted")
-        report.set_result(report_on(known, "cancelled", error=ErrorNote(type="TaskCancelled", message=reason)))
+        report.set_result(
+            report_on(known, "cancelled", run_ms=TOOK_MS, error=ErrorNote(type="TaskCancelled", message=reason))
+        )
         return Cancelling("cancelled", "cancelled")
 
     async def _do(self, assignment: TaskAssignment) -> None:
         phase = assignment.phase or ""
         self.runs[phase] += 1
-        report = report_on(assignment, "completed")
+        report = report_on(assignment, run_ms=TOOK_MS)
         try:
             result = self.works[assignment.task.name](assignment.task.parameters)
             result = await result if asyncio.iscoroutine(result) else result
@@ -184,9 +184,13 @@ class FakeWorkers:
             if assignment.writes is None:
                 report = report.model_copy(update={"result": result})
         except PhaseReplaced as error:
-            report = report_on(assignment, "cancelled", error=ErrorNote(type="PhaseReplaced", message=str(error)))
+            report = report_on(
+                assignment, "cancelled", run_ms=TOOK_MS, error=ErrorNote(type="PhaseReplaced", message=str(error))
+            )
         except Exception as error:  # noqa: BLE001 - a crash becomes a report
-            report = report_on(assignment, "failed", error=ErrorNote(type=type(error).__name__, message=str(error)))
+            report = report_on(
+                assignment, "failed", run_ms=TOOK_MS, error=ErrorNote(type=type(error).__name__, message=str(error))
+            )
         waiting = self._report(assignment.task_id)
         if not waiting.done():
             waiting.set_result(report)
@@ -195,22 +199,6 @@ class FakeWorkers:
         if task_id not in self._reports:
             self._reports[task_id] = asyncio.get_running_loop().create_future()
         return self._reports[task_id]
-
-
-def report_on(assignment: TaskAssignment, status: Status, error: ErrorNote | None = None) -> CompletionReport:
-    """Return the report of *assignment*."""
-    return CompletionReport(
-        task_id=assignment.task_id,
-        agent_id=assignment.agent_id,
-        supervisor_id=assignment.supervisor_id,
-        task_name=assignment.task.name,
-        status=status,
-        error=error,
-        memory=MemoryNote(outcome="miss"),
-        worker_id="w",
-        run_ms=TOOK_MS,
-        finished_at=datetime.now(UTC),
-    )
 
 
 class HereFingerprints(Fingerprints):
@@ -329,26 +317,22 @@ async def at_work(desk: PipelineDesk) -> AsyncIterator[PipelineDesk]:
 
 
 async def the_end(system: "FakeSystem", session_id: str = "s1") -> dict[str, Any]:
-    """Return how the run ended, once it has."""
     while (outcome := await system.runs.outcome(session_id)) is None:  # noqa: ASYNC110 - the store tells nobody
         await asyncio.sleep(0.001)
     return dict(json.loads(outcome))
 
 
 async def until(fact: Callable[[], object]) -> None:
-    """Return once *fact* holds."""
     async with asyncio.timeout(PATIENCE_S):
         while not fact():  # noqa: ASYNC110 - the fakes tell nobody
             await asyncio.sleep(0)
 
 
 def a_pipeline(*phases: Phase, name: str = "p", **fields: Any) -> Pipeline:
-    """Return a pipeline of *phases*."""
     return Pipeline(name=name, phases=phases, **fields)
 
 
 def a_phase(name: str = "p", task: str = "echo", **fields: Any) -> Phase:
-    """Return a phase of the agent "A"."""
     return Phase(**{"name": name, "agent": "A", "task": task, **fields})
 
 
@@ -360,12 +344,10 @@ def a_chain(*names: str, task: str = "echo", **fields: Any) -> Pipeline:
 
 
 def echo(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters."""
     return parameters
 
 
 def fail(_parameters: dict[str, Any]) -> Any:
-    """Fail whatever is asked."""
     raise OSError("disk full")
 
 

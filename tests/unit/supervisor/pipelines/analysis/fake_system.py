@@ -18,8 +18,6 @@ from contracts.messages import (
     AnalysisRequest,
     CompletionReport,
     ErrorNote,
-    MemoryNote,
-    Status,
     TaskAssignment,
     TaskCard,
     Usage,
@@ -32,6 +30,7 @@ from supervisor.pipelines.analysis.desk import AnalysisDesk
 from supervisor.pipelines.analysis.requests import AnalysisRequests
 from supervisor.pipelines.analysis.run import AnalysisParts
 from tests.fakes.analyses import FakeAnalyses
+from tests.unit.supervisor.reports import report_on
 from workers.testing.stories import FakeStories
 
 STORY = "harbour"
@@ -68,13 +67,11 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def virtually(doing: Coroutine[Any, Any, None]) -> None:
-    """Run *doing*, a minute of it in no time."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         runner.run(doing)
 
 
 def now() -> datetime:
-    """Return the virtual time."""
     return START + timedelta(seconds=asyncio.get_running_loop().time())
 
 
@@ -124,7 +121,7 @@ class FakeWorkers:
         if known is None or report.done():
             return Cancelling("noted")
         error = ErrorNote(type="TaskCancelled", message=reason)
-        report.set_result(report_on(known, "cancelled", error=error, usage=Usage(cost_usd=0.25)))
+        report.set_result(report_on(known, "cancelled", run_ms=TOOK_MS, error=error, usage=Usage(cost_usd=0.25)))
         return Cancelling("cancelled", "cancelled")
 
     def ids_of(self, agent: str) -> list[str]:
@@ -137,9 +134,13 @@ class FakeWorkers:
         try:
             found = self.works.get(agent, lambda _: {"by": "rules"})(assignment)
             found = await found if asyncio.iscoroutine(found) else found
-            report = found if isinstance(found, CompletionReport) else report_on(assignment, "completed", result=found)
+            report = (
+                found if isinstance(found, CompletionReport) else report_on(assignment, result=found, run_ms=TOOK_MS)
+            )
         except ValueError as error:
-            report = report_on(assignment, "failed", error=ErrorNote(type="ValueError", message=str(error)))
+            report = report_on(
+                assignment, "failed", run_ms=TOOK_MS, error=ErrorNote(type="ValueError", message=str(error))
+            )
         waiting = self._report(assignment.task_id)
         if not waiting.done():
             waiting.set_result(report)
@@ -148,31 +149,6 @@ class FakeWorkers:
         if task_id not in self._reports:
             self._reports[task_id] = asyncio.get_running_loop().create_future()
         return self._reports[task_id]
-
-
-def report_on(
-    assignment: TaskAssignment,
-    status: Status,
-    *,
-    result: Any = None,
-    error: ErrorNote | None = None,
-    usage: Usage | None = None,
-) -> CompletionReport:
-    """Return the report of *assignment*."""
-    return CompletionReport(
-        task_id=assignment.task_id,
-        agent_id=assignment.agent_id,
-        supervisor_id=assignment.supervisor_id,
-        task_name=assignment.task.name,
-        status=status,
-        result=result,
-        error=error,
-        memory=MemoryNote(outcome="bypassed"),
-        worker_id="w",
-        run_ms=TOOK_MS,
-        usage=usage or Usage(),
-        finished_at=START,
-    )
 
 
 def cards(*agents: tuple[str, str]) -> Catalogue:
