@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import ConfigurationError, InvalidInput, InvalidPipeline
+from contracts.errors import InvalidInput
 from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.cards import CardIndex
-from supervisor.pipelines.as_tasks import agent_card, read_pipelines
+from supervisor.pipelines.as_tasks import agent_card
 from supervisor.pipelines.declaration.checks import all_problems
 from tasklore.pipeline.sources import known_names, read_source
 
@@ -54,21 +54,6 @@ def test_a_phase_that_names_a_pipeline_as_a_task_is_refused() -> None:
     outer = Pipeline(name="outer", phases=(Phase(name="one", agent="Pipeline", task="essay"),))
     [problem] = all_problems(outer, {"Pipeline": CARD})
     assert "name the file of 'essay' in `pipeline`, in place of `agent` and `task`" in problem.text
-
-
-def test_a_folder_of_pipelines_is_read_or_refused_with_its_file(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("no pipeline")
-    one = '[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n'
-    (tmp_path / "a.toml").write_text(f'name = "a"\n{one}')
-    assert list(read_pipelines(tmp_path)) == ["a"]
-    (tmp_path / "b.toml").write_text(f'name = "a"\n{one}')
-    with pytest.raises(ConfigurationError, match=r"b\.toml: a pipeline 'a' is declared already"):
-        read_pipelines(tmp_path)
-    (tmp_path / "b.toml").write_text('name = "b"\n[[phase]]\nname = "one"\nagnt = "A"\n')
-    with pytest.raises(InvalidPipeline, match=r"b\.toml:4"):
-        read_pipelines(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"TASKLORE_PIPELINES_DIR .* is no folder; make it, or leave it out"):
-        read_pipelines(tmp_path / "none")
 
 
 def test_commands_find_pipelines_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ async def test_an_agent_that_hangs_is_cancelled(agent: str, section: str, given_
             await asyncio.sleep(0.1)
         ended_s = elapsed_s()
     assert ended_s == pytest.approx(given_up_s, abs=0.3)
-    assert system.workers.cancelled == system.workers.ids_of(agent)
+    assert list(system.workers.cancelled) == system.workers.ids_of(agent)
     assert (await system.sections())[section] == {"status": "late"}
     assert (await system.document()).stats.total_cost_usd == 0.25
 
@@ -195,7 +195,7 @@ async def test_a_request_for_a_replaced_text_is_refused() -> None:
     assert (await first).kind == "refused"
     assert "another text" in (await first).text
     assert second.kind == "done"
-    assert system.workers.cancelled == system.workers.ids_of(KNOWLEDGE)[:1]
+    assert list(system.workers.cancelled) == system.workers.ids_of(KNOWLEDGE)[:1]
 
 
 @in_virtual_time
