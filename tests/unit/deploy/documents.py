@@ -9,5 +9,4 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def documents(text: str) -> list[Any]:
-    """Return the documents of *text* that are not empty."""
     return [one for one in yaml.load_all(text, Loader=yaml.CSafeLoader) if one]

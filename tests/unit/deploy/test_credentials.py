@@ -29,7 +29,6 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    """Return every file of *folder* by its place."""
     return {str(one.relative_to(folder)): one.read_text("utf-8") for one in folder.rglob("*") if one.is_file()}
 
 
@@ -43,7 +42,6 @@ def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
 
 def test_adding_a_worker_changes_no_other_credentials(made: Path, folder: Path) -> None:
     assert main([str(folder), "--worker", "prices=PriceAgent,StockAgent"]) == 0
-
     before, after = contents(made), contents(folder)
     changed = {place for place in before if before[place] != after[place]}
     assert changed == {"nats.env", "users.acl", "accounts.conf"}
@@ -62,7 +60,6 @@ def test_additions_keep_earlier_ones(folder: Path) -> None:
     assert main([str(folder), "--program", "CoinWorld=Alice,Bob"]) == 0
     first = contents(folder)
     assert main([str(folder), "--worker", "prices=PriceAgent"]) == 0
-
     after = contents(folder)
     assert set(first["users.acl"].splitlines()) < set(after["users.acl"].splitlines())
     assert set(first["accounts.conf"].splitlines()) < set(after["accounts.conf"].splitlines())
@@ -86,7 +83,6 @@ def test_an_invalid_name_changes_nothing(
 ) -> None:
     before = contents(folder)
     assert main([str(folder), *words]) == 2
-
     assert cure in capsys.readouterr().err
     assert contents(folder) == before
 
@@ -97,15 +93,8 @@ def test_a_certificate_for_the_api_is_issued(made: Path, folder: Path) -> None:
     assert {place for place in first if first[place] != contents(made).get(place)} == {"tls/api.crt", "tls/api.key"}
     verify = ["openssl", "verify", "-CAfile", "tls/ca.crt", "-verify_hostname", "tasklore-api.tasklore.svc"]
     subprocess.run([*verify, "tls/api.crt"], cwd=folder, check=True, capture_output=True)
-
     assert main([str(folder), "--api-tls"]) == 0
     assert contents(folder)["tls/api.crt"] != first["tls/api.crt"]
-
-
-def test_no_certificate_without_the_authority(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "tls" / "ca.key").unlink()
-    assert main([str(folder), "--api-tls"]) == 2
-    assert "into the secret tasklore-api-tls" in capsys.readouterr().err
 
 
 def test_a_broken_list_of_additions_is_refused(folder: Path) -> None:
@@ -118,5 +107,4 @@ def test_older_rights_are_renewed_and_passwords_kept(made: Path) -> None:
     now = (made / "users.acl").read_text("utf-8")
     older = re.sub(r"^(user memory .*?) \+zscore", r"\1", now, flags=re.MULTILINE)
     assert older != now
-
     assert renewed(f"{older}user judge on nopass +ping\n", Cast().roles()) == f"{now}user judge on nopass +ping\n"

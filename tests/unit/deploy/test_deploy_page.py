@@ -23,7 +23,6 @@ SHOWN: dict[str, Any] = {
 
 
 def base() -> dict[str, Any]:
-    """Return the manifests of the base by kind and name."""
     files = (ROOT / "k8s" / "base").glob("*.yaml")
     found = [one for file in files for one in documents(file.read_text("utf-8"))]
     return {f"{one['kind']} {at(one, 'metadata', 'name')}": one for one in found}
@@ -53,14 +52,12 @@ def patched() -> dict[str, Any]:
 
 
 def elsewhere(namespace: str) -> End:
-    """Return any pod of *namespace*."""
     return End(namespace, namespace, {}, {"kubernetes.io/metadata.name": namespace})
 
 
 def test_the_patch_moves_scaler_and_prometheus() -> None:
     manifests = patched()
     policies = [one for one in manifests.values() if one["kind"] == "NetworkPolicy"]
-
     for namespace, may in (("keda-system", True), ("observability", True), ("keda", False), ("monitoring", False)):
         assert passes(policies, NATS, elsewhere(namespace), "TCP 8222", "Ingress") is may
     for namespace, may in (("keda-system", False), ("observability", True), ("monitoring", False)):
@@ -68,13 +65,6 @@ def test_the_patch_moves_scaler_and_prometheus() -> None:
     assert not re.search(
         r"\.monitoring\.svc|metadata\.name: (keda|monitoring)\n", yaml.safe_dump_all(manifests.values())
     )
-
-
-def test_the_patch_labels_rules_and_monitors() -> None:
-    read = [one for one in patched().values() if one["apiVersion"].startswith("monitoring.coreos.com")]
-
-    assert {one["kind"] for one in read} == {"PodMonitor", "PrometheusRule"}
-    assert {one["metadata"]["labels"].get("release") for one in read} == {"metrics"}
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
@@ -105,7 +95,6 @@ def test_the_policy_for_a_web_api_opens_it_to_one_worker() -> None:
     policies = [one for one in base().values() if one["kind"] == "NetworkPolicy"]
     greeter = End("greeter", labels={**WORKER.labels, "app.kubernetes.io/component": "greeter-agent"})
     more = [*policies, SHOWN["greeter-agent-to-the-web"]]
-
     assert not passes(policies, greeter, MODEL, "TCP 443", "Egress")
     assert passes(more, greeter, MODEL, "TCP 443", "Egress")
     assert not passes(more, greeter, MODEL, "TCP 80", "Egress")
@@ -118,7 +107,6 @@ def test_the_policy_for_dns_opens_the_cache_of_the_node() -> None:
     more = [*policies, SHOWN["names-from-the-node"]]
     cache = End("the cache", "", address="169.254.20.10")
     pod = End("its pod", "kube-system", {"k8s-app": "node-local-dns"}, DNS.namespace_labels)
-
     for other in (cache, pod):
         assert not passes(policies, WORKER, other, "UDP 53", "Egress")
         assert passes(more, WORKER, other, "UDP 53", "Egress")

@@ -48,7 +48,6 @@ def printed(**wanted: Any) -> dict[str, Any]:
 
 def test_a_users_agent_gets_what_a_shipped_one_has(here: Path) -> None:
     found = printed()
-
     own = {key.partition(" ")[0]: one for key, one in found.items() if "bootstrap" not in key}
     shipped = {str(one["kind"]): one for one in documents(base.generated()["budget.yaml"])}
     assert set(own) == set(shipped)
@@ -65,7 +64,6 @@ def test_a_users_agent_gets_what_a_shipped_one_has(here: Path) -> None:
 
 def test_it_is_scaled_by_its_own_queue(here: Path) -> None:
     scaler = printed(slots=7, most=3)["ScaledObject tasklore-greeter-agent"]["spec"]
-
     (trigger,) = scaler["triggers"]
     assert (trigger["metadata"]["stream"], trigger["metadata"]["consumer"]) == ("TASKS", "GreeterAgent")
     assert (trigger["metadata"]["lagThreshold"], scaler["minReplicaCount"], scaler["maxReplicaCount"]) == ("7", 0, 3)
@@ -85,26 +83,14 @@ def test_an_invalid_namespace_is_refused(namespace: str, here: Path) -> None:
 
 def test_a_pod_outlives_the_longest_task(here: Path) -> None:
     found = printed(longest_s=1800)
-
     spec = found["Deployment tasklore-greeter-agent"]["spec"]["template"]["spec"]
     assert found["ConfigMap tasklore-greeter-agent"]["data"]["TASKLORE_GRACE_S"] == "1800"
     assert spec["terminationGracePeriodSeconds"] > 1800
 
 
-def test_it_has_rights_and_secrets_of_its_own(here: Path) -> None:
-    found = printed(name="hello")
-
-    pod = found["Deployment tasklore-hello"]["spec"]["template"]["spec"]
-    sources = [one["secret"]["name"] for one in pod["volumes"][1]["projected"]["sources"]]
-    assert sources == ["tasklore-nats-worker-hello", "tasklore-valkey-worker-hello"]
-    assert found["ConfigMap tasklore-hello"]["data"]["TASKLORE_ROLE"] == "worker-hello"
-    assert "--worker hello=GreeterAgent" in agent_text(Wanted(("./greeter.py",), "greeter:1.0", name="hello"))
-
-
 def test_a_listener_is_scaled_by_every_partition_and_table() -> None:
     text = base.generated()["memory.yaml"]
     (scaler,) = (one for one in documents(text) if one["kind"] == "ScaledObject")
-
     consumers = [at(one, "metadata", "consumer") for one in listed(scaler, "spec", "triggers")]
     partitions = {f"{queue}-{number}" for queue in ("turns", "facts") for number in range(PARTITIONS)}
     assert partitions <= set(consumers)
@@ -144,7 +130,6 @@ def test_invalid_options_are_refused(here: Path, wanted: dict[str, Any], cure: s
     (here.parent / "elsewhere").mkdir(exist_ok=True)
     (here.parent / "elsewhere" / "greeter.py").write_text(GREETER)
     plain: dict[str, Any] = {"references": ("./greeter.py",), "image": "greeter:1.0"}
-
     with pytest.raises(ConfigurationError, match=cure.replace("(", "[(]")):
         agent_text(Wanted(**(plain | wanted)))
 
@@ -153,7 +138,6 @@ def test_the_command_prints_yaml_with_advice_above(here: Path) -> None:
     done = CliRunner().invoke(
         load_groups(), ["k8s", "agent", "./greeter.py", "--image", "greeter:1.0", "--longest-s", "60"]
     )
-
     assert done.exit_code == 0, done.output
     assert done.output.startswith("# A worker for GreeterAgent")
     assert "COPY ./greeter.py /app/" in done.output
@@ -161,7 +145,6 @@ def test_the_command_prints_yaml_with_advice_above(here: Path) -> None:
 
 
 def test_the_shipped_base_is_generated() -> None:
-    """After a change: `python -m deploy.manifests`."""
     assert base.stale() == []
     assert {agent.agent_id for reference in base.OURS for agent in load_agents(reference)} == {
         "BudgetTrackerAgent",

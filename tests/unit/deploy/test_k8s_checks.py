@@ -36,7 +36,6 @@ def test_the_golden_file_of_production_contains_the_base() -> None:
             labels.pop(added, None)
         if not labels:
             mapped(one, "metadata").pop("labels", None)
-
     assert [name for name in base if name not in PATCHED and base[name] != reviewed[name]] == []
 
 
@@ -54,7 +53,6 @@ def test_a_lost_value_of_a_chart_is_reported(name: str) -> None:
 def test_network_policies_are_evaluated_as_in_kubernetes() -> None:
     policies = [one for one in production() if one.get("kind") == "NetworkPolicy"]
     out = [one for one in policies if name_of(one) == "NetworkPolicy tasklore-to-stores"]
-
     assert network.passes([], network.WORKER, network.NATS, "TCP 1", "Egress")
     assert network.passes(out, network.WORKER, network.NATS, "TCP 4222", "Egress")
     assert not network.passes(out, network.WORKER, network.NATS, "TCP 8222", "Egress")
@@ -97,7 +95,6 @@ def test_lost_confinement_in_the_compose_file_is_reported(service: str) -> None:
         del changed["services"][service][field]
         if not compose.unconfined(changed):
             missed.append(field)
-
     assert set(missed) <= {*COMPOSE_FREE, "stop_grace_period", "environment", "secrets", "<<"}
     assert {"read_only", "cap_drop", "security_opt", "user", "mem_limit", "pids_limit", "restart"}.isdisjoint(missed)
 
@@ -113,5 +110,4 @@ def test_scalers_count_every_consumer_of_the_bootstrap() -> None:
     """
     agents = [agent for reference in OURS for agent in load_agents(reference)]
     made = {(source.stream, source.durable) for source in sources_to_declare(Settings(), agents)}
-
     assert golden.counted(production()) == made - {(subjects.REPORTS, subjects.COMPARISONS)}

@@ -100,7 +100,6 @@ def test_every_mounted_secret_is_printed(folder: Path) -> None:
     files = sorted(K8S.rglob("*.yaml"))
     manifests = [one for file in files for one in documents(file.read_text("utf-8"))]
     printed = read(folder)
-
     assert missing(manifests, printed) == set()
     told = {name for file in (K8S / "values").iterdir() for name in re.findall(r"\btasklore-[a-z-]+", file.read_text())}
     assert told <= printed.keys()
@@ -108,7 +107,6 @@ def test_every_mounted_secret_is_printed(folder: Path) -> None:
 
 def test_files_have_the_names_that_charts_expect(made: Path) -> None:
     printed, tls = read(made), made / "tls"
-
     for server in ("nats", "valkey"):
         files = {"tls.crt": f"{server}.crt", "tls.key": f"{server}.key", "ca.crt": "ca.crt"}
         assert printed[f"tasklore-{server}-tls"] == {key: (tls / file).read_text() for key, file in files.items()}
@@ -120,7 +118,6 @@ def test_files_have_the_names_that_charts_expect(made: Path) -> None:
 
 def test_private_keys_of_people_are_not_printed(made: Path) -> None:
     held = "".join(text for texts in read(made).values() for text in texts.values())
-
     private = [made / "tls" / "ca.key", *(made / role / "nats.nkey" for role in ("operator", "program", "sys"))]
     private += [made / role / "valkey.password" for role in ("operator", "program")]
     assert [file.name for file in private if file.read_text().strip() in held] == []
@@ -132,7 +129,6 @@ def test_an_added_agent_finds_its_secrets(folder: Path, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     text = agent_text(Wanted(("./price.py",), "registry.example/price:1.0", name="prices"))
     manifests = documents(text)
-
     assert len(missing(manifests, read(folder))) == 2
     (added,) = re.findall(r"--worker prices=(\S+)", text)
     add_roles(folder, Cast({"prices": (added,)}, {}))
@@ -148,7 +144,6 @@ def test_the_key_of_a_model_is_printed_if_present(folder: Path) -> None:
 
 def test_secrets_are_printed_as_yaml(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(made), "--print-secrets"]) == 0
-
     printed = documents(capsys.readouterr().out)
     assert {one["kind"] for one in printed} == {"Secret", "ConfigMap"}
     assert {one["metadata"]["namespace"] for one in printed} == {"tasklore"}

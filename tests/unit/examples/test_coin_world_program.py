@@ -31,7 +31,6 @@ DECISION = {"action": "text", "target": {"agent": "Bob"}, "utterance": "Hello!",
 def test_invalid_options_end_with_one_line(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         read_options(words.split())
-
     errors = capsys.readouterr().err
     assert ended.value.code == 2
     assert said in errors
@@ -43,7 +42,6 @@ def test_control_characters_are_removed(capsys: pytest.CaptureFixture[str]) -> N
     world = World.new(7, ("A\x1b[2Jna", "Bob"), 10, 20)
     world.apply({"A\x1b[2Jna": Choice("text", to="Bob", said="one\r\ntwo\u202e \ud800end")}, {"Bob": "it\x07 is away"})
     tell(world, {})
-
     assert capsys.readouterr().out == "1s A[2Jna to Bob: one two end\n1s Bob waits: it is away\n"
     assert plain("\x1b]0;title\x07") == "]0;title"
 

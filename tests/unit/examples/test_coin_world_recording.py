@@ -37,15 +37,7 @@ def record(path: Path, steps: int = STEPS, *, ends: bool = True) -> list[str]:
     return worlds
 
 
-def record_other_rules(path: Path) -> None:
-    """Record a world where something else came of the choices of step 2."""
-    lines = [json.loads(line) for line in lines_of(path)]
-    lines[2]["world"] = "0" * 32
-    path.write_text(_resealed(lines))
-
-
 def lines_of(path: Path) -> list[str]:
-    """Record into *path* and return the lines."""
     record(path)
     return path.read_text().splitlines()
 
@@ -60,7 +52,6 @@ async def test_a_recording_reproduces_its_world(path: Path) -> None:
         steps=len(kept.worlds),
     )
     await runner.run()
-
     assert again == worlds
     assert kept.unfinished is None
     assert [agent["late"] for agent in runner.picture()["agents"]] == [False, True]
@@ -96,7 +87,6 @@ def test_a_changed_recording_is_refused(
     spoil: Callable[[list[str]], list[str]], line: int, what: str, path: Path
 ) -> None:
     path.write_text("\n".join(spoil(lines_of(path))))
-
     with pytest.raises(InvalidInput, match=rf"^line {line} of the recording .*{what}.*; .* --record") as refused:
         read_recording(path)
     assert len(str(refused.value)) < 200
@@ -104,33 +94,7 @@ def test_a_changed_recording_is_refused(
 
 def test_a_recording_of_another_version_is_refused(path: Path) -> None:
     path.write_text(_resealed([{"coin_world": 99}, {"end": 0}]))
-
     with pytest.raises(InvalidInput, match=r"^line 1 of the recording is of version 99, this is 1; record it anew"):
-        read_recording(path)
-
-
-async def test_other_rules_are_noticed_in_their_first_step(path: Path) -> None:
-    record_other_rules(path)
-    kept = read_recording(path)
-    runner = Runner(World(kept.plan), kept.decide, notes=[kept.check], steps=len(kept.worlds))
-
-    with pytest.raises(InvalidInput, match=r"^line 3 of the recording makes another world than was recorded"):
-        await runner.run()
-    assert runner.world.step == 2
-
-
-@pytest.mark.parametrize(
-    ("place", "old", "new"),
-    [(1, "size", "edge"), (2, "choices", "chosen"), (2, "action", "deed")],
-)
-def test_a_recording_of_another_form_is_refused(place: int, old: str, new: str, path: Path) -> None:
-    lines = lines_of(path)
-    told = [
-        json.loads(line.replace(f'"{old}"', f'"{new}"') if at == place else line) for at, line in enumerate(lines, 1)
-    ]
-    path.write_text(_resealed(told))
-
-    with pytest.raises(InvalidInput, match=rf"^line {place} of the recording "):
         read_recording(path)
 
 
@@ -155,7 +119,6 @@ def test_a_resealed_invalid_recording_is_refused(line: int, field: str, value: o
     held = told[line - 1] if field in told[line - 1] else told[line - 1]["choices"]["Ana"]
     held[field] = value
     path.write_text(_resealed(told))
-
     with pytest.raises(InvalidInput, match=rf"^line {line} of the recording .*; name a file .* --record$") as refused:
         read_recording(path)
     assert len(str(refused.value)) < 250
@@ -165,7 +128,6 @@ def test_a_resealed_invalid_recording_is_refused(line: int, field: str, value: o
 def test_a_killed_run_is_recorded_up_to_its_last_step(path: Path) -> None:
     worlds = record(path, ends=False)
     kept = read_recording(path)
-
     assert kept.worlds == worlds
     assert kept.unfinished is not None
     assert kept.unfinished.startswith("the recording does not say that the run ended")
@@ -177,7 +139,6 @@ def test_a_cut_line_is_left_out(path: Path) -> None:
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:4], lines[4][:60]]))
     kept = read_recording(path)
-
     assert kept.worlds == worlds[:3]
     assert kept.unfinished is not None
     assert kept.unfinished.startswith("line 5 of the recording was cut")
@@ -208,10 +169,8 @@ def test_an_older_recording_stays_until_the_first_step(path: Path) -> None:
     world = World.new(8, ("Ana",), 10, 20)
     recorder = Recorder(path, world.plan)
     assert path.read_text().splitlines() == before
-
     recorder.close()
     assert path.read_text().splitlines() == before
-
     world.apply({})
     recorder.note(world, {})
     assert read_recording(path).plan == world.plan
@@ -226,19 +185,9 @@ def test_an_older_recording_stays_until_the_first_step(path: Path) -> None:
 )
 def test_another_file_is_not_overwritten(text: str, path: Path) -> None:
     path.write_text(text)
-
     with pytest.raises(InvalidInput, match="is there and is no recording; name another file"):
         Recorder(path, World.new(7, ("Ana",), 10, 20).plan)
     assert path.read_text() == text
-
-
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    plan = World.new(7, ("Ana",), 10, 20).plan
-
-    with pytest.raises(InvalidInput, match="is there and is no recording"):
-        Recorder(tmp_path, plan)
-    with pytest.raises(InvalidInput, match=r"there is no folder .*missing'; make it"):
-        Recorder(tmp_path / "missing" / "run", plan)
 
 
 def test_a_full_disk_is_one_line(path: Path) -> None:
@@ -246,14 +195,12 @@ def test_a_full_disk_is_one_line(path: Path) -> None:
     recorder = Recorder(path, world.plan)
     path.symlink_to("/dev/full")
     world.apply({})
-
     with pytest.raises(InvalidInput, match=r"^--record: .*run' cannot be written \(No space left on device\)"):
         recorder.note(world, {})
     recorder.close()
 
 
 def _resealed(contents: list[dict[str, object]]) -> str:
-    """Return *contents* as a file whose seals are right."""
     seal, lines = "", []
     for content in contents:
         seal = sealed(seal, content)

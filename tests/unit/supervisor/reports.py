@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contracts.messages import CompletionReport, MemoryNote
+from contracts.messages import CompletionReport, MemoryNote, TaskAssignment
 from tests.understanding_cases import AT
 
 
@@ -21,3 +21,9 @@ def report(**changed: Any) -> CompletionReport:
         "finished_at": AT,
     }
     return CompletionReport(**(fields | changed))
+
+
+def report_on(assignment: TaskAssignment, status: str = "completed", **changed: Any) -> CompletionReport:
+    """Return the report of *assignment*, without a result unless one is given."""
+    ids = {"task_id": assignment.task_id, "agent_id": assignment.agent_id, "supervisor_id": assignment.supervisor_id}
+    return report(**{**ids, "task_name": assignment.task.name, "status": status, "result": None, **changed})

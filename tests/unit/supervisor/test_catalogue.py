@@ -54,7 +54,6 @@ def test_agents_that_take_no_words_are_not_called_absent() -> None:
 def test_a_task_not_in_words_is_found_by_name_alone() -> None:
     kept = BUDGET.model_copy(update={"tasks": tuple(t.model_copy(update={"in_words": False}) for t in BUDGET.tasks)})
     catalogue = Catalogue([kept, TRIP])
-
     assert [offer.agent.agent_id for offer in catalogue.tasks()] == ["TripAgent"]
     assert catalogue.find("BudgetTrackerAgent", "analyze_budget") is not None
     assert "budget" not in catalogue.abilities()

@@ -21,7 +21,6 @@ def part(kind: ReplyKind, text: str = "Said.", result: str | None = None) -> Rep
 
 
 def whole(*parts: ReplyPart) -> PersonReply:
-    """Return them as one reply."""
     return combine(parts, request_id="r", conversation_id="c")
 
 

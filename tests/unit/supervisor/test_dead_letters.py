@@ -53,12 +53,10 @@ def letter(carried: bytes | None = None, **fields: Any) -> Letter:
 
 
 def redriven(made: Letter, renewal: Renewal | None = None) -> Redrive:
-    """Return what *made* is sent again as."""
     return redrive_of(made, made.body, NOW, renewal or Renewal())
 
 
 def assigned(**fields: Any) -> bytes:
-    """Return the body of an assignment with *fields*."""
     return json.dumps(ASSIGNMENT | fields).encode()
 
 

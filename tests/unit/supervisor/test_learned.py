@@ -49,7 +49,6 @@ def test_a_reply_ends_with_five_learned_lines_at_most(text: str, lines: list[str
 async def test_a_reply_waits_for_the_facts_of_its_own_turn() -> None:
     notices = Waiting([("t0", ("User likes tea",))], [], [("t1", ("User loves sushi",))])
     learned = Learned(notices, lambda: True, wait_s=5.0)
-
     assert await learned.of_turn("ana", "t1") == ("User likes tea", "User loves sushi")
     assert notices.hurried == ["ana"]
 

@@ -19,7 +19,6 @@ OPEN = [("t1", 1, 2, True), ("t2", 3, 0, False)]
 
 
 def assignment(task_id: str) -> bytes:
-    """Return an assignment as the ledger keeps it."""
     fields = {"task_id": task_id, "agent_id": "A", "supervisor_id": "S", "created_at": AT.isoformat()}
     return json.dumps(fields | {"task": {"name": "x", "parameters": {}}}).encode()
 

@@ -19,13 +19,11 @@ ASSIGNMENT = TaskAssignment(
 
 
 def failed(status: str, message: str = "spent: is no number; send a number", **changed: Any) -> CompletionReport:
-    """Return a report that ended as *status*."""
     error = ErrorNote(type="InvalidParameters", message=message, retryable=changed.pop("retryable", False))
     return report(status=status, result=None, error=error, **changed)
 
 
 def reply_to(found: CompletionReport | None, problem: NotAccepted | None = None) -> Any:
-    """Return the reply to *found*."""
     return report_reply(
         found, BUDGET.tasks[0], assignment=ASSIGNMENT, request_id="r1", conversation_id="c1", problem=problem
     )

@@ -10,9 +10,7 @@ import pytest
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.messages import ChatTurn, CompletionReport, PersonReply, PersonRequest, TaskAssignment
-from contracts.subjects import MAX_BODY
 from supervisor.catalogue import Catalogue
-from supervisor.replies.combined import fit
 from supervisor.requests.request import Alongside
 from supervisor.service import Publish, Service
 from supervisor.understanding.outcome import Unfitting
@@ -94,21 +92,9 @@ def service(
 
 
 def reply_with(result: Any, text: str = "Found.") -> PersonReply:
-    """Return a reply that carries *result*."""
     return PersonReply(
         request_id="r", conversation_id="c", kind="answer", text=text, report=report(result=result, supervisor_id="S")
     )
-
-
-def test_a_reply_too_large_for_a_message_names_the_place_of_its_result() -> None:
-    result = "x" * (MAX_BODY - 1000)
-
-    reply = fit(reply_with(result, text=result))
-
-    assert len(reply.model_dump_json()) < MAX_BODY
-    assert "reports.S.t1.1" in reply.text
-    assert reply.report is not None
-    assert reply.report.result is None
 
 
 @pytest.mark.parametrize(("user", "owner"), [("ann", "ann"), (None, "talk")])
@@ -244,9 +230,7 @@ async def test_words_that_fit_no_task_are_asked_of_the_memory_agent() -> None:
     agent = Recalls({"answer": "To Krakow.", "quotations": [{"text": "I moved to Krakow"}]})
     answering = service(FakeConversations(), lambda *_: None, agent=agent)
     request = PersonRequest(text="where did I move?", request_id="r1", conversation_id="talk", user_id="ann")
-
     replies = [await answering.answer(request), await answering.answer(request)]
-
     assert [(one.kind, one.text, one.agent_id) for one in replies] == [("answer", "To Krakow.", "MemoryAgent")] * 2
     assert {(one.task_id, one.user_id) for one in agent.assigned} == {(answering.task_id_of(request), "ann")}
     assert agent.assigned[0].task.parameters == {"question": "where did I move?"}

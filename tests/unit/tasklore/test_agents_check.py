@@ -67,7 +67,6 @@ def test_an_example_is_right_asked_about_or_collides(
     example: str, outcome: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert check_examples([cards(tmp_path, example)], as_json=True) == code
-
     told = json.loads(capsys.readouterr().out)
     [checked] = [one for one in told["examples"] if one["agent_id"] == "LenderAgent"]
     assert (checked["example"], checked["rules"]["outcome"], checked["model"]) == (example, outcome, None)
@@ -105,7 +104,6 @@ def test_try_shows_values_with_their_places(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("rent a bicycle for 3 days\n\nrent a bicycle\n5\n"))
     assert try_lines([cards(tmp_path, "rent a bicycle for 2 days")]) == 0
-
     printed = capsys.readouterr().out
     assert "LenderAgent.rent_bicycle\n" in printed
     assert "'3' at 19" in printed or "'3 days' at 19" in printed

@@ -71,7 +71,6 @@ def forms(**changes: Any) -> dict[str, ImportForm]:
 
 
 async def imported(memory: FakeLongTermMemory, tasks: dict[str, Any], **changes: Any) -> Imported:
-    """Import a file with *tasks*."""
     text = json.dumps({"tasks": tasks}).encode()
     return await import_text(memory, agent.agent_id, text, forms(**changes), now_ms=NOW_MS)  # type: ignore[arg-type]
 
@@ -99,26 +98,11 @@ def test_parameters_that_a_file_cannot_carry_are_refused() -> None:
         parameters_of("task", Nested.schema_for_cards())
 
 
-async def test_an_imported_answer_is_recalled_by_the_agent() -> None:
-    memory = FakeLongTermMemory()
-    assert await imported(memory, {FOUR: {"remaining": 8000.0}}) == Imported(1, 0, (), {})
-    question = Budget.read({"limit": "50k", "spent": 42000, "history": [5000, 7000, 8000, 6000]}).key("analyze_budget")
-    found = await memory.recall(keys.ltm(agent.agent_id, VERSION, question))
-    assert found is not None
-    assert json.loads(found.result_json) == {"remaining": 8000.0}
-
-
 async def test_a_cut_list_is_quarantined() -> None:
     memory = FakeLongTermMemory()
     assert await imported(memory, {FIVE: {"spending_rate": 9000.0}}) == Imported(0, 0, (FIVE,), {})
     assert [one.seed_key for one in await memory.quarantined(agent.agent_id)] == [FIVE]
     assert [entry async for entry in memory.entries()] == []
-
-
-async def test_a_known_answer_is_not_replaced() -> None:
-    memory = FakeLongTermMemory()
-    await imported(memory, {FOUR: {"remaining": 1}})
-    assert await imported(memory, {FOUR: {"remaining": 2}}) == Imported(0, 1, (), {})
 
 
 async def test_invalid_entries_are_refused_one_by_one() -> None:

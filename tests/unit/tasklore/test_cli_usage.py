@@ -23,7 +23,6 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Return the exit code of `tasklore` with *arguments*."""
     monkeypatch.setattr("sys.argv", ["tasklore", *arguments])
     with pytest.raises(SystemExit) as end:
         main()

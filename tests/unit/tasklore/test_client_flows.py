@@ -13,7 +13,6 @@ BUSY = Answer(503, {"type": "urn:tasklore:problem:busy", "detail": "busy"}, retr
 
 
 def done(call: Call) -> Answer:
-    """Return the answer to a call that succeeded."""
     if call.path.startswith("/v1/requests"):
         reply = {"request_id": "r", "conversation_id": "c", "kind": "answer", "text": "yes"}
         return Answer(200, {"request_id": "r", "state": "done", "reply": reply})

@@ -18,7 +18,6 @@ AWAY = unreachable("nats.reachable", "nobody listens", "start it")
 
 
 def report(*findings: Diagnosis) -> Report:
-    """Return a report of *findings*."""
     return Report(findings, "standard", {"nats": "nats://127.0.0.1:4222", "redis": "redis://127.0.0.1:6379"})
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.settings import Settings
-from tasklore.doctor.facts import Facts, Unanswered
+from tasklore.doctor.facts import Facts
 from tasklore.doctor.server_checks import Durability
 from tasklore.doctor.settings_checks import check_settings
 from tests.unit.patient import (
@@ -23,7 +23,6 @@ from tests.unit.patient import (
 
 
 def system(**nats: Any) -> Facts:
-    """Return a system that is well but for *nats*."""
     return healthy(nats=healthy_nats(**nats))
 
 
@@ -40,11 +39,6 @@ def test_missing_streams_are_one_problem() -> None:
     assert finding.found == "missing: LATER, bucket agents"
     assert "start a supervisor or worker" in str(finding.cure)
     assert "bootstrap job" in str(complaints(facts, Settings(provision="never"))["nats.streams"].cure)
-
-
-def test_a_stream_without_an_answer_is_not_called_missing() -> None:
-    finding = complaints(system(streams=streams() | {"DEAD": Unanswered("no answer within 2 s")}))["nats.streams"]
-    assert finding.found == "without an answer about DEAD: no answer within 2 s"
 
 
 @pytest.mark.parametrize(
@@ -143,23 +137,10 @@ def test_an_agent_that_only_listens_needs_no_consumer_of_tasks() -> None:
     assert "nats.consumer" not in complaints(system(consumers=consumers, cards=[card("TripAgent", "")]))
 
 
-@pytest.mark.parametrize("counts", [{"num_pending": 3}, {"num_ack_pending": 3}])
-def test_pending_tasks_without_a_live_worker_are_a_warning(counts: dict[str, int]) -> None:
-    consumers = {"TASKS": [consumer(num_waiting=0, **counts)], "REPORTS": [consumer("SupervisorAgent")]}
-    finding = complaints(system(consumers=consumers, workers=()))["nats.waiting"]
-    assert finding.found == "3 tasks wait for TripAgent, of which no worker is alive"
-    assert "start a worker" in str(finding.cure)
-
-
 def test_tasks_for_an_unknown_agent_are_reported() -> None:
     finding = complaints(system(waiting={"TirpAgent": 1, "TripAgent": 5}))["nats.waiting"]
     assert finding.found == "1 task waits for TirpAgent, of which no worker is alive"
     assert "if the name is right" in str(finding.cure)
-
-
-def test_a_worker_of_another_program_is_seen_by_its_requests() -> None:
-    consumers = {"TASKS": [consumer(num_pending=3, num_waiting=1)], "REPORTS": [consumer("SupervisorAgent")]}
-    assert complaints(system(consumers=consumers, workers=())) == {}
 
 
 def test_different_workers_of_one_version_are_a_conflict() -> None:
@@ -183,12 +164,6 @@ def test_a_supervisor_is_judged_by_its_consumer(reports: list[Any], mark: str, w
     facts = system(consumers={"TASKS": [consumer()], "REPORTS": reports})
     (finding,) = [one for one in findings(facts) if one.check == "nats.supervisor"]
     assert (finding.mark, words in finding.found) == (mark, True)
-
-
-def test_buckets_that_do_not_answer_are_unknown() -> None:
-    found = complaints(system(workers=Unanswered("late"), consumers={"TASKS": [consumer(num_pending=3)]}))
-    assert found["nats.workers"].mark == "unknown"
-    assert "nats.waiting" not in found
 
 
 @pytest.mark.parametrize(

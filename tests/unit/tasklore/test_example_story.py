@@ -49,5 +49,4 @@ def test_a_thread_is_resolved_in_one_response(base: StoryBase, responses: list[S
 
 
 def _saying(phrase: str, responses: Iterable[StoryResponse]) -> list[str]:
-    """Return which responses say *phrase*."""
     return [one.source for one in responses if phrase.casefold() in one.text.casefold()]

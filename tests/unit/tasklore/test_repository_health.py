@@ -10,7 +10,6 @@ from contracts.messages import CompletionReport
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
-from tasklore.demo.repository_health.cycles import knots, way_round
 from tasklore.demo.repository_health.rules import rules_in
 from workers.card import card_of
 from workers.loading import load_agents
@@ -45,7 +44,6 @@ TREE = {
 
 
 def grow(folder: Path, tree: Mapping[str, str] = TREE) -> Path:
-    """Write *tree* into *folder*."""
     for name, text in tree.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -54,12 +52,10 @@ def grow(folder: Path, tree: Mapping[str, str] = TREE) -> Path:
 
 
 async def reported(task: str, **parameters: Any) -> CompletionReport:
-    """Return the report of one task."""
     return await run_task(AGENTS[TASKS[task]], task, parameters)
 
 
 async def done(task: str, **parameters: Any) -> dict[str, Any]:
-    """Return the result of one task."""
     report = await reported(task, **parameters)
     assert report.status == "completed", report.error
     result: dict[str, Any] = report.result
@@ -75,7 +71,6 @@ async def looked(folder: Path, **parameters: Any) -> dict[str, Any]:
 
 
 def standard(text: str, number: int = 1) -> dict[str, Any]:
-    """Return a standard as the project's memory gives it."""
     return {"id": f"s{number}", "text": text, "tags": ["code"]}
 
 
@@ -108,11 +103,9 @@ async def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
     (inside / "linked").symlink_to(outside)
     (inside / "shop" / "linked.py").symlink_to(outside / "secret.py")
     (inside / "round").symlink_to(inside)
-
     found = await done("look_around", folder=str(inside))
     asked = ["../outside/secret.py", "shop/linked.py", "linked/secret.py", str(outside / "secret.py")]
     sizes = await done("measure_sizes", folder=str(inside), files=asked)
-
     assert (found["overview"]["links"], found["overview"]["files"]) == (3, 6)
     assert sizes["modules"]["count"] == 0
 
@@ -135,112 +128,14 @@ async def test_import_cycles_are_found(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "circles"),
-    [
-        ("import a", 1),
-        ("def later():\n    import a", 0),
-        ("class A:\n    async def later(self):\n        if self:\n            import a", 0),
-        ("if TYPE_CHECKING:\n    import a", 0),
-    ],
-)
-async def test_only_imports_at_import_time_make_a_cycle(text: str, circles: int, tmp_path: Path) -> None:
-    grow(tmp_path, {"a.py": "import b\n", "b.py": text})
-    found = await done("map_imports", folder=str(tmp_path), files=["a.py", "b.py"])
-
-    assert (found["cycle_count"], found["imports"]) == (circles, 2)
-
-
-@pytest.mark.parametrize(
-    ("importer", "text", "target"),
-    [
-        ("a/b.py", "import a.c.d", "a/c/d.py"),
-        ("a/b.py", "from . import e", "a/e.py"),
-        ("a/c/d.py", "from ..e import name", "a/e.py"),
-        ("src/p/q.py", "from p import r", "src/p/r.py"),
-        ("src/p/q.py", "import json, os.path", None),
-    ],
-)
-async def test_imports_of_every_form_are_found(importer: str, text: str, target: str | None, tmp_path: Path) -> None:
-    names = ["a/__init__.py", "a/b.py", "a/c/__init__.py", "a/c/d.py", "a/e.py", "top.py"]
-    names += ["src/p/__init__.py", "src/p/q.py", "src/p/r.py"]
-    files = [*names, "x/twice.py", "y/twice.py"]
-    grow(tmp_path, {**dict.fromkeys(files, ""), importer: text})
-
-    found = await done("map_imports", folder=str(tmp_path), files=files)
-
-    assert target in [None, *(used["path"] for used in found["most_used"])]
-    assert bool(found["most_used"]) == (target is not None)
-
-
-def test_cycles_in_a_graph_and_the_shortest_way_round() -> None:
-    chain = {str(number): {str(number + 1)} for number in range(5_000)}
-    graph = {"a": {"b", "d"}, "b": {"c"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a"}, **chain}
-
-    assert knots(graph) == [["a", "b", "c"], ["d", "e"]]
-    assert way_round(graph, ["a", "b", "c"]) == ["a", "b", "c", "a"]
-    assert way_round({**graph, "b": {"c", "a"}}, ["a", "b", "c"]) == ["a", "b", "a"]
-
-
-async def test_lengths_of_modules_and_functions(tmp_path: Path) -> None:
-    text = (
-        'class A:\n    def one(self):\n        """Say.\n\n        It.\n        """\n        return 1\n\n'
-        "    async def two(self):\n        def inner():\n            return 2\n\n        return inner\n"
-    )
-    grow(tmp_path, {"a.py": text, "b.py": "x = 1\n"})
-
-    found = await done("measure_sizes", folder=str(tmp_path), files=["a.py", "b.py"], module_lines=5)
-
-    assert found["lines"] == 14
-    assert found["modules"]["lengths"] == [[1, 1], [13, 1]]
-    assert found["functions"]["lengths"] == [[2, 2], [5, 1]]
-    assert found["functions"]["longest"][0] == {"path": "a.py", "line": 9, "text": "two: 5 lines", "weight": 5}
-    assert (found["module_limit"], found["functions"]["median"]) == (5, 2)
-
-
-async def test_missing_docstrings_of_public_names(tmp_path: Path) -> None:
-    text = (
-        '"""A."""\nclass Good:\n    """Yes."""\n    def method(self): ...\n    def _own(self): ...\n'
-        "def _private(): ...\nclass _Hidden:\n    def method(self): ...\n"
-        "@typing.overload\ndef told(): ...\n@told.setter\ndef told(x): ...\n@overload\ndef told(y): ...\n"
-    )
-    grow(tmp_path, {"a.py": text, "b.py": "x = 1\n", "c.py": ""})
-
-    found = await done("check_docstrings", folder=str(tmp_path), files=["a.py", "b.py", "c.py"])
-
-    assert (found["public"], found["documented"], found["percent"], found["wanted"]) == (4, 2, 50, 80)
-    assert [(one["path"], one["line"], one["text"]) for one in found["missing"]] == [
-        ("a.py", 4, "Good.method has no docstring"),
-        ("b.py", 1, "the module has no docstring"),
-    ]
-
-
-async def test_leftovers_in_comments_and_calls(tmp_path: Path) -> None:
-    text = 'MARKS = "TODO"\n# FIXME: this, TODO that\nprint(MARKS)\nimport pdb; pdb.set_trace()\nx = "# TODO"\n'
-    grow(tmp_path, {"a.py": text})
-    where = {"folder": str(tmp_path), "files": ["a.py"]}
-
-    found = await done("find_leftovers", **where)
-    strict = await done("find_leftovers", **where, allow_prints=False, marks=["LATER"])
-
-    assert (found["marks"], found["debugging"]) == (1, 1)
-    assert [(one["line"], one["text"]) for one in found["found"]] == [
-        (4, "pdb.set_trace() of a debugging hour"),
-        (2, "FIXME: this, TODO that"),
-    ]
-    assert (strict["marks"], strict["debugging"]) == (0, 2)
-
-
 async def test_unparsable_files_are_reported(tmp_path: Path) -> None:
     grow(tmp_path, {"good.py": '"""Fine."""\n', "broken.py": "def\n", "nul.py": "x = '\0'\n", "deep.py": "(" * 5_000})
     (tmp_path / "latin.py").write_bytes(b"\n\n\nx = '\xe4'\n")
     (tmp_path / "large.py").write_text("x = 1\n" * 200_000)
     files = ["good.py", "broken.py", "nul.py", "deep.py", "latin.py", "large.py", "gone.py"]
-
     found = {
         task: await done(task, folder=str(tmp_path), files=files) for task in list(TASKS)[1:6:1] if "_st" not in task
     }
-
     assert found["map_imports"]["modules"] == 1
     assert [one["path"] for one in found["map_imports"]["unparsed"]] == files[1:6]
     assert found["map_imports"]["unparsed"][0]["why"] == "line 1: invalid syntax"
@@ -327,6 +222,17 @@ async def test_the_report_has_score_table_and_worst_places(tmp_path: Path) -> No
 def test_shipped_pipelines_fit_their_agents(file: str) -> None:
     source = read_pipeline(ROOT / file)
     cards = {agent_id: card_of(agent) for agent_id, agent in AGENTS.items()}
-
     assert describe_problems(problems_of(source.pipeline), source) == []
     assert describe_problems(problems_with(source.pipeline, cards), source) == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"), [("absent", "is not on the worker's machine"), ("run.py", "is no folder but a file")]
+)
+async def test_a_folder_that_is_none_is_refused(folder: str, said: str, tmp_path: Path) -> None:
+    report = await reported("look_around", folder=str(grow(tmp_path) / folder))
+
+    assert (report.status, report.attempt) == ("rejected", 1)
+    assert report.error is not None
+    assert said in report.error.message
+    assert folder in report.error.message

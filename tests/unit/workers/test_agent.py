@@ -1,13 +1,14 @@
-"""Declaring agents and tasks: what is understood, and what is refused with the cure."""
+"""Agents, tasks, settings and memory as their authors declare them: what is understood, and refused with the cure."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
+from pydantic import Field as Setting
 
 from contracts.errors import ConfigurationError, GiveUp
 from workers import Agent, Amount, Context, Parameters
@@ -19,12 +20,6 @@ class Trip(Parameters):
 
     hotel: Amount
     travellers: int = 2
-
-
-class Options(BaseModel):
-    """Settings of an agent of these tests."""
-
-    factor: Decimal = Decimal("2.0")
 
 
 async def test_a_decorated_function_is_still_the_function() -> None:
@@ -186,3 +181,168 @@ def test_the_public_api_is_exactly_what_is_documented() -> None:
         "TurnBatch",
         "TurnFacts",
     }
+
+
+class Plain(BaseModel):
+    """A model that is not complete without arguments."""
+
+    hotel: int
+
+
+class Options(BaseModel):
+    """Settings of every kind."""
+
+    factor: Decimal = Decimal("2.0")
+    colours: frozenset[str] = frozenset({"red", "green", "blue"})
+    nested: dict[str, Decimal] = {}
+    log_level: str = Setting("info", json_schema_extra={"affects_results": False})
+    key: SecretStr = SecretStr("a")
+
+
+def trip_agent(settings: BaseModel | type[BaseModel] | None = None) -> Agent:
+    """Return an agent with one task."""
+    agent = Agent("TripAgent", settings=settings)
+
+    @agent.task
+    async def share(trip: Trip) -> dict[str, Amount]:
+        """Share the hotel."""
+        return {"each": trip.hotel / trip.travellers}
+
+    return agent
+
+
+def version_with(values: Mapping[str, Any]) -> str:
+    """Return the memory's version part under *values*."""
+    agent = trip_agent(Options).configured(values)
+    return agent.memory_version(agent.tasks["share"])
+
+
+def test_settings_need_defaults() -> None:
+    """A settings class must be complete without arguments, and the message names the field."""
+    with pytest.raises(ConfigurationError, match=r"give every setting a default .*hotel"):
+        Agent("TripAgent", settings=Plain)
+
+
+def test_settings_at_their_defaults_leave_the_version_alone() -> None:
+    """However the default is spelled, and whatever does not affect results."""
+    assert version_with({}) == "v1.1"
+    assert version_with({"factor": "2.00", "colours": ["blue", "red", "green"]}) == "v1.1"
+    assert version_with({"factor": 2, "log_level": "debug", "key": "b"}) == "v1.1"
+    assert trip_agent().memory_version(trip_agent().tasks["share"]) == "v1.1"
+
+
+def test_a_changed_setting_changes_the_version() -> None:
+    """Each value has a fingerprint of its own, and equal values share one."""
+    versions = [version_with({"factor": value}) for value in ("1.5", 1.5, Decimal("1.50"), "1.6")]
+    assert versions[0] == versions[1] == versions[2] != versions[3]
+    assert versions[0].startswith("v1.1+")
+    assert len(versions[0]) == len("v1.1+") + 8
+    assert set(versions[0][5:]) <= set("0123456789abcdef")
+    nested = [version_with({"nested": {"b": "1", "a": two}}) for two in ("2", "2.0", "3")]
+    assert nested[0] == nested[1] != nested[2]
+
+
+def test_an_instance_that_differs_from_its_class_counts_as_changed() -> None:
+    """It is the class's defaults that have no fingerprint; a later change of the instance changes nothing."""
+    options = Options(factor=Decimal(3))
+    agent = trip_agent(options)
+    version = agent.memory_version(agent.tasks["share"])
+    assert version == version_with({"factor": 3})
+    options.factor = Decimal(4)
+    assert isinstance(agent.settings, Options)
+    assert agent.settings.factor == 3
+
+
+def test_unknown_and_unusable_settings_are_named() -> None:
+    """The message names the field, the nearest name and the known ones."""
+    with pytest.raises(ConfigurationError, match="no setting 'facto'; did you mean 'factor'\\? known are factor, col"):
+        trip_agent(Options).configured({"facto": 1})
+    with pytest.raises(ConfigurationError, match="factor: "):
+        trip_agent(Options).configured({"factor": "much"})
+    with pytest.raises(ConfigurationError, match="no settings at all"):
+        trip_agent().configured({"factor": 1})
+
+
+HOUR = timedelta(hours=1)
+
+
+class Order(Parameters):
+    """What is ordered."""
+
+    pizza: str
+    count: int = 1
+
+
+def pizzeria(**options: Any) -> tuple[Agent, list[str]]:
+    """Return an agent whose task has an effect, and the list of what it made."""
+    agent, made = Agent("PizzaAgent"), []
+
+    @agent.task(**options)
+    async def order_pizza(order: Order) -> int:
+        """Order pizzas."""
+        made.extend([order.pizza] * order.count)
+        return len(made)
+
+    return agent, made
+
+
+@pytest.mark.parametrize("options", [{}, {"remember": False}])
+async def test_what_is_ordered_twice_is_made_twice(options: dict[str, Any]) -> None:
+    """The second order of two large salami pizzas is no question that was answered before."""
+    agent, made = pizzeria(**options)
+    kit = AgentKit(agent)
+    reports = [await kit.run("order_pizza", {"pizza": "large salami", "count": 2}) for _ in range(2)]
+    assert [report.memory.outcome for report in reports] == ["off", "off"]
+    assert made == ["large salami"] * 4
+
+
+async def test_what_is_declared_is_remembered() -> None:
+    """For thirty days where the author says nothing else."""
+    agent, made = pizzeria(remember="shared")
+    assert agent.tasks["order_pizza"].remember_for == timedelta(days=30)
+    kit = AgentKit(agent)
+    reports = [await kit.run("order_pizza", {"pizza": "salami"}) for _ in range(2)]
+    assert [report.memory.outcome for report in reports] == ["miss", "hit"]
+    assert made == ["salami"]
+
+
+@pytest.mark.parametrize(("uses", "lifetime"), [(("clock",), {}), (("llm",), {"remember_for": None})])
+def test_a_remembered_result_that_goes_stale_needs_a_time_to_live(
+    uses: tuple[str, ...], lifetime: dict[str, Any]
+) -> None:
+    """It is found at the declaration; for ever is no time to live."""
+    with pytest.raises(ConfigurationError, match=rf"'{uses[-1]}'.*remember_for=timedelta.*leave remember out"):
+        pizzeria(remember="shared", uses=uses, **lifetime)
+    agent, _ = pizzeria(remember="shared", uses=uses, remember_for=HOUR)
+    assert agent.tasks["order_pizza"].remember_for == HOUR
+
+
+@pytest.mark.parametrize("lifetime", [HOUR, None])
+def test_a_time_to_live_of_what_is_not_remembered_is_refused(lifetime: timedelta | None) -> None:
+    """Agents that were written when everything was remembered would lose their memory without a word."""
+    with pytest.raises(ConfigurationError, match='remember_for without remember; add remember="shared" or "user"'):
+        pizzeria(remember_for=lifetime)
+
+
+@pytest.mark.parametrize(
+    ("options", "runs"),
+    [({"remember": "shared"}, None), ({"remember": "shared", "remember_for": HOUR}, 1), ({}, 2)],
+)
+async def test_an_effect_of_a_remembered_task_needs_a_time_to_live(options: dict[str, Any], runs: int | None) -> None:
+    """A served answer makes no effect, so that the author says for how long; else the first use is refused."""
+    agent, sent = Agent("MailAgent"), []
+
+    @agent.task(max_attempts=1, **options)
+    async def remind(order: Order, context: Context) -> bool:
+        """Send a reminder."""
+        if is_ours := await context.once("mail"):
+            sent.append(order.pizza)
+        return is_ours
+
+    kit = AgentKit(agent)
+    reports = [await kit.run("remind", {"pizza": "salami"}) for _ in range(2)]
+    if runs is None:
+        assert [report.status for report in reports] == ["failed", "failed"]
+        assert reports[0].error is not None
+        assert "remember_for=timedelta" in reports[0].error.message
+    assert len(sent) == (runs or 0)

@@ -39,13 +39,13 @@ def assignment(task_id: str = "t1", phase: str | None = "plan", **fields: Any) -
     )
 
 
-class Desk:
+class SessionFixture:
     """One session and its tasks."""
 
     def __init__(self) -> None:
         self.services = KitServices(ScriptedLlm(), NOW)
 
-    async def open(self) -> "Desk":
+    async def open(self) -> "SessionFixture":
         """Make the session."""
         assert await self.services.sessions.create("s1")
         return self
@@ -60,12 +60,12 @@ class Desk:
 
 
 @pytest.fixture
-async def desk() -> Desk:
+async def desk() -> SessionFixture:
     """Open a session."""
-    return await Desk().open()
+    return await SessionFixture().open()
 
 
-async def test_time_is_told_by_whoever_computed(desk: Desk) -> None:
+async def test_time_is_told_by_whoever_computed(desk: SessionFixture) -> None:
     """What a task writes without a word on it was measured by nobody; what it returns took all of its run."""
     await desk.task().set("plan:a", 1)
     await desk.task().set("plan:b", 1, took=timedelta(seconds=1.5))
@@ -170,7 +170,7 @@ async def test_a_project_needs_a_session_that_has_one() -> None:
         ("plan", "results", "naming rule"),
     ],
 )
-async def test_a_task_writes_under_its_own_phase(desk: Desk, phase: str | None, key: str, cure: str) -> None:
+async def test_a_task_writes_under_its_own_phase(desk: SessionFixture, phase: str | None, key: str, cure: str) -> None:
     """Another's key is refused with the cure, and nothing is written."""
     with pytest.raises(InvalidInput, match=cure):
         await desk.task(phase=phase).set(key, 1)
@@ -181,7 +181,7 @@ async def _one() -> int:
     return 1
 
 
-async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk) -> None:
+async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: SessionFixture) -> None:
     """By itself; what is shared under the key of another phase is that phase's, whichever task that has."""
     desk.services.sessions.put_task("s1", "plan", "t9")
     desk.services.sessions.put_task("s1", "check", "t1")
@@ -193,7 +193,7 @@ async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk
     assert list(await desk.entries()) == ["plan:c"]
 
 
-async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: Desk) -> None:
+async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: SessionFixture) -> None:
     """What it made may rest on what was invalidated; a task that is no phase is nobody's to replace."""
     desk.services.sessions.put_task("s1", "check", "t9")
     desk.services.sessions.put_task("s1", "plan", "t1")

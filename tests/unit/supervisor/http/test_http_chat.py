@@ -31,12 +31,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def said(role: str, content: Any) -> dict[str, Any]:
-    """Return one message."""
     return {"role": role, "content": content}
 
 
 def request(*messages: dict[str, Any], **options: Any) -> ChatRequest:
-    """Return a request."""
     body = {"model": "tasklore", "messages": messages or (said("user", "hi"),), **options}
     return ChatRequest.model_validate_json(json.dumps(body))
 
@@ -126,13 +124,11 @@ class Standing:
 
 
 async def recollected(standing: Standing, *messages: dict[str, Any]) -> list[ChatTurn]:
-    """Return *messages* as turns."""
     told = [ChatMessage.model_validate(message) for message in messages]
     return await History(cast("ApiParts", standing)).read("c", "ana", told)
 
 
 def understood(text: str, before: Sequence[ChatTurn]) -> dict[str, Any]:
-    """Return the parameters that *text* asks for."""
     found = RuleInterpreter().understand(text, catalogue=CATALOGUE, previous=before)
     assert isinstance(found, Understood), found
     return found.task.parameters

@@ -38,9 +38,7 @@ def test_adding_a_key_keeps_link_and_mode_of_the_file(tmp_path: Path) -> None:
     make_key(path, "shop", ("ask",), None)
     path.chmod(0o640)
     link.symlink_to(path)
-
     make_key(link, "other", ("ask",), None)
-
     assert link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o640
     assert [entry.name for entry in read_keys(path).keys] == ["shop", "other"]

@@ -5,7 +5,6 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,12 @@ from contracts.messages import (
     AgentCard,
     CompletionReport,
     ErrorNote,
-    MemoryNote,
     PipelineEvent,
     PipelineReply,
     PipelineRequest,
-    Status,
     TaskAssignment,
     TaskCard,
+    Usage,
 )
 from contracts.pipelines import Input, Phase, Pipeline
 from memory.sessions.pipeline_records import EndState, NewRun, PhaseState, RunRecord
@@ -35,6 +33,7 @@ from supervisor.pipelines.driver import Drive
 from supervisor.pipelines.live import Parts
 from supervisor.pipelines.requests import Driving, PipelineRequests
 from tests.fakes.pipeline_runs import FakePipelineRuns
+from tests.unit.supervisor.reports import report_on
 from workers.testing.projects import FakeProject
 from workers.testing.sessions import FakeSessions
 
@@ -118,6 +117,9 @@ class LinkedRuns(FakePipelineRuns):
 class FakeWorkers:
     """Stands for dispatch, desk of reports and canceller at once: a task runs in a function when it is assigned."""
 
+    #: What a task has spent that was cancelled.
+    spent_by_cancelled = Usage()
+
     def __init__(self, sessions: FakeSessions) -> None:
         self.sessions = sessions
         self.works: dict[str, Work] = {}
@@ -153,7 +155,7 @@ class FakeWorkers:
         begun = any(one.task_id == task_id and one.phase in self.runs for one in self.assigned)
         return begun and not self._report(task_id).done()
 
-    async def cancel(self, task_id: str, reason: str) -> Cancelling:
+    async def cancel(self, task_id: str, reason: str, *, grace_s: float = 2.0) -> Cancelling:
         report = self._report(task_id)
         if report.done():
             return Cancelling("too_late", report.result().status)
@@ -161,13 +163,20 @@ class FakeWorkers:
         known = next((one for one in self.assigned if one.task_id == task_id), None)
         if known is None:
             return Cancelling("noted")
-        report.set_result(report_on(known, "cancelled", error=ErrorNote(type="TaskCancelled", message=reason)))
+        error = ErrorNote(type="TaskCancelled", message=reason)
+        report.set_result(report_on(known, "cancelled", run_ms=TOOK_MS, error=error, usage=self.spent_by_cancelled))
         return Cancelling("cancelled", "cancelled")
 
     async def _do(self, assignment: TaskAssignment) -> None:
+        report = await self._run(assignment)
+        waiting = self._report(assignment.task_id)
+        if not waiting.done():
+            waiting.set_result(report)
+
+    async def _run(self, assignment: TaskAssignment) -> CompletionReport:
         phase = assignment.phase or ""
         self.runs[phase] += 1
-        report = report_on(assignment, "completed")
+        report = report_on(assignment, run_ms=TOOK_MS)
         try:
             result = self.works[assignment.task.name](assignment.task.parameters)
             result = await result if asyncio.iscoroutine(result) else result
@@ -184,33 +193,19 @@ class FakeWorkers:
             if assignment.writes is None:
                 report = report.model_copy(update={"result": result})
         except PhaseReplaced as error:
-            report = report_on(assignment, "cancelled", error=ErrorNote(type="PhaseReplaced", message=str(error)))
+            report = report_on(
+                assignment, "cancelled", run_ms=TOOK_MS, error=ErrorNote(type="PhaseReplaced", message=str(error))
+            )
         except Exception as error:  # noqa: BLE001 - a crash becomes a report
-            report = report_on(assignment, "failed", error=ErrorNote(type=type(error).__name__, message=str(error)))
-        waiting = self._report(assignment.task_id)
-        if not waiting.done():
-            waiting.set_result(report)
+            report = report_on(
+                assignment, "failed", run_ms=TOOK_MS, error=ErrorNote(type=type(error).__name__, message=str(error))
+            )
+        return report
 
     def _report(self, task_id: str) -> asyncio.Future[CompletionReport]:
         if task_id not in self._reports:
             self._reports[task_id] = asyncio.get_running_loop().create_future()
         return self._reports[task_id]
-
-
-def report_on(assignment: TaskAssignment, status: Status, error: ErrorNote | None = None) -> CompletionReport:
-    """Return the report of *assignment*."""
-    return CompletionReport(
-        task_id=assignment.task_id,
-        agent_id=assignment.agent_id,
-        supervisor_id=assignment.supervisor_id,
-        task_name=assignment.task.name,
-        status=status,
-        error=error,
-        memory=MemoryNote(outcome="miss"),
-        worker_id="w",
-        run_ms=TOOK_MS,
-        finished_at=datetime.now(UTC),
-    )
 
 
 class HereFingerprints(Fingerprints):
@@ -329,26 +324,22 @@ async def at_work(desk: PipelineDesk) -> AsyncIterator[PipelineDesk]:
 
 
 async def the_end(system: "FakeSystem", session_id: str = "s1") -> dict[str, Any]:
-    """Return how the run ended, once it has."""
     while (outcome := await system.runs.outcome(session_id)) is None:  # noqa: ASYNC110 - the store tells nobody
         await asyncio.sleep(0.001)
     return dict(json.loads(outcome))
 
 
 async def until(fact: Callable[[], object]) -> None:
-    """Return once *fact* holds."""
     async with asyncio.timeout(PATIENCE_S):
         while not fact():  # noqa: ASYNC110 - the fakes tell nobody
             await asyncio.sleep(0)
 
 
 def a_pipeline(*phases: Phase, name: str = "p", **fields: Any) -> Pipeline:
-    """Return a pipeline of *phases*."""
     return Pipeline(name=name, phases=phases, **fields)
 
 
 def a_phase(name: str = "p", task: str = "echo", **fields: Any) -> Phase:
-    """Return a phase of the agent "A"."""
     return Phase(**{"name": name, "agent": "A", "task": task, **fields})
 
 
@@ -360,12 +351,10 @@ def a_chain(*names: str, task: str = "echo", **fields: Any) -> Pipeline:
 
 
 def echo(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters."""
     return parameters
 
 
 def fail(_parameters: dict[str, Any]) -> Any:
-    """Fail whatever is asked."""
     raise OSError("disk full")
 
 

@@ -27,7 +27,6 @@ from tests.unit.supervisor.pipelines.fake_system import (
 
 
 def evidence_in(ended: dict[str, Any]) -> str:
-    """Return what was kept as evidence."""
     return Path(ended["evidence"]).read_text()
 
 
@@ -116,7 +115,6 @@ async def forget(system: FakeSystem, session_id: str = "s1") -> None:
 
 
 async def steal(system: FakeSystem) -> None:
-    """Let another one drive the run."""
     await system.steal()
 
 
@@ -197,16 +195,6 @@ async def test_an_assignment_has_deadline_attempts_user_and_memory_of_its_phase(
     assert (assignment.max_attempts, assignment.user_id, assignment.memory) == (5, "ann", "bypass")
     assert assignment.keep_ms == 120_000
     assert (assignment.session_id, assignment.phase, assignment.writes) == ("s1", "one", ("results",))
-
-
-async def test_standards_in_force_are_passed_to_the_phase_that_asks(tmp_path: Path) -> None:
-    system = FakeSystem(tmp_path, echo=echo)
-    old = await system.projects.append("p", "standard", "tabs", tags=["style"])
-    await system.projects.append("p", "standard", "spaces", tags=["style"], supersedes=old.record_id)
-    await system.projects.append("p", "standard", "other", tags=["law"])
-    await system.begin(a_pipeline(a_phase("check", parameters={"x": "${standards}"}, standards=("style",))))
-    await system.drive()
-    assert [one["text"] for one in system.workers.assigned[0].task.parameters["x"]] == ["spaces"]
 
 
 async def test_a_reference_to_nothing_fails_its_phase(tmp_path: Path) -> None:

@@ -254,7 +254,6 @@ def test_a_file_that_is_no_evidence_is_refused(tmp_path: Path, text: str) -> Non
 
 
 async def restored(bundle: dict[str, Any], **inputs: Any) -> tuple[LinkedRuns, FakeSessions]:
-    """Restore *bundle* on empty stores."""
     sessions = FakeSessions()
     runs = LinkedRuns(sessions)
     await restore(bundle, runs, sessions, inputs, supervisor_id="S", now=lambda: NOW)  # type: ignore[arg-type]

@@ -76,7 +76,6 @@ async def test_items_and_their_numbers_are_parameters(tmp_path: Path) -> None:
     await system.drive()
     assert await _result(system) == ["about A", "about B", "about A"]
     assert reader.read == {"A": 1, "B": 1}
-
     numbered = Reader("x", "y")
     system = numbered.system(tmp_path)
     await system.begin(_pipeline(parameters={"paper": "${item}", "number": "${index}"}))
@@ -145,26 +144,9 @@ async def test_only_new_items_of_a_changed_list_run(tmp_path: Path) -> None:
     await system.drive()
     assert await _result(system) == ["about b", "about c"]
     assert reader.read == {"a": 1, "b": 1, "c": 1}
-
     assert (await system.ask("rerun", phase="read")).kind == "accepted"
     await system.drive()
     assert reader.read == {"a": 1, "b": 2, "c": 2}
-
-
-async def test_no_item_runs_twice_when_drivers_die(tmp_path: Path) -> None:
-    reader = Reader(*range(60))
-    system = reader.system(tmp_path)
-    await system.begin(_pipeline(at_once=5))
-    for death in range(10):
-        fence = await system.claim(holder=f"h{death}") if not death else await system.steal()
-        driving = asyncio.create_task(Drive(system.parts, "s1", fence).run())
-        least = min(60, 5 * (death + 1))
-        await until(lambda: sum(reader.read.values()) >= least)  # noqa: B023 - it is awaited here
-        driving.cancel()
-        await asyncio.gather(driving, return_exceptions=True)
-    await Drive(system.parts, "s1", await system.steal()).run()
-    assert await _result(system) == [f"about {number}" for number in range(60)]
-    assert set(reader.read.values()) == {1}
 
 
 async def test_a_cancellation_cancels_running_items(tmp_path: Path) -> None:

@@ -89,25 +89,6 @@ async def test_a_result_that_vanished_is_computed_again_before_the_end(tmp_path:
     assert system.workers.runs == {"early": 2, "late": 1}
 
 
-async def test_a_result_that_always_vanishes_fails_the_run(tmp_path: Path) -> None:
-    system = FakeSystem(tmp_path, echo=echo)
-    entries = system.sessions.entries
-
-    async def vanish(session_id: str) -> Any:
-        await system.sessions.delete(session_id, "only:results")
-        return await entries(session_id)
-
-    system.sessions.entries = vanish  # type: ignore[method-assign]
-    await system.begin(a_pipeline(a_phase("only", parameters={"x": 1})))
-    await system.drive()
-    ended = await system.outcome()
-    assert ended["state"] == "failed"
-    assert "'only:results'" in ended["error"]
-    assert "keep_for" in ended["error"]
-    assert system.workers.runs == {"only": MOST_RESTARTS + 1}
-    assert (await system.record()).state == "failed"
-
-
 async def test_a_vanished_corrected_entry_is_computed_again_by_the_correction(tmp_path: Path) -> None:
     system = FakeSystem(tmp_path, echo=echo)
 
@@ -142,18 +123,3 @@ async def test_an_entry_that_always_vanishes_fails_its_reader(tmp_path: Path) ->
     assert "'look:results'" in (state.error or "")
     assert "keep_for" in (state.error or "")
     assert system.workers.runs == {"look": MOST_RESTARTS + 1}
-
-
-async def test_an_entry_under_reads_is_missed_too(tmp_path: Path) -> None:
-    system = FakeSystem(tmp_path, echo=echo)
-
-    async def drop(parameters: dict[str, Any]) -> dict[str, Any]:
-        if system.workers.runs["look"] == 1:
-            await system.sessions.delete("s1", "look:results")
-        return parameters
-
-    system.workers.works["drop"] = drop
-    report = a_phase("report", reads=("look:results",), after=("noise",))
-    await system.begin(a_pipeline(a_phase("look"), a_phase("noise", "drop", after=("look",)), report))
-    await system.drive()
-    assert system.workers.runs == {"look": 2, "noise": 1, "report": 1}

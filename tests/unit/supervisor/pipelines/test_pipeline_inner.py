@@ -67,10 +67,6 @@ async def _result(system: FakeSystem) -> Any:
     return (ended.get("result") or {}).get("join:results", {}).get("a")
 
 
-async def _nothing(*_told: Any) -> None:
-    """Do nothing."""
-
-
 async def _the(system: FakeSystem) -> Any:
     record = await system.record()
     return record.phases["review"]
@@ -109,27 +105,6 @@ async def test_a_resume_goes_on_where_the_inner_run_failed(tmp_path: Path, is_li
     assert [one["said"] for one in (found if is_list else [found])] == said
     assert set(office.read_of.values()) == {1}
     assert office.judged["text of a"] == 2
-
-
-async def test_nothing_inside_runs_twice_when_drivers_die(tmp_path: Path) -> None:
-    office = Office()
-    system = office.system(tmp_path)
-    office.gate.clear()
-    await system.begin(_each(at_once=2))
-    for number in range(2):
-        working = asyncio.create_task(system.desk(f"h{number}").run())
-        await until(lambda: sum(office.judged.values()) == 2)
-        system.runs.give_back, give_back = _nothing, system.runs.give_back  # type: ignore[method-assign,assignment]
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
-        system.runs.give_back = give_back  # type: ignore[method-assign]
-        for kept in system.runs._runs.values():
-            kept.leased_until_ms = 0
-    office.gate.set()
-    await drive(system)
-    assert [one["said"] for one in await _result(system)] == [f"text of {one} is good" for one in "abc"]
-    assert set(office.read_of.values()) == {1}
-    assert set(office.judged.values()) == {1}
 
 
 async def test_a_cancellation_cancels_the_inner_run(tmp_path: Path) -> None:

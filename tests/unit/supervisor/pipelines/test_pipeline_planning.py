@@ -41,7 +41,6 @@ def resumed(statuses: dict[str, str], gone: set[str] = frozenset(), **restart: s
 def test_a_phase_is_ready_once_everything_before_it_has_ended() -> None:
     assert next_steps(GRAPH, {}) == Steps(("query", "alone"), (), (), None)
     assert next_steps(GRAPH, {"query": "running", "alone": "done"}) == Steps((), ("query",), (), None)
-
     through = {"query": "done", "alone": "done", "analysis": "done"}
     assert next_steps(GRAPH, through).ready == ("style", "security")
     assert next_steps(GRAPH, {**through, "style": "done", "security": "skipped"}).ready == ("report",)
@@ -49,7 +48,6 @@ def test_a_phase_is_ready_once_everything_before_it_has_ended() -> None:
 
 def test_a_resume_runs_failed_phases_and_their_dependents() -> None:
     plan = resumed({"query": "done", "analysis": "done", "style": "failed", "security": "done", "alone": "done"})
-
     assert plan.again == {"style": "it failed", "report": "it had not begun"}
     assert plan.reused == ("query", "analysis", "security", "alone")
     assert plan.missing == ()
@@ -57,7 +55,6 @@ def test_a_resume_runs_failed_phases_and_their_dependents() -> None:
 
 def test_dependents_of_a_phase_that_runs_again_run_again() -> None:
     plan = resumed({**DONE, "security": "skipped", "analysis": "running"})
-
     assert list(plan.again) == ["analysis", "style", "security", "report"]
     assert plan.again["analysis"] == "it had not ended"
     assert plan.again["security"] == "it reads 'analysis:graph', and 'analysis' runs again"
@@ -66,7 +63,6 @@ def test_dependents_of_a_phase_that_runs_again_run_again() -> None:
 
 def test_a_missing_entry_that_is_needed_makes_its_phase_run_again() -> None:
     plan = resumed({**DONE, "style": "failed", "report": "pending"}, {"analysis:results"})
-
     assert list(plan.again) == ["analysis", "style", "security", "report"]
     assert plan.again["analysis"] == "its entry 'analysis:results' is gone, and 'style' needs it"
     assert plan.missing == ("analysis:results",)
@@ -75,7 +71,6 @@ def test_a_missing_entry_that_is_needed_makes_its_phase_run_again() -> None:
 
 def test_a_missing_entry_that_nobody_needs_runs_nothing() -> None:
     plan = resumed({**DONE, "style": "failed", "report": "pending"}, {"analysis:graph", "query:results"})
-
     assert list(plan.again) == ["style", "report"]
     assert plan.missing == ()
 
@@ -88,14 +83,12 @@ def test_an_optional_entry_is_needed_if_it_was_there() -> None:
 def test_the_result_of_a_finished_run_is_needed() -> None:
     assert resumed(DONE).again == {}
     assert resumed(DONE, {"query:results", "style:results"}).again == {}
-
     plan = resumed(DONE, {"alone:results"})
     assert plan.again == {"alone": "its entry 'alone:results' is gone, and the result needs it"}
 
 
 def test_a_rerun_begins_at_the_named_phase() -> None:
     plan = resumed(DONE, style="asked for")
-
     assert plan.again == {"style": "asked for", "report": "it reads 'style:results', and 'style' runs again"}
     with pytest.raises(InvalidInput, match="did you mean 'style'"):
         resumed(DONE, stile="asked for")
@@ -119,9 +112,7 @@ def corrected(statuses: dict[str, str], live: set[str], pipeline: Pipeline = COR
 
 def test_after_a_correction_its_entry_is_needed() -> None:
     statuses = {"one": "done", "review": "done", "two": "done", "qa": "failed"}
-
     assert list(corrected(statuses, {"two:results", "qa:results"}).again) == ["qa"]
-
     plan = corrected(statuses, {"one:results", "review:results"})
     assert list(plan.again) == ["two", "qa"]
     assert plan.missing == ("two:results",)
@@ -129,7 +120,6 @@ def test_after_a_correction_its_entry_is_needed() -> None:
 
 def test_a_correction_that_runs_again_needs_what_it_reads_alone() -> None:
     statuses = {"one": "done", "review": "done", "two": "failed"}
-
     assert corrected(statuses, {"review:results"}).missing == ()
     assert corrected(statuses, {"one:results"}).missing == ("review:results",)
 
@@ -138,10 +128,8 @@ def test_a_skipped_correction_needs_the_first_pass() -> None:
     phases = list(CORRECTIVE.phases)
     phases[2] = a_phase("two", corrects="one", when="${review:results.bad}")
     pipeline = Pipeline(name="pass", phases=tuple(phases))
-
     plan = corrected({"one": "done", "review": "done", "two": "failed"}, {"review:results"}, pipeline)
     assert plan.missing == ("one:results",)
-
     left_out = {"one": "done", "review": "done", "two": "skipped", "qa": "failed"}
     assert corrected(left_out, {"review:results"}, pipeline).missing == ("one:results",)
     assert corrected(left_out, {"one:results"}, pipeline).missing == ()
@@ -192,7 +180,6 @@ def test_a_change_makes_its_readers_and_their_dependents_stale(changes: Changes,
 def test_a_phase_that_never_began_is_not_stale() -> None:
     changes = Changes(files=("README.md",))
     begun = {"query": "done", "analysis": "failed", "alone": "running"}
-
     assert list(stale_phases(PIPELINE, GRAPH, changes, begun)) == ["query", "analysis"]
     assert list(stale_phases(PIPELINE, GRAPH, changes, {"query": "done", "security": "skipped"})) == [
         "query",

@@ -107,27 +107,6 @@ async def test_a_reader_of_a_removed_correction_is_stale(tmp_path: Path) -> None
     assert (await system.sessions.peek("s1", ["reader:results"]))[0].value == {"x": 1}  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("pipeline", "problem"),
-    [
-        (a_declaration().model_copy(update={"name": "other"}), "is one of 'p', not of 'other'"),
-        (a_declaration(build={"task": "fly"}), "fly"),
-        (a_declaration(build={"parameters": {"x": "${nobody:results}"}}), "nobody"),
-        (
-            a_declaration().model_copy(update={"inputs": {"x": Input(type="text"), "y": Input()}}),
-            "input 'y' is missing",
-        ),
-    ],
-)
-async def test_an_invalid_declaration_changes_nothing(tmp_path: Path, pipeline: Pipeline, problem: str) -> None:
-    system = await a_failed_run(tmp_path)
-    before = await system.record()
-    reply = await system.ask("resume", pipeline=pipeline)
-    assert reply.kind == "refused"
-    assert any(problem in one for one in reply.problems), reply
-    assert await system.record() == before
-
-
 @pytest.mark.parametrize("action", ["invalidate", "cancel"])
 async def test_a_declaration_beside_an_action_that_takes_none_is_refused(tmp_path: Path, action: str) -> None:
     system = await a_failed_run(tmp_path)

@@ -70,7 +70,6 @@ async def test_a_phase_that_ran_out_of_rounds_goes_on_with_more(tmp_path: Path) 
     record = await system.record()
     assert record.phases["write"].error_type == "NotReached"
     assert "does not hold after 2 rounds; raise `at_most`, then resume" in (record.phases["write"].error or "")
-
     more = _pipeline(at_most=5)
     assert (await system.ask("resume", pipeline=more)).kind == "accepted"
     await system.drive()

@@ -79,7 +79,6 @@ def test_an_unknown_path_lists_what_is_there(path: str, told: str) -> None:
 )
 def test_a_path_takes_any_declared_name(path: str, value: str) -> None:
     entities = (Entity(name="David Park", aliases=("the blunt one",)), Entity(name="Marcus Thompson"))
-
     assert value_at(BODY, path, entities) == value
 
 
@@ -100,7 +99,6 @@ def test_names_are_read_from_the_storys_folder(tmp_path: Path, capsys: pytest.Ca
     )
     document = tmp_path / "state" / "agent_analysis.json"
     document.write_bytes(EXAMPLE.read_bytes())
-
     for source in (str(document), str(tmp_path)):
         print_value(source, 'facts["the blunt one"][0]')
         assert capsys.readouterr().out == "Marcus's best friend since college\n"

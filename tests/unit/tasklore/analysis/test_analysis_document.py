@@ -40,13 +40,11 @@ def test_order_unknown_keys_and_number_spellings_are_kept() -> None:
     body["background"]["resp_analyzer"] = {"x": 1, **dict(reversed(body["background"]["resp_analyzer"].items()))}
     body["background"]["resp_analyzer"]["scene"]["tension"] = 6.0
     body["background"]["memory_create"]["memories"][0]["smell"] = "coffee"
-
     assert read_document(_minified(body)).minified() == _minified(body)
 
 
 def test_models_have_long_names() -> None:
     document = read_document(_changed("immediate", "weather", value={"sky": "grey"}))
-
     assert document.meta.response_number == 120
     assert document.background.relationships is not None
     assert document.background.relationships.interactions[0].previous == 18
@@ -60,7 +58,6 @@ def test_a_new_document_has_short_keys_and_its_version() -> None:
     )  # fmt: skip
     fact = KnownFact(subject="Cafe", fact="It is closed")
     document = AnalysisDocument(meta=meta, background=Background(knowledge=Knowledge(facts=(fact,))))
-
     assert document.body()["version"] == "1.1"
     assert document.body()["background"] == {"knowledge": {"facts": [{"subj": "Cafe", "fact": "It is closed"}]}}
     assert read_document(document.minified()).minified() == document.minified()
@@ -69,7 +66,6 @@ def test_a_new_document_has_short_keys_and_its_version() -> None:
 def test_an_older_document_is_upcast() -> None:
     older, newer = json.loads(EXAMPLE), upcast(read_document(EXAMPLE)).body()
     counts = {"agents_run": 10, "agents_ok": 9, "agents_fail": 0, "agents_skip": 1}
-
     assert newer == older | {"version": "1.1", "meta": older["meta"] | counts}
     assert problems_in(newer) == ()
     assert upcast(read_document(newer)).minified() == _minified(newer)
@@ -112,7 +108,6 @@ def test_invalid_json_is_refused(raw: str | bytes) -> None:
 
 def test_the_schema_is_the_golden_one() -> None:
     written = json.dumps(schema(), indent=1, sort_keys=True) + "\n"
-
     assert written == (HERE / "AnalysisDocument.v1.json").read_text("utf-8")
     assert "resp_num" in written
     assert "response_number" not in written

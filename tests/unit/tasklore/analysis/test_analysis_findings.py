@@ -70,7 +70,6 @@ def test_waiting_sections_come_first() -> None:
         EXAMPLE.body() | {"background": {"weather": {"by": "m-1", "dur": 7}}, "immediate": {}, "stats": {}}
     )
     found = section_steps(document, ["knowledge", "fact_extract"])
-
     assert [(one.name, one.status, one.by, one.took_ms) for one in found] == [
         ("knowledge", WAITING, "", None),
         ("fact_extract", WAITING, "", None),
@@ -85,5 +84,4 @@ def test_the_page_lists_the_agents() -> None:
     part = PAGE.read_text("utf-8").split("\n## The agents\n", 1)[1].split("\n## ", 1)[0]
     rows = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("| `")]
     listed = [(*(re.findall(r"\w+", cell) for cell in row[:4]),) for row in rows]
-
     assert listed == [([seat.section], [seat.agent_id], [seat.group], list(seat.after)) for seat in ROSTER]

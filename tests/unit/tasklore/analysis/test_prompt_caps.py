@@ -30,7 +30,6 @@ def _crowded() -> dict[str, Any]:
 
 def test_each_kind_is_shown_up_to_its_cap() -> None:
     lines = condense(read_document(_crowded())).split("\n")
-
     assert lines[-9:-1] == [
         "**Knowledge**: Knowledge Added: 5 facts (Subject 1, Subject 2...)",
         "",

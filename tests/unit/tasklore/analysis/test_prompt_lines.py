@@ -25,7 +25,6 @@ def _body() -> dict[str, Any]:
 
 def test_the_example_is_rendered_as_the_golden_file() -> None:
     text = condense(read_document(EXAMPLE))
-
     assert text + "\n" == (HERE / "context.txt").read_text("utf-8")
     assert text.count("Scene:") == 1
     assert "- Marcus Memories: MEM-120, MEM-087\n" in text
@@ -34,7 +33,6 @@ def test_the_example_is_rendered_as_the_golden_file() -> None:
 def test_the_example_fits_into_the_default_budget() -> None:
     document = read_document(EXAMPLE)
     context = within(document, count=estimate)
-
     assert (context.text, context.left_out) == (condense(document), 0)
     assert context.tokens <= 350
 
@@ -44,7 +42,6 @@ def test_a_missing_section_adds_nothing(group: str, agent: str) -> None:
     body = _body()
     del body[group][agent]
     whole, text = condense(read_document(EXAMPLE)), condense(read_document(body))
-
     assert set(re.findall(r"[\w-]+", text)) <= set(re.findall(r"[\w-]+", whole))
     assert len(text.splitlines()) <= len(whole.splitlines())
     assert (text == whole) == (agent in ("contradiction", "entity_analysis"))
@@ -58,7 +55,6 @@ def test_without_sections_the_frame_is_left(left: str) -> None:
             del body[group]
         else:
             body[group] = {} if left == "all" else {agent: {"status": "failed"} for agent in body[group]}
-
     assert condense(read_document(body)) == f"{OPEN}\n{CLOSE}"
 
 
@@ -66,7 +62,6 @@ def test_relationships_are_separated() -> None:
     body = _body()
     more = {"chars": ["Marcus", "David"], "change": -3}
     body["background"]["relationship"]["interactions"].append(more)
-
     assert "Marcus ↔ Lily: +10 (now 28, Acquaintance); Marcus ↔ David: -3\n" in condense(read_document(body))
 
 
@@ -74,7 +69,6 @@ def test_critical_threads_come_first_and_are_not_capped() -> None:
     body = _body()
     threads = [{"id": f"T{number}", "status": "critical" if number > 2 else "active"} for number in range(1, 7)]
     body["background"]["plot_threads"]["mentioned"] = threads
-
     assert "⚠️ T3, ⚠️ T4, ⚠️ T5, ⚠️ T6, ⚠️ THREAD-001" in condense(read_document(body))
     body["background"]["plot_threads"]["mentioned"] = threads[:3]
     body["immediate"] = {}
@@ -89,7 +83,6 @@ def test_a_countdown_makes_a_thread_critical() -> None:
         {"id": "SAID", "conseq_countdown": 1, "status": "on_track"},
         {"id": "SOON", "conseq_countdown": 5},
     ]
-
     assert "⚠️ SOON, 📍 LATER, 📍 SAID\n" in condense(read_document(body))
 
 
@@ -97,7 +90,6 @@ def test_a_contradiction_is_shown_with_both_its_sources() -> None:
     body = _body()
     found = {"subj": "Cafe", "old": "It is closed", "old_src": "Ch1-R2", "new": "It is open", "new_src": "Ch5-R120"}
     body["background"]["contradiction"] = {"enabled": True, "found": [found]}
-
     line = "**Contradictions**: Cafe: It is open (Ch5-R120) against It is closed (Ch1-R2)\n"
     assert line in condense(read_document(body))
 
@@ -116,7 +108,6 @@ def test_a_smaller_budget_drops_the_least_important_first() -> None:
         sum(word in text for text in texts)
         for word in ("Knowledge Added", "Very close with Marcus", "MEM-105", "Marcus ↔ Lily", "Lily Chen", "Last 4/5")
     ]
-
     assert kept == sorted(kept)
     assert kept[0] < kept[-1]
     assert all(text.startswith(f"{OPEN}\n") for text in texts)
@@ -124,7 +115,6 @@ def test_a_smaller_budget_drops_the_least_important_first() -> None:
 
 def test_too_small_a_budget_gives_nothing() -> None:
     context = within(read_document(EXAMPLE), 10, estimate)
-
     assert (context.text, context.tokens) == ("", 0)
     assert context.left_out > 20
 
@@ -133,7 +123,6 @@ def test_an_oversized_fact_is_left_out_alone() -> None:
     body = _body()
     body["immediate"]["fact_extract"]["facts"]["David Park"][0] = "word " * 200_000
     context = within(read_document(body), 350, estimate)
-
     assert context.left_out == 1
     assert "- David Park: Works as software engineer" in context.text
 
@@ -146,7 +135,6 @@ def test_hostile_texts_stay_within_their_line(number: int) -> None:
     body["background"]["resp_analyzer"]["alerts"]["variety"] = text
     body["immediate"]["fact_extract"]["facts"] = {text: [text]}
     rendered = condense(read_document(body))
-
     assert len(rendered.splitlines()) == len(condense(read_document(EXAMPLE)).splitlines()) - 1
     assert rendered.count("<") == rendered.count(">") == 3
     assert rendered.count("**Scene**") == 1

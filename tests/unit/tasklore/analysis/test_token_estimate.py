@@ -15,7 +15,6 @@ def test_the_estimate_is_never_too_low() -> None:
 
 def test_the_estimate_of_english_prose_is_close() -> None:
     estimated = sum(estimate(text) for text, _ in COUNTS["prose"])
-
     assert estimated <= 1.35 * sum(tokens for _, tokens in COUNTS["prose"])
 
 

@@ -20,7 +20,6 @@ def test_each_step_is_one_line_on_any_terminal(width: int) -> None:
     out = io.StringIO()
     Console(file=out, width=width).print(live.draw())
     head, *lines = out.getvalue().splitlines()
-
     assert head.startswith("Ch5-R120: 1 of 2 agents, ")
     assert [line.split()[:2] for line in lines] == [["relationship", "ok"], ["knowledge", "waiting"]]
     assert max(map(len, lines)) <= width

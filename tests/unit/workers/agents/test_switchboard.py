@@ -223,21 +223,6 @@ async def test_a_model_that_is_away_for_the_repair_costs_the_faulty_fact_alone()
     assert [fact.confidence for fact in await bench.facts(SUSHI)] == [1.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("said", "quotation", "value"),
-    [
-        ("Ich esse kein Fleisch mehr, bin Vegetarierin", "bin Vegetarierin", "Vegetarierin"),
-        ("私は寿司が大好きです", "寿司が大好き", "寿司"),
-        ("J\u2019adore les  SUSHIS", "j'adore les sushis", "sushis"),
-    ],
-)
-async def test_any_language_is_grounded_alike(said: str, quotation: str, value: str) -> None:
-    """By letters and spacing alone."""
-    (fact,) = await Bench(heard(loves_sushi(quotation=quotation, value=value))).facts(said)
-    assert fact.confidence == 1.0
-    assert fact.evidence in said
-
-
 async def test_what_is_about_health_is_taken_back_where_a_turn_names_it_alone() -> None:
     """A slip of a model would do harm there."""
     body = {"health": {"allergies": [make_item("Peanuts", added=date(2026, 1, 1), source="stated:t0")]}}

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from contracts.edits import Insert
 from contracts.errors import (
@@ -36,13 +35,6 @@ from workers.listening.values import FactBatch, Ruling, TurnBatch
 from workers.testing import NOW, listen
 
 FOOD = "resource_user_food_prefs"
-
-
-class Answer(BaseModel):
-    """What a model says in these tests."""
-
-    reasoning: str
-    text: str
 
 
 def learned(text: str, number: int = 1) -> Fact:
@@ -93,23 +85,6 @@ async def test_a_listener_of_facts_edits_the_draft_and_rules() -> None:
     food: Any = heard.documents[FOOD]["food"]
     assert [item["display"] for item in food["likes"]] == ["omelettes", "pasta"]
     assert heard.ruling_on(1).fact_id == "fact-2"
-
-
-async def test_a_model_is_there_when_one_is_configured() -> None:
-    """Else None: then the rules have to do."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns")
-    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
-        if context.llm is None:
-            return []
-        said = await context.llm.ask("switchboard", Answer, system="Listen.", user=turn.text)
-        return [learned(f"{said.text} ({context.llm.role('switchboard').model})")]
-
-    assert (await listen(agent, "hi")).facts == ()
-    heard = await listen(agent, "hi", llm=[Answer(reasoning="short", text="User says hi")])
-    assert [fact.text for fact in heard.facts] == ["User says hi (scripted)"]
-    assert heard.asked[0].role == "switchboard"
 
 
 async def test_a_listener_of_turns_has_nothing_to_edit() -> None:

@@ -12,7 +12,7 @@ from memory.stories.view import StandingStory
 from supervisor.pipelines.analysis.document import exact_usd
 from supervisor.pipelines.analysis.records import AnalysisRecord, SectionRecord
 from supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
-from tests.unit.supervisor.pipelines.analysis.fake_system import report_on
+from tests.unit.supervisor.reports import report_on
 
 SETTINGS = StorySettings(story_id="harbour")
 STORY = StandingStory(SETTINGS)
@@ -39,7 +39,6 @@ def report(
 
 
 def state(draft: AnalysisDraft, section: str) -> SectionRecord:
-    """Return how far *section* is."""
     return draft.record.by_section[section]
 
 
@@ -50,7 +49,6 @@ def test_a_repeated_report_is_folded_once() -> None:
     once = draft.record, dict(draft.sections), dict(draft.changes)
     failed = report(draft, "relationship", "failed", error=ErrorNote(type="E", message="m"))
     draft.fold([found, failed, SectionReport("relationship", found.task_id, 3_000)], STORY)
-
     assert (draft.record, draft.sections, draft.changes) == once
     assert state(draft, "relationship").cost_usd == Decimal("0.1")
 
@@ -61,7 +59,6 @@ def test_a_report_of_another_run_changes_nothing() -> None:
     found = report(draft, "knowledge")
     strange = SectionReport("tone", found.task_id, 2_000, found.report)
     draft.fold([SectionReport("knowledge", "a-other", 2_000, found.report), strange], STORY)
-
     assert (draft.record, draft.sections) == before
 
 
@@ -83,7 +80,6 @@ def test_the_status_of_a_report_becomes_the_sections_state(status: str, was_late
         draft.mark_late(61_000)
         assert state(draft, "knowledge").state == "late"
     draft.fold([report(draft, "knowledge", status, error=ErrorNote(type="E", message="x" * 400))], STORY)
-
     seat = state(draft, "knowledge")
     assert (seat.state, seat.cost_usd, seat.input_tokens, seat.output_tokens) == (becomes, Decimal("0.1"), 10, 2)
     assert len(str(draft.sections["knowledge"].get("error", ""))) <= 300
@@ -93,7 +89,6 @@ def test_a_failed_section_takes_its_earlier_change_back() -> None:
     draft = a_draft()
     failed = report(draft, "knowledge", "failed", error=ErrorNote(type="E", message="m"))
     draft.fold([failed, report(draft, "entity_analysis")], STORY)
-
     assert draft.changes == {"knowledge": None}
 
 
@@ -104,7 +99,6 @@ def test_a_waiting_section_is_asked_once_all_before_it_ended() -> None:
     assert state(draft, "memory_extract").state == "waiting"
     draft.fold([report(draft, "plot_threads", "failed", error=ErrorNote(type="E", message="m"))], STORY)
     draft.ask(2_500, lambda _seat: None)
-
     assert (state(draft, "memory_extract").state, state(draft, "memory_extract").asked_ms) == ("asked", 2_500)
     assert state(draft, "fact_extract").state == "waiting"
 

@@ -30,13 +30,11 @@ STATES: tuple[SectionState, ...] = ("waiting", "asked", "late", "missed", "ok", 
 
 
 def a_record(now_ms: int = 1_000_000) -> AnalysisRecord:
-    """Return an analysis that begins."""
     return AnalysisRecord.open(SETTINGS, RESPONSE, ROSTER, "digest", now_ms)
 
 
 def test_a_record_is_read_as_written() -> None:
     record = a_record()
-
     assert read_record(record.as_json()) == record
     assert read_record(b'{"story_id": "harbour"}') is None
     assert read_record(None) is None
@@ -68,7 +66,6 @@ def test_an_assignment_is_the_same_whenever_it_is_sent() -> None:
     }
     slow = record.assignment(by_section["knowledge"], "S")
     quick = record.assignment(by_section["entity_analysis"], "S")
-
     assert slow == record.assignment(by_section["knowledge"], "S")
     assert slow.deadline is not None
     assert quick.deadline is not None
@@ -101,7 +98,6 @@ def test_text_chapter_and_base_make_the_digest() -> None:
         digest_of("base", RESPONSE.model_copy(update={"chapter": 3})),
         digest_of("other", RESPONSE),
     }
-
     assert len(digests) == 4
     assert digest_of("base", RESPONSE.model_copy()) in digests
 
@@ -113,7 +109,6 @@ def test_counts_of_a_document_add_up(states: list[SectionState]) -> None:
     record = record.model_copy(update={"seats": tuple(seats)})
     found = {seat.section: {"status": "late"} for seat in seats if seat.state in ("late", "missed")}
     document = AnalysisDocument.model_validate(AnalysisDraft(record, dict(found)).body("2026-01-01T12:00:00+00:00"))
-
     meta = document.meta
     assert meta.agents_run == sum(state not in ("waiting", "asked") for state in states)
     assert (meta.agents_ok, meta.agents_skipped) == (states.count("ok"), states.count("skipped"))

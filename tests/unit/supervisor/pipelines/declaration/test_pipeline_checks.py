@@ -15,7 +15,6 @@ from tests.unit.supervisor.pipelines.fake_system import a_phase
 
 
 def of(*phases: Phase, **fields: Any) -> list[Flaw]:
-    """Return the problems of a pipeline of *phases*."""
     return problems_of(Pipeline(**{"name": "x", "phases": phases, **fields}))
 
 
@@ -66,7 +65,6 @@ def test_a_broken_phase_is_one_problem_with_place_and_cure(
     phases: tuple[Phase, ...], place: tuple[str | int, ...], words: str
 ) -> None:
     (problem,) = of(*phases)
-
     assert problem.place == ("phases", len(phases) - 1, *place)
     assert words in problem.text
 
@@ -74,7 +72,6 @@ def test_a_broken_phase_is_one_problem_with_place_and_cure(
 def test_a_correction_that_writes_too_little_is_reported() -> None:
     first = a_phase("one", writes=("results", "files"))
     (problem,) = of(first, a_phase("two", corrects="one"), a_phase(reads=("one:files",)))
-
     assert problem.place == ("phases", 1, "writes")
     assert "does not write 'files', which 'p' reads; add it to `writes`" in problem.text
 
@@ -95,7 +92,6 @@ def test_a_correction_that_writes_too_little_is_reported() -> None:
 )
 def test_an_invalid_pattern_of_files_is_refused(glob: str, words: str) -> None:
     (problem,) = of(a_phase(reads_files=("ok/**", glob)), root="/x")
-
     assert problem.place == ("phases", 0, "reads_files", 1)
     assert words in problem.text
 
@@ -103,7 +99,6 @@ def test_an_invalid_pattern_of_files_is_refused(glob: str, words: str) -> None:
 def test_more_than_a_thousand_patterns_are_refused() -> None:
     many = [a_phase(name, reads_files=("a",) * number) for name, number in (("a", 500), ("b", 500), ("c", 1))]
     (problem,) = of(*many, root="/x")
-
     assert problem.place == ("phases",)
     assert "1,001 patterns, at most 1,000" in problem.text
 
@@ -123,14 +118,12 @@ def test_a_broken_field_of_the_pipeline_is_one_problem(
     fields: dict[str, Any], place: tuple[str | int, ...], words: str
 ) -> None:
     (problem,) = of(a_phase(), **fields)
-
     assert problem.place == place
     assert words in problem.text
 
 
 def test_a_cycle_is_one_problem() -> None:
     (problem,) = of(a_phase("s"), a_phase("a", after=("b",)), a_phase("b", reads=("a:results",)))
-
     assert problem.place == ("phases", 1)
     assert "a -> b -> a ('a' runs after 'b', 'b' reads 'a:results')" in problem.text
 
@@ -141,7 +134,6 @@ def test_all_problems_are_reported_at_once() -> None:
         a_phase("b", reads=("maybe:results", "x:results", "b:results"), corrects="b", after=("b",)),
         a_phase("b", parameters={"x": "${maybe:results"}),
     )
-
     assert ("phases", 1, "reads", 0) in [problem.place for problem in problems]
     assert len(problems) == 7
 
@@ -159,7 +151,6 @@ def test_a_valid_pipeline_has_no_problem() -> None:
         a_phase("quiet", writes=(), timeout="7d", after=("last",)),
     )
     inputs = {"folder": Input(type="text"), "n": Input(type="number", default=1), "x": Input(default=None)}
-
     assert of(*phases, inputs=inputs, root="${input.folder}/src", result="maybe:results") == []
 
 
@@ -168,9 +159,7 @@ def test_a_phase_that_is_always_corrected_may_be_skipped() -> None:
     review = a_phase("review", reads=("one:results?",))
     two = a_phase("two", corrects="one", reads=("review:results", "one:results"))
     qa = a_phase("qa", reads=("one:results",))
-
     problems = of(one, review, two, qa, inputs={"x": Input(type="flag")})
-
     assert [problem.place for problem in problems] == [("phases", 2, "reads", 1)]
 
 
@@ -190,7 +179,6 @@ INPUTS = Pipeline(
 
 def test_inputs_are_checked_by_name_and_type() -> None:
     problems = problems_in_inputs(INPUTS, {"foldr": "x", "n": True, "deep": 1, "names": "a", "more": None})
-
     assert {problem.place: problem.text for problem in problems} == {
         ("inputs", "foldr"): "there is no input 'foldr'; did you mean 'folder'?",
         ("inputs", "folder"): "input 'folder' is missing (where to look); give it, such as --input folder=...",
@@ -246,7 +234,6 @@ def test_inputs_are_parsed_by_their_type(name: str, text: str, value: JsonValue)
 def test_an_input_of_another_type_is_refused(name: str, text: str, words: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_inputs(INPUTS, {name: text})
-
     assert words in str(caught.value)
 
 

@@ -19,7 +19,6 @@ VALUES: dict[str, JsonValue] = {
 
 
 def lookup(reference: Reference) -> JsonValue:
-    """Return the value of an input or entry of that name."""
     return VALUES[reference.name]
 
 
@@ -74,7 +73,6 @@ def test_a_condition_holds(text: str) -> None:
 def test_values_of_different_types_are_not_compared(text: str, one: str, other: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Condition.parse(text).holds(lookup)
-
     assert f"cannot tell {one} " in str(caught.value)
     assert f" {other};" in str(caught.value)
 
@@ -107,13 +105,11 @@ def test_values_of_different_types_are_not_compared(text: str, one: str, other: 
 def test_a_syntax_error_is_reported_with_its_character(text: str, words: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         Condition.parse(text)
-
     assert words in str(caught.value)
 
 
 def test_conditions_up_to_the_limits_are_read() -> None:
     many = " or ".join(["false"] * 200)
-
     assert len(many) <= LONGEST
     assert Condition.parse(many).holds(lookup) is False
     assert Condition.parse("not " * DEEPEST + "true").holds(lookup) is True
@@ -121,6 +117,5 @@ def test_conditions_up_to_the_limits_are_read() -> None:
 
 def test_references_of_a_condition_are_known_without_evaluating_it() -> None:
     condition = Condition.parse("${input.n} > 1 or ${a:results.score?} in [1, ${b:results}] and len(${c:results}) > 0")
-
     assert [reference.name for reference in condition.references] == ["n", "a:results", "b:results", "c:results"]
     assert [reference.optional for reference in condition.references] == [False, True, False, False]

@@ -9,7 +9,6 @@ from tests.unit.supervisor.pipelines.fake_system import a_phase
 
 
 def graph_of(*phases: Phase) -> Graph:
-    """Return the graph of a pipeline of *phases*."""
     return Graph.of(Pipeline(name="p", phases=phases))
 
 
@@ -31,7 +30,6 @@ def test_a_phase_depends_on_those_it_reads_runs_after_and_corrects() -> None:
         a_phase("d", parameters={"x": ["${a:results.files}"]}),
         *(a_phase(name) for name in "abce"),
     )
-
     assert graph.order == ("a", "d", "b", "c", "e", "last")
     assert graph.dependencies["last"] == ("a", "d", "b", "c", "e")
     assert graph.dependencies["d"] == ("a",)
@@ -48,7 +46,6 @@ def test_the_declared_order_is_kept_where_possible() -> None:
 
 def test_a_reader_of_a_corrected_phase_waits_for_the_correction() -> None:
     graph = graph_of(*CORRECTIVE)
-
     assert graph.dependencies["qa"] == ("pass_1", "pass_2")
     assert graph.dependencies["review"] == ("pass_1",)
     assert graph.dependencies["notes"] == ("review",)
@@ -59,7 +56,6 @@ def test_a_reader_of_a_corrected_phase_waits_for_the_correction() -> None:
 
 def test_replacements_depend_on_the_reader() -> None:
     graph = graph_of(*CORRECTIVE)
-
     assert graph.replacements("pass_1", "qa") == ("pass_2",)
     assert graph.replacements("pass_1", "review") == ()
     assert graph.replacements("pass_1", "pass_2") == ()
@@ -74,7 +70,6 @@ def test_a_correction_of_a_correction_is_waited_for() -> None:
         a_phase("three", corrects="two"),
         a_phase("reader", reads=("one:results",)),
     )
-
     assert graph.dependencies["reader"] == ("one", "two", "three")
     assert graph.replacements("one", "reader") == ("two", "three")
     assert graph.replacements("one", "three") == ("two",)
@@ -88,7 +83,6 @@ def test_two_corrections_of_each_others_input_make_no_cycle() -> None:
         a_phase("p2", corrects="p1", reads=("q1:results",)),
         a_phase("q2", corrects="q1", reads=("p1:results",)),
     )
-
     assert graph.dependencies["q2"] == ("p1", "q1", "p2")
     assert graph.dependencies["p2"] == ("p1", "q1")
 
@@ -102,7 +96,6 @@ def test_a_cycle_is_described_in_full() -> None:
             a_phase("c", corrects="b"),
             a_phase("d", after=("a",)),
         )
-
     (problem,) = caught.value.problems
     assert "a -> c -> b -> a" in problem
     assert "'a' runs after 'c', 'c' corrects 'b', 'b' reads 'a:results'" in problem
@@ -115,7 +108,6 @@ def test_an_unreadable_reference_is_refused() -> None:
 
 def test_dependents_and_ancestors_are_transitive() -> None:
     graph = graph_of(*CORRECTIVE)
-
     assert graph.dependents(["analysis"]) == ("pass_1", "review", "notes", "pass_2", "qa", "report")
     assert graph.dependents(["review", "pass_2"]) == ("notes", "qa", "report")
     assert graph.dependents([]) == ()
@@ -127,9 +119,7 @@ def test_dependents_and_ancestors_are_transitive() -> None:
 def test_the_result_is_of_the_last_phases_unless_named() -> None:
     phases = (a_phase("a"), a_phase("b", after=("a",), writes=("x", "y")), a_phase("c"), a_phase("d", writes=()))
     pipeline = Pipeline(name="p", phases=phases)
-
     assert result_keys(pipeline, Graph.of(pipeline)) == ("b:x", "b:y", "c:results")
-
     named = Pipeline(name="p", phases=phases, result="a:results")
     assert result_keys(named, Graph.of(named)) == ("a:results",)
 
@@ -137,7 +127,6 @@ def test_the_result_is_of_the_last_phases_unless_named() -> None:
 def test_five_hundred_phases_in_a_row() -> None:
     row = [a_phase("p0"), *(a_phase(f"p{n}", after=(f"p{n - 1}",)) for n in range(1, 500))]
     graph = graph_of(*reversed(row))
-
     assert graph.order == tuple(f"p{n}" for n in range(500))
     assert len(graph.ancestors("p499")) == len(graph.dependents(["p0"])) == 499
     with pytest.raises(InvalidPipeline, match="p0 -> p499 -> p498"):

@@ -51,7 +51,6 @@ def lookup(reference: Reference) -> JsonValue:
 )
 def test_a_reference_is_replaced_by_its_value(written: JsonValue, value: JsonValue) -> None:
     found = resolve(written, lookup)
-
     assert found == value
     assert type(found) is type(value)
 
@@ -74,13 +73,11 @@ def test_a_reference_is_replaced_by_its_value(written: JsonValue, value: JsonVal
 def test_an_invalid_reference_is_reported_with_the_cure(written: str, words: list[str]) -> None:
     with pytest.raises(InvalidInput) as caught:
         resolve(written, lookup)
-
     assert [word for word in words if word not in str(caught.value)] == []
 
 
 def test_references_are_found_at_any_depth_in_order() -> None:
     found = references_in({"a": ["x ${input.folder} ${analysis:results.files.0?}", "$${no:one}"], "b": "${standards}"})
-
     assert found == (
         Reference("input", "folder", (), False, "${input.folder}"),
         Reference("entry", "analysis:results", ("files", "0"), True, "${analysis:results.files.0?}"),
@@ -110,9 +107,7 @@ def test_an_entry_is_optional_only_if_every_mention_is() -> None:
 
 def test_mentions_and_unreadable_ones_have_their_places() -> None:
     phase = a_phase(parameters={"x": "${a:results}", "y": "${b"}, reads=("c d", "e:results"), when="${f:results")
-
     mentions, problems = mentions_of(phase)
-
     assert [mention.place for mention in mentions] == [("parameters", "x"), ("reads", 1)]
     assert [problem.place for problem in problems] == [("parameters", "y"), ("reads", 0), ("when",)]
     with pytest.raises(InvalidInput, match=r"phase p: parameters\.y"):

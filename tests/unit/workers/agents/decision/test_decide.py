@@ -1,6 +1,8 @@
 """A decision as a worker makes it: what is stored, what is shown, whose wish counts, and what a second run does."""
 
 import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
 
 import pytest
 
@@ -9,7 +11,7 @@ from contracts.errors import MemoryUnavailable
 from contracts.observations import Action, AgentTarget, Observation, Position
 from memory.rendering.tokens import counter
 from runtime.models.client import _response_format
-from tests.unit.workers.agents.decision.stage import (
+from tests.unit.workers.agents.decision.sample_world import (
     AGENT,
     CONVERSATION,
     asking,
@@ -115,25 +117,25 @@ async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None
 
 
 class Failing(FakeInbox):
-    """Fails to settle or to deliver, before or after it has; as often as it is told."""
+    """Fails once at *seam*, before or after it has done its work; `note` is the first half of settling."""
 
-    def __init__(self, *, after: bool, times: int = 0, posts: int = 0) -> None:
+    def __init__(self, seam: Literal["post", "settle", "note"], *, after: bool = True) -> None:
         super().__init__()
-        self._times = times
-        self._posts = posts
+        self._seam: str | None = seam
         self._after = after
 
-    async def post(
-        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
-    ) -> bool:
+    async def _pass(self, seam: str, work: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        """Do *work*; at the seam do it or not, and raise."""
+        if seam != self._seam:
+            return await work(*arguments, **options)
+        self._seam = None
+        if self._after:
+            await work(*arguments, **options)
+        raise MemoryUnavailable("the store did not answer")
+
+    async def post(self, *arguments: Any, **options: Any) -> bool:
         """Post, or raise, or both."""
-        self._posts -= 1
-        is_new = (self._posts < 0 or self._after) and await super().post(
-            owner, message, user_id=user_id, known_as=known_as
-        )
-        if self._posts >= 0:
-            raise MemoryUnavailable("the store did not answer")
-        return is_new
+        return bool(await self._pass("post", super().post, *arguments, **options))
 
     async def settle(
         self,
@@ -144,12 +146,10 @@ class Failing(FakeInbox):
         observation: Observation | None = None,
         user_id: str | None = None,
     ) -> None:
-        """Settle, or raise, or both."""
-        self._times -= 1
-        if self._times < 0 or self._after:
-            await super().settle(owner, task_id, said, observation=observation, user_id=user_id)
-        if self._times >= 0:
-            raise MemoryUnavailable("the store did not answer")
+        """Settle, or raise, or both, or note what was done and be gone before the rest."""
+        if self._seam == "note" and observation is not None:
+            await self._pass("note", self.note, owner, task_id, observation)
+        await self._pass("settle", super().settle, owner, task_id, said, observation=observation, user_id=user_id)
 
 
 async def heard_by_bob(stand: AgentKit) -> list[tuple[str, str]]:
@@ -158,14 +158,14 @@ async def heard_by_bob(stand: AgentKit) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("seam", ["times", "posts"])
-async def test_what_is_delivered_is_what_stands(seam: str, after: bool) -> None:
+@pytest.mark.parametrize("seam", ["settle", "post"])
+async def test_what_is_delivered_is_what_stands(seam: Literal["settle", "post"], after: bool) -> None:
     """A model that wishes something else in the next run is not asked, or its first wish was heard by nobody."""
     stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
-    stand.services.inbox = Failing(after=after, **{seam: 1})
+    stand.services.inbox = Failing(seam, after=after)
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
 
-    stands = "Second." if (seam, after) == ("times", False) else "First."
+    stands = "Second." if (seam, after) == ("settle", False) else "First."
     assert (decision.utterance, decision.delivered) == (stands, True)
     assert await heard_by_bob(stand) == [("Ana", stands)]
     assert (await stored(stand))[-1] == ("Ana", stands)
@@ -175,32 +175,10 @@ async def test_what_is_delivered_is_what_stands(seam: str, after: bool) -> None:
     assert len(stand.asked) == (2 if stands == "Second." else 1)
 
 
-class Halving(FakeInbox):
-    """Notes what was observed and done, and is gone before the rest of the first `settle`."""
-
-    is_whole = False
-
-    async def settle(
-        self,
-        owner: str,
-        task_id: str,
-        said: Utterance | None = None,
-        *,
-        observation: Observation | None = None,
-        user_id: str | None = None,
-    ) -> None:
-        """Settle as the store does that fails between its two keys."""
-        if not self.is_whole and observation is not None:
-            self.is_whole = True
-            await self.note(owner, task_id, observation)
-            raise MemoryUnavailable("the store did not answer")
-        await super().settle(owner, task_id, said, observation=observation, user_id=user_id)
-
-
 async def test_what_was_noted_stands_though_the_messages_are_not_settled() -> None:
     """Its words, its deed and what Bob hears are one."""
     stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
-    stand.services.inbox = Halving()
+    stand.services.inbox = Failing("note")
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
 
     assert (decision.utterance, decision.by) == ("First.", "earlier run")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contracts.errors import InvalidParameters
-from tests.unit.workers.agents.decision.stage import CONVERSATION, asking, at, coins, kit, said
+from tests.unit.workers.agents.decision.sample_world import CONVERSATION, asking, at, coins, kit, said
 from workers.agents.decision import Moment
 from workers.testing import KitHistory
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contracts.observations import Action, AgentTarget, Position
 from memory.rendering.narration import distance
-from tests.unit.workers.agents.decision.stage import at, coins, known, moment, said, texted, wish
+from tests.unit.workers.agents.decision.sample_world import at, coins, known, moment, said, texted, wish
 from workers.agents.decision import SKILLS, Refusal, by_rules
 from workers.agents.decision.skills import permit, towards, wish_of
 

@@ -1,7 +1,7 @@
 """What an agent heard long ago, when a model sums it up while another one decides."""
 
 from contracts.errors import LlmRefused
-from tests.unit.workers.agents.decision.stage import decided, kit, said, wish
+from tests.unit.workers.agents.decision.sample_world import decided, kit, said, wish
 from workers.summary import Summary
 from workers.summary.question import question
 from workers.testing import KitHistory

@@ -1,4 +1,4 @@
-"""What a model is shown of a story, how much of it, how long it has, and what happens when it does not answer."""
+"""What a model is shown of a story, how much of it and of what is handed on, and when it does not answer."""
 
 import asyncio
 from dataclasses import replace
@@ -10,17 +10,24 @@ import pytest
 from contracts.analysis.stories import SeatSettings
 from contracts.messages import TaskAssignment, TaskCall
 from memory.rendering.tokens import counter
-from tests.unit.workers.agents.story.oracle import RIGHT
-from tests.unit.workers.agents.story.stage import RESPONSE, story
+from tests.unit.workers.agents.story.right_answers import RIGHT
+from tests.unit.workers.agents.story.sample_story import RESPONSE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS
 from workers import Context
 from workers.agents.story.blocks import PromptBlock, fit
 from workers.agents.story.question import PARTS, analyse, timeout_for
+from workers.agents.story.tokens import shrink, take_turns
 from workers.testing import NOW, KitServices, ScriptedLlm
 
 SECTION = "knowledge"
+
+
 TOLD = story()
+
+
 NAIVE = NOW.replace(tzinfo=None)
+
+
 LONG = "\n\n".join(f"Part {number}. {RESPONSE.text}" for number in range(40))
 
 
@@ -112,3 +119,22 @@ def test_what_is_shown_keeps_its_budget(tokens: int) -> None:
 
     assert counter()(near.text) + counter()(far.text) <= tokens
     assert counter()(response.lines[0]) <= 700
+
+
+@pytest.mark.parametrize(("before", "most"), [(0, 0), (7, 7), (1_000, 1_000), (1_001, 300), (10_000, 3_000)])
+def test_what_stands_in_for_something_keeps_its_share(before: int, most: int) -> None:
+    """Whole texts, the first ones, as many as fit."""
+    texts = [f"Text number {number} of them." for number in range(2_000)]
+    kept = shrink(texts, before)
+
+    assert sum(map(counter(), texts[:kept])) <= most < sum(map(counter(), texts[: kept + 1]))
+
+
+def test_rows_take_turns() -> None:
+    """The first of each goes before the second of any."""
+    one = counter()("word")
+    assert take_turns({"a": ["word"] * 3, "b": ["word"] * 2, "c": []}, str, 3 * one) == (
+        {"a": ("word", "word"), "b": ("word",)},
+        3 * one,
+    )
+    assert take_turns({"a": ["word"]}, str, 0) == ({}, 0)

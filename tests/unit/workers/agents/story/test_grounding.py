@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from contracts.errors import LlmTimeout
-from tests.unit.workers.agents.story.oracle import RIGHT
-from tests.unit.workers.agents.story.stage import RESPONSE, analysed, story
+from tests.unit.workers.agents.story.right_answers import RIGHT
+from tests.unit.workers.agents.story.sample_story import RESPONSE, analysed, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
 from workers.agents.story.parts import lists_of
 from workers.agents.story.question import PARTS

@@ -11,7 +11,7 @@ from contracts.errors import LlmRefused
 from memory.rendering.tokens import counter
 from runtime.models.client import _response_format
 from tests.architecture.tree import ROOT
-from tests.unit.workers.agents.story.stage import BASE, ENTITIES, RESPONSE, analysed, story
+from tests.unit.workers.agents.story.sample_story import BASE, ENTITIES, RESPONSE, analysed, story
 from tests.unit.workers.agents.story.test_sections import AGENTS
 from workers.agent_files import find_roles
 from workers.agents.story.question import MOST_RESPONSE_TOKENS, MOST_TOKENS, SHARED

@@ -7,8 +7,8 @@ import pytest
 
 from contracts.analysis.stories import Entity
 from memory.rendering.tokens import counter
-from tests.unit.workers.agents.story.oracle import RIGHT
-from tests.unit.workers.agents.story.stage import (
+from tests.unit.workers.agents.story.right_answers import RIGHT
+from tests.unit.workers.agents.story.sample_story import (
     BASE,
     CORWIN,
     ENTITIES,

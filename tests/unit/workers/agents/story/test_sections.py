@@ -9,8 +9,8 @@ from contracts.analysis.pieces import UNJUDGED
 from contracts.analysis.roster import ROSTER, model_of
 from contracts.analysis.stories import Bond, Relations, StoryChange, StoryMemory, StoryThread, Tastes, Tier, pair_of
 from contracts.errors import LlmMalformed, LlmRefused, LlmTimeout
-from tests.unit.workers.agents.story.oracle import MEMORIES, RIGHT, SCENE, SHOWS, THREADS
-from tests.unit.workers.agents.story.stage import (
+from tests.unit.workers.agents.story.right_answers import MEMORIES, RIGHT, SCENE, SHOWS, THREADS
+from tests.unit.workers.agents.story.sample_story import (
     BASE,
     CHANGES,
     CORWIN,

@@ -12,8 +12,8 @@ from contracts.analysis.stories import SeatSettings
 from contracts.errors import LlmError, LlmRefused
 from contracts.messages import TaskAssignment, TaskCall
 from runtime.models.llm import Expense, LlmRole, Reply
-from tests.unit.workers.agents.story.oracle import RIGHT
-from tests.unit.workers.agents.story.stage import BASE, story
+from tests.unit.workers.agents.story.right_answers import RIGHT
+from tests.unit.workers.agents.story.sample_story import BASE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
 from workers import Context
 from workers.agents.story.question import sharers

@@ -1,4 +1,4 @@
-"""What the tests of decisions stand on: Ana in a small world, with Bob and Carol."""
+"""A small world for tests of decisions: Ana with Bob and Carol."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
