@@ -13,7 +13,7 @@ from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
 from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
 from runtime.messaging.pull import Delivery
-from supervisor.replies.descriptions import describe_result
+from supervisor.replies.report_texts import describe_result
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker
 from workers import Context
 from workers.execution.recall import parameters_at

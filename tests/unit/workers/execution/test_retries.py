@@ -17,8 +17,8 @@ from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, ra
 from workers import Agent, Parameters
 from workers.execution.acknowledger import Acknowledger
 from workers.execution.job import Job, JobReader
-from workers.execution.retries import Retries
 from workers.execution.retry_decision import RetryDecision, RetryPolicy, decide_retry, longest_wait_s
+from workers.execution.retry_scheduling import Retries
 
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
 TASK = FakeWorker().agent.tasks["speak"]
