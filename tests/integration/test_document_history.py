@@ -204,16 +204,6 @@ async def test_a_plan_that_cannot_be_undone_in_one_document_is_undone_in_none(st
     assert len(await store.history(USER)) == 2
 
 
-async def test_an_older_plan_is_undone_beneath_the_later_ones(store: DocumentStore) -> None:
-    await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
-    await commit(store, plan("p3", Insert(path="food.likes[0]", new_value=item("Tea"), file=FOOD)))
-    await store.undo(USER, "p1", at=NOW)
-    assert await liked(store) == ["Tea", "Ham"]
-    await commit(store, plan("p4", like("Rice")))
-    await store.redo(USER, "p1", at=NOW)
-    assert await liked(store) == ["Tea", "Eggs", "Ham", "Rice"]
-
-
 async def test_a_plan_that_a_later_one_touched_is_refused_with_its_name(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
     await commit(store, plan("p3", Update(path="food.likes[0].display", new_value="Fried eggs", file=FOOD)))
