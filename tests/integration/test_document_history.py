@@ -215,6 +215,20 @@ async def test_a_plan_that_a_later_one_touched_is_refused_with_its_name(store: D
     assert await liked(store) == ["Ham", "Tea"]
 
 
+async def test_neighbours_come_back_in_their_order_whichever_is_undone_first(store: DocumentStore) -> None:
+    """Deleted by two plans at one index; they come and go again in either order."""
+    await commit(store, plan("p1", like("Eggs"), like("Ham"), like("Tea")))
+    for name in ("p2", "p3"):
+        await commit(store, plan(name, Delete(path="food.likes[0]", file=FOOD)))
+    for order in (("p2", "p3"), ("p3", "p2")) * 2:
+        for name in order:
+            await store.undo(USER, name, at=NOW)
+        assert await liked(store) == ["Eggs", "Ham", "Tea"]
+        for name in order:
+            await store.redo(USER, name, at=NOW)
+        assert await liked(store) == ["Tea"]
+
+
 async def test_a_plan_is_undone_once_until_it_is_applied_again(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
     with pytest.raises(UndoRefused, match="'p1' stands"):
