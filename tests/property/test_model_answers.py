@@ -138,7 +138,6 @@ async def test_no_hostile_answer_serves_what_was_not_said(rules: type[RuleInterp
 
 
 def test_the_hostile_bar_can_fail() -> None:
-    """A value that nobody said is told from one that was."""
     case = Case(
         "x", "en", "one", "200 l for the lawn", [{"task": "GardenAgent.water_zone", "parameters": {"litres": 200}}]
     )

@@ -23,7 +23,6 @@ class Trip(Parameters):
 
 
 async def test_a_decorated_function_is_still_the_function() -> None:
-    """Both forms of the decorator return what they decorate, async or plain, callable in a unit test."""
     agent = Agent("TripAgent")
 
     @agent.task

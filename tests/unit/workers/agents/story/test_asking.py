@@ -67,7 +67,6 @@ def context(
 async def test_a_model_that_never_answers_is_given_up_before_the_task_is_late(
     created_at: datetime, deadline: datetime
 ) -> None:
-    """Names and counts still come in time; a zone that somebody left out is UTC."""
     silent = Silent([RIGHT[SECTION]])
 
     found = await analyse(PARTS[SECTION], context(silent, created_at, deadline))
