@@ -1,4 +1,4 @@
-"""What is one question and what is not: each row of the table in docs/reference/amounts.md holds for any value."""
+"""When two questions are one: each row of the table in docs/reference/amounts.md holds for any value."""
 
 import json
 import unicodedata

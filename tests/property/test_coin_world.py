@@ -1,4 +1,4 @@
-"""Whatever is chosen in the world of the example, by whoever and in whatever order, it stays a world."""
+"""The world of the example stays a world, by any choices of anyone in any order."""
 
 import tempfile
 from collections.abc import Mapping

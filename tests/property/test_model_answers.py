@@ -1,4 +1,4 @@
-"""Two doubles of a model: one that is right shows what our checks veto, a hostile one what they let in."""
+"""Two doubles of a model: a right one shows the false alarms of our checks, a hostile one their gaps."""
 
 # ruff: noqa: RUF001 - digits and marks of other scripts are what is tested
 

@@ -1,4 +1,4 @@
-"""Whatever the graph: what waits, runs, runs again or is stale is exact, and nobody is refused who would be served."""
+"""For any graph: waiting, running, repeated and stale phases are exact, and no servable request is refused."""
 
 import contextlib
 import random

@@ -1,4 +1,4 @@
-"""Whatever a project remembers is found by what it says, and comes back from a file."""
+"""Every record of a project is found by its words, and comes back from a file."""
 
 import json
 from random import Random

@@ -1,4 +1,4 @@
-"""What characters show each other counts the same in whatever order it is told, and once for each who receives it."""
+"""Feelings between characters count the same in any order of telling, and once for each receiver."""
 
 from collections.abc import Sequence
 from fractions import Fraction

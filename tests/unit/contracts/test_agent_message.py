@@ -1,4 +1,4 @@
-"""What is said to agents: read as any program writes it, and refused with the field and the cure, not the words."""
+"""Messages to agents: read as any program writes them, refused with the field and the cure, never the words."""
 
 import json
 from typing import Any

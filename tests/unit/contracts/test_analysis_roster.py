@@ -1,4 +1,4 @@
-"""Who takes part in an analysis: the ten as a story changes them, its own agents, and what it may not say."""
+"""The roster of an analysis: the ten as a story changes them, its own agents, and refused entries."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What pydantic refuses is told in the words of whoever refused it."""
+"""Refusals by pydantic are put in the words of the refusing module."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Values by the thousand: what is wrong with them is told in few words, in time that grows with them."""
+"""Wrong values by the thousand are reported in few words, in linear time."""
 
 import json
 from typing import Any

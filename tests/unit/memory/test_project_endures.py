@@ -1,4 +1,4 @@
-"""Nothing in the product can take a record out of a project's memory: by what its code says, and by what it offers."""
+"""Nothing in the product can take a record out of a project's memory, by its code and by its interface."""
 
 import fnmatch
 import inspect

@@ -1,4 +1,4 @@
-"""Sessions: what an entry is made of, the rules of its key, the form of a file, and what was saved."""
+"""Sessions: the parts of an entry, the rules of its key, the form of a file, and the saving."""
 
 import json
 import zlib

@@ -1,4 +1,4 @@
-"""Amounts: what they accept, how they calculate, how they look on the wire."""
+"""Amounts: input, arithmetic, and the form on the wire."""
 
 import copy
 import json

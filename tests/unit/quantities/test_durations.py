@@ -1,4 +1,4 @@
-"""Durations: what they accept, how they calculate, how they look on the wire, and where sentences hold them."""
+"""Durations: input, arithmetic, the form on the wire, and their places in sentences."""
 
 from datetime import timedelta
 from decimal import Decimal

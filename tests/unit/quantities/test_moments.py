@@ -1,4 +1,4 @@
-"""Moments and periods: every way to say a day, a time or a zone, what has two readings, and what needs a now."""
+"""Moments and periods: every way to say a day, a time or a zone, double readings, and the need of a now."""
 
 import copy
 import pickle

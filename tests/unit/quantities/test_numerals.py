@@ -1,4 +1,4 @@
-"""Amounts in sentences: what counts as one, what it is worth, in which unit, and where it stands."""
+"""Amounts in sentences: which words count, their worth, their unit, and their place."""
 
 from decimal import Decimal, localcontext
 

@@ -1,4 +1,4 @@
-"""Measures by name and in sentences: what is read after a number, what is not, and what each is worth."""
+"""Measures by name and in sentences: which words after a number are units, and their worth."""
 
 from decimal import Decimal
 

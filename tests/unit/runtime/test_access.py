@@ -1,4 +1,4 @@
-"""What a process shows the servers: read from its environment, told with the variable and the cure when it is wrong."""
+"""Credentials of a process: read from its environment, refused with the variable and the cure."""
 
 from pathlib import Path
 

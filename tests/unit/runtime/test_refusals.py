@@ -1,4 +1,4 @@
-"""What the server refuses: read from its words, and told to whoever waits for it."""
+"""Refusals of the server: read from its words, and handed to the waiting caller."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Who published a message: what a signature holds for, and what is taken in without a proof."""
+"""Who published a message: the reach of a signature, and the messages accepted without one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Traces where nobody records: what came is carried on, nothing is invented, and nothing is imported."""
+"""Traces without a recorder: incoming ones are carried on, none is invented, and nothing is imported."""
 
 import subprocess
 import sys

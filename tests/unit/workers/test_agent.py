@@ -1,4 +1,4 @@
-"""Agents, tasks, settings and memory as their authors declare them: what is understood, and refused with the cure."""
+"""Agents, tasks, settings and memory as their authors declare them, and refusals with their cure."""
 
 import sys
 from collections.abc import Callable, Mapping

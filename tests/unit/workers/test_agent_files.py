@@ -1,4 +1,4 @@
-"""The files of an agent's roles: what they say, what lies over them, and what a wrong one is answered with."""
+"""The files of an agent's roles: their content, the layers over them, and refusals of wrong ones."""
 
 from pathlib import Path
 

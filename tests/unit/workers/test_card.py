@@ -1,4 +1,4 @@
-"""Agent cards: what they say, and which changes are a change of contract."""
+"""Agent cards: their content, and which changes are a change of contract."""
 
 from collections.abc import Callable
 from datetime import timedelta

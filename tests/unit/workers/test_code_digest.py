@@ -1,4 +1,4 @@
-"""Edited code serves no old answer, and what is no edit of the code leaves memory alone."""
+"""Edited code serves no old answer; an edit of comments or layout leaves memory alone."""
 
 import subprocess
 import sys

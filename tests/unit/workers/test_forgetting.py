@@ -1,4 +1,4 @@
-"""Whose a message is, in which order a user is forgotten, and what is erased before it is settled."""
+"""Whose a message is, in which order a user is forgotten, and the erasure before the settling."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Plain statements without a model: what is heard, exactly, and that all else is not."""
+"""Plain statements are read exactly without a model, and other sentences are left alone."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""A task's conversation: what it may touch, and what the kit lets tests prepare of it."""
+"""A task's conversation: its limits, and how the kit prepares one for tests."""
 
 from typing import Any
 

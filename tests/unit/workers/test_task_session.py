@@ -1,4 +1,4 @@
-"""The session as a running task sees it: what it may read and write there, and how long its entries took."""
+"""The session of a running task: its entries, its limits, and the time that they took."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

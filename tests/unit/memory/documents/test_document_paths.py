@@ -1,4 +1,4 @@
-"""Paths into documents: what is read, what is refused and with which words, what is found."""
+"""Paths into documents: reading, refusals and their words, and finding."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""Edits and undos carried over what has changed since: what moved is found again, what met is refused."""
+"""Edits and undos are carried over later changes: moved places are found again, collisions refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A draft: plans worked out one after the other, each whole or not at all, with nobody's document touched."""
+"""A draft: plans worked out one after the other, each whole or not at all, on a copy of the document."""
 
 from datetime import UTC, datetime
 from typing import Any

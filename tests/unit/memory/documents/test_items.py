@@ -1,4 +1,4 @@
-"""Items: what is kept of a statement, read from anything that looks like it, and how its confidence fades."""
+"""Items: how a statement is kept, read from any similar form, and how its confidence fades."""
 
 from datetime import date, timedelta
 

@@ -1,4 +1,4 @@
-"""What becomes of documents when facts come: by relation and kind; and what the arbiter does not let go."""
+"""How facts change documents, by relation and kind, and which of them the arbiter refuses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Questions about what was said are answered from memory, with the words that the answer rests on."""
+"""Questions about a conversation are answered from memory, with the words that the answer rests on."""
 
 import pytest
 

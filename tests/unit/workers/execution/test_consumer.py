@@ -1,4 +1,4 @@
-"""The desk and its runner on fakes: what is served, what runs, and how each delivery comes to its end."""
+"""The desk and its runner on fakes: serving, running, and the end of each delivery."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Who runs beside whom: side by side, or alone."""
+"""Runs side by side, and runs that must be alone."""
 
 import asyncio
 

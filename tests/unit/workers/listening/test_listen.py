@@ -1,4 +1,4 @@
-"""Declaring what an agent listens to, what is refused with the cure, and trying it without servers."""
+"""Declaring the messages that an agent listens to, refusals with their cure, and a trial without servers."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A decision as a worker makes it: what is stored, what is shown, whose wish counts, and what a second run does."""
+"""A decision as a worker makes it: storing, showing, whose wish counts, and a second run."""
 
 import json
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""What a model is shown of a story, how much of it and of what is handed on, and when it does not answer."""
+"""How a model is asked about a story: the budget, the hand-over between steps, and a model that is silent."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is read of prose and files without a model: sentences, speech, names and lines, however hostile the text."""
+"""Reading prose and files without a model: sentences, speech, names and lines of hostile texts too."""
 
 import random
 from itertools import cycle, islice, pairwise
