@@ -149,16 +149,6 @@ async def test_a_report_older_than_an_hour_is_not_published_again(stores: Stores
     assert (await stores.in_stream(stores.task), await stores.in_ledger(stores.task)) == (None, report)
 
 
-async def test_generations_are_compared_separately(stores: Stores) -> None:
-    first, second = a_report(stores.task, "failed", fence="ledger"), a_report(stores.task, generation=2)
-    await stores.ledger.finish(stores.task, 1, "failed", first)
-    rival = a_report(stores.task, "expired", generation=2, fence="ledger")
-    await stores.ledger.finish(stores.task, 2, "expired", rival)
-    await stores.publish(stores.task, second, generation=2)
-    await stores.compare(stores.task, 2)
-    assert [await stores.in_ledger(stores.task, number) for number in (1, 2)] == [first, second]
-
-
 async def test_a_report_that_neither_store_has_is_looked_for_again_and_then_dropped(stores: Stores) -> None:
     assert len((await stores.compare(stores.task)).handed_back) == 1
     assert len((await stores.compare(stores.task, deliveries=15)).settled) == 1
@@ -250,27 +240,3 @@ async def test_a_hint_of_an_older_generation_returns_the_newest_report(stores: S
     told = await waiting
     assert told is not None
     assert told.generation == 3
-
-
-@pytest.mark.parametrize("is_brought", [True, False])
-async def test_a_report_that_the_consumer_brings_is_not_read_again(stores: Stores, is_brought: bool) -> None:
-    class Reading(ReportDesk):
-        read = 0
-
-        async def _read_stored(self, subject: str) -> bytes | None:
-            self.read += 1
-            return await super()._read_stored(subject)
-
-    desk = Reading(stores.client, stores.ledger, hint_pause_s=0.3)
-    await stores.link.listen("reports.Other.>", desk.hear_hint)
-    assignment = an_assignment(stores.task)
-    waiting = asyncio.create_task(desk.report_of(assignment, PATIENCE_S, is_new=True))
-    await asyncio.sleep(0)
-    body = a_report(stores.task)
-    await stores.publish(stores.task, body)
-    if is_brought:
-        delivery = Delivery(f"reports.Other.{stores.task}.1", body, None, "ack", 1, 1, 0.0)
-        await desk.work([delivery], FakeEngine())  # type: ignore[arg-type]  # a fake
-    assert await waiting == CompletionReport.model_validate_json(body)
-    await asyncio.sleep(0.4)
-    assert desk.read == (0 if is_brought else 1)

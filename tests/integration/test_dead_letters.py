@@ -5,13 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from contracts import subjects
 from contracts.errors import InvalidInput, Unreachable
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.dead_letters import stream as dead_stream
 from supervisor.dead_letters.letters import FOREIGN, Letter, Selection
-from supervisor.watches import StreamWatch
 from tests.integration.burials import Morgue, a_letter, morgue_of
 
 
@@ -123,20 +121,3 @@ async def test_without_a_stream_the_error_says_what_to_start(morgue: Morgue) -> 
     for asked in (letters.page(Selection(), 5), letters.read(1), letters.redrive(Selection())):
         with pytest.raises(Unreachable, match="tasklore up"):
             await asked
-
-
-async def test_the_watch_reports_depth_and_age_as_letters_come_and_go(morgue: Morgue) -> None:
-    watch = StreamWatch(morgue.link.client, subjects.DEAD)
-    await watch.look()
-    assert (watch.waiting(), watch.oldest_s()) == (0, 0.0)
-    await morgue.bury_many(3)
-    await watch.look()
-    assert watch.waiting() == 3
-    assert 0 < watch.oldest_s() < 600
-    await morgue.letters.purge([1])
-    await morgue.letters.redrive([2])
-    await watch.look()
-    assert watch.waiting() == 1
-    await morgue.letters.purge(Selection())
-    await watch.look()
-    assert (watch.waiting(), watch.oldest_s()) == (0, 0.0)

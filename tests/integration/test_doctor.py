@@ -16,7 +16,6 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.errors import TaskloreError
 from contracts.messages import AgentCard, WorkerPresence
-from runtime.health import HealthServer
 from runtime.messaging.connection import connected
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams
@@ -26,7 +25,7 @@ from runtime.servers.endpoints import Endpoints
 from runtime.settings import Settings
 from tasklore.doctor.examination import examine
 from tasklore.doctor.facts import HealthPage, Unanswered
-from tasklore.doctor.pages import PAGE_BYTES, examine_monitor, examine_processes, fetch
+from tasklore.doctor.pages import PAGE_BYTES, examine_monitor, fetch
 from tasklore.doctor.report import Report
 from tasklore.doctor.rules import Diagnosis
 
@@ -340,12 +339,3 @@ async def test_a_monitoring_page_without_a_server_id_is_not_believed() -> None:
         seen = await examine_monitor(f"{url}/", "--monitor")
     assert isinstance(seen.varz, Unanswered)
     assert "404" in seen.varz.reason
-
-
-async def test_processes_are_asked_for_both_pages() -> None:
-    stuck = {"loop": lambda: (False, "no beat")}
-    with HealthServer("127.0.0.1", 0, alive={}, ready=stuck, metrics=bytes) as server:
-        (found,) = await examine_processes([("worker-1", server.url, True)])
-    assert found.alive == HealthPage(200, {"status": "ok", "checks": {}})
-    assert isinstance(found.ready, HealthPage)
-    assert (found.ready.status, found.ready.body["checks"]["loop"]["detail"]) == (503, "no beat")

@@ -9,10 +9,8 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import nats
 import pytest
@@ -23,7 +21,7 @@ from redis.asyncio import Redis
 from contracts.errors import ConfigurationError, Unreachable
 from runtime.servers import claims
 from runtime.servers.claims import HOST
-from runtime.servers.embedded import Durability, EmbeddedServers, NatsServer, ValkeyServer
+from runtime.servers.embedded import EmbeddedServers, NatsServer, ValkeyServer
 
 pytest_plugins = ["tests.servers"]
 
@@ -68,13 +66,6 @@ async def test_servers_answer_and_leave_neither_process_nor_directory_behind() -
         assert pair.data_dir.is_dir()
     await become_true(lambda: not any(session_of(pid) for pid in pids))
     assert not pair.data_dir.exists()
-
-
-async def test_a_given_data_directory_is_kept_and_serves_again(tmp_path: Path) -> None:
-    async with EmbeddedServers(tmp_path) as first, redis_client(first.redis_url) as redis:
-        await redis.set("colour", "green")
-    async with EmbeddedServers(tmp_path) as second, redis_client(second.redis_url) as redis:
-        assert await redis.get("colour") == b"green"
 
 
 async def test_killing_the_parent_ends_frozen_servers_too(tmp_path: Path) -> None:
@@ -193,22 +184,6 @@ async def test_a_data_directory_in_use_is_refused_and_its_servers_go_on(own_serv
         assert (await client.jetstream().account_info()).streams == 0
 
 
-@pytest.mark.parametrize(
-    ("durability", "fsync", "sync_always"), [("standard", "everysec", False), ("strict", "always", True)]
-)
-async def test_durability_reaches_both_servers(durability: Durability, fsync: str, sync_always: bool) -> None:
-    async with EmbeddedServers(durability=durability, monitor=True) as pair:
-        async with redis_client(pair.redis_url) as redis:
-            configured = await redis.config_get("append*")
-            assert configured["appendonly"] == "yes"
-            assert configured["appendfsync"] == fsync
-        variables = await asyncio.to_thread(read_json, f"{pair.nats.monitor_url}/varz")
-        stream_configuration = variables["jetstream"]["config"]
-        assert stream_configuration.get("sync_always", False) is sync_always
-        assert sync_always or stream_configuration["sync_interval"] == 1_000_000_000
-        assert variables["max_payload"] == 1024 * 1024
-
-
 async def test_valkey_evicts_nothing_and_both_servers_listen_on_loopback_alone(
     servers: EmbeddedServers, redis: Redis
 ) -> None:
@@ -231,11 +206,6 @@ async def announced_pids(parent: subprocess.Popen[str]) -> list[int]:
     pids = [int(pid) for pid in (await asyncio.to_thread(parent.stdout.readline)).split()]
     assert len(pids) == 2
     return pids
-
-
-def read_json(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:  # noqa: S310 - a loopback address of ours
-        return json.load(answer)
 
 
 def session_of(leader: int) -> list[int]:

@@ -187,17 +187,6 @@ async def test_a_repeat_of_an_erased_message_is_not_stored(archive: Archive) -> 
     assert (archive.files_with(b"secret"), await archive.stored()) == ([], 0)
 
 
-async def test_a_frozen_server_is_an_error_after_the_deadline(archive: Archive, own_servers: EmbeddedServers) -> None:
-    await archive.say(b"secret")
-    own_servers.nats.pause()
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            with pytest.raises(Unreachable):
-                await Eraser(archive.client, deadline_s=0.2).erase(STREAM, 1)
-    finally:
-        own_servers.nats.resume()
-
-
 async def test_acknowledged_messages_are_dropped_from_the_files_although_others_wait_there(archive: Archive) -> None:
     waiting = 200
     for number in range(waiting):

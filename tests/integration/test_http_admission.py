@@ -117,16 +117,6 @@ async def test_a_key_for_one_user_finds_the_task_of_its_request_and_no_other_key
     stand.service.gate.set()
 
 
-async def test_two_users_may_choose_one_request_id(guarded: tuple[Stand, dict[str, Any]]) -> None:
-    stand, headers = guarded
-    for name in ("ann", "bob"):
-        key = headers[name] | {"Idempotency-Key": "same"}
-        answer = await ask(stand.url, "POST", "/v1/requests", {"text": f"I am {name}"}, key)
-        assert answer.body["reply"]["text"] == f"Heard: I am {name}"
-    first, second = stand.service.asked
-    assert first.conversation_id != second.conversation_id
-
-
 async def test_without_keys_only_this_machine_is_answered(stand: Stand) -> None:
     assert "TASKLORE_API_KEYS_FILE" in problem(
         await ask(stand.url, "GET", "/v1/agents", headers={"Host": "evil.example"}), 403
@@ -281,10 +271,8 @@ async def test_requests_are_counted_by_route_and_never_by_path(servers: Embedded
 
 #: What is asked where nothing is, and what its problem names.
 MEANT = (
-    ("POST", "/v1/requests/", "did you mean '/v1/requests'?"),
     ("GET", "//v1//agents/", "did you mean '/v1/agents'?"),
     ("GET", "/V1/AGENTS/EchoAgent", "did you mean '/v1/agents/EchoAgent'?"),
-    ("POST", "/chat/completions", "did you mean '/v1/chat/completions'?"),
     ("POST", "/v1/v1/chat/completions", "did you mean '/v1/chat/completions'?"),
     ("POST", "/v1/responses", "there are /v1/chat/completions and /v1/models"),
     ("GET", "/metrics", "TASKLORE_HTTP_PORT"),

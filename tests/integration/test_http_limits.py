@@ -196,13 +196,6 @@ async def test_a_refused_body_is_not_read_to_its_end(servers: EmbeddedServers, r
                 assert await _sent_until_the_end(asked, chunk) < ENDLESS // 2
 
 
-async def test_a_connection_is_used_again_after_a_short_body_was_refused(stand: Stand) -> None:
-    async with Connection(stand.url) as asked:
-        for _ in range(2):
-            asked.send("POST", "/v1/requests", b'{"txt": "' + b"x" * 1000 + b'"}')
-            assert (await asked.answer()).status == 422
-
-
 async def test_a_body_of_too_many_chunks_is_refused(stand: Stand) -> None:
     for length, status in ((MOST_CHUNKS, 200), (MOST_CHUNKS + 1, 400)):
         body = BODY + b" " * (length - len(BODY))

@@ -19,6 +19,7 @@ from contracts.messages import (
     PipelineRequest,
     TaskAssignment,
     TaskCard,
+    Usage,
 )
 from contracts.pipelines import Input, Phase, Pipeline
 from memory.sessions.pipeline_records import EndState, NewRun, PhaseState, RunRecord
@@ -116,6 +117,9 @@ class LinkedRuns(FakePipelineRuns):
 class FakeWorkers:
     """Stands for dispatch, desk of reports and canceller at once: a task runs in a function when it is assigned."""
 
+    #: What a task has spent that was cancelled.
+    spent_by_cancelled = Usage()
+
     def __init__(self, sessions: FakeSessions) -> None:
         self.sessions = sessions
         self.works: dict[str, Work] = {}
@@ -151,7 +155,7 @@ class FakeWorkers:
         begun = any(one.task_id == task_id and one.phase in self.runs for one in self.assigned)
         return begun and not self._report(task_id).done()
 
-    async def cancel(self, task_id: str, reason: str) -> Cancelling:
+    async def cancel(self, task_id: str, reason: str, *, grace_s: float = 2.0) -> Cancelling:
         report = self._report(task_id)
         if report.done():
             return Cancelling("too_late", report.result().status)
@@ -159,12 +163,17 @@ class FakeWorkers:
         known = next((one for one in self.assigned if one.task_id == task_id), None)
         if known is None:
             return Cancelling("noted")
-        report.set_result(
-            report_on(known, "cancelled", run_ms=TOOK_MS, error=ErrorNote(type="TaskCancelled", message=reason))
-        )
+        error = ErrorNote(type="TaskCancelled", message=reason)
+        report.set_result(report_on(known, "cancelled", run_ms=TOOK_MS, error=error, usage=self.spent_by_cancelled))
         return Cancelling("cancelled", "cancelled")
 
     async def _do(self, assignment: TaskAssignment) -> None:
+        report = await self._run(assignment)
+        waiting = self._report(assignment.task_id)
+        if not waiting.done():
+            waiting.set_result(report)
+
+    async def _run(self, assignment: TaskAssignment) -> CompletionReport:
         phase = assignment.phase or ""
         self.runs[phase] += 1
         report = report_on(assignment, run_ms=TOOK_MS)
@@ -191,9 +200,7 @@ class FakeWorkers:
             report = report_on(
                 assignment, "failed", run_ms=TOOK_MS, error=ErrorNote(type=type(error).__name__, message=str(error))
             )
-        waiting = self._report(assignment.task_id)
-        if not waiting.done():
-            waiting.set_result(report)
+        return report
 
     def _report(self, task_id: str) -> asyncio.Future[CompletionReport]:
         if task_id not in self._reports:

@@ -4,25 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from memory.sessions.pipeline_records import PhaseState, phase_in
 from supervisor.pipelines.evidence import read_bundle, restore
 from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_phase, a_pipeline, echo, fail
-
-
-@pytest.mark.parametrize(("took_ms", "words"), [(999, "999 ms saved"), (1_999, "1.9 s saved")])
-async def test_small_savings_are_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, took_ms: int, words: str
-) -> None:
-    monkeypatch.setattr("tests.unit.supervisor.pipelines.fake_system.TOOK_MS", took_ms)
-    system = FakeSystem(tmp_path, echo=echo, fail=fail)
-    await system.begin(a_failing_chain())
-    await system.drive()
-    assert (await system.ask("resume")).kind == "accepted"
-    await system.drive()
-    told = [record.text for record in await system.projects.search("p", kind="history")]
-    assert [words in text for text in told].count(True) == 1, told
 
 
 def a_failing_chain() -> Any:

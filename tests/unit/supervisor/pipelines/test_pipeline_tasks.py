@@ -56,6 +56,15 @@ def test_a_phase_that_names_a_pipeline_as_a_task_is_refused() -> None:
     assert "name the file of 'essay' in `pipeline`, in place of `agent` and `task`" in problem.text
 
 
+def test_commands_find_pipelines_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "echoing.toml").write_text('name = "echo"\n[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n')
+    monkeypatch.setenv("TASKLORE_PIPELINES_DIR", str(tmp_path))
+    assert known_names() == ["echoing", "repository-health"]
+    assert read_source("echoing").pipeline.name == "echo"
+    with pytest.raises(InvalidInput, match="did you mean 'echoing'"):
+        read_source("echoin")
+
+
 def test_a_folder_of_pipelines_is_read_or_refused_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no pipeline")
     one = '[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n'
@@ -69,12 +78,3 @@ def test_a_folder_of_pipelines_is_read_or_refused_with_its_file(tmp_path: Path) 
         read_pipelines(tmp_path)
     with pytest.raises(ConfigurationError, match=r"TASKLORE_PIPELINES_DIR .* is no folder; make it, or leave it out"):
         read_pipelines(tmp_path / "none")
-
-
-def test_commands_find_pipelines_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "echoing.toml").write_text('name = "echo"\n[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n')
-    monkeypatch.setenv("TASKLORE_PIPELINES_DIR", str(tmp_path))
-    assert known_names() == ["echoing", "repository-health"]
-    assert read_source("echoing").pipeline.name == "echo"
-    with pytest.raises(InvalidInput, match="did you mean 'echoing'"):
-        read_source("echoin")

@@ -11,7 +11,7 @@ from typing import Any
 from contracts.analysis.document import AnalysisDocument
 from contracts.analysis.roster import ROSTER
 from contracts.analysis.stories import SeatSettings, StoryBase, StorySettings
-from contracts.errors import MemoryUnavailable, NotAccepted
+from contracts.errors import MemoryUnavailable
 from contracts.messages import (
     AgentCard,
     AnalysisReply,
@@ -24,13 +24,14 @@ from contracts.messages import (
 )
 from runtime import tracing
 from runtime.metrics import Metrics
-from supervisor.cancellation import Cancelling
 from supervisor.catalogue import Catalogue
 from supervisor.pipelines.analysis.desk import AnalysisDesk
 from supervisor.pipelines.analysis.requests import AnalysisRequests
 from supervisor.pipelines.analysis.run import AnalysisParts
 from tests.fakes.analyses import FakeAnalyses
+from tests.unit.supervisor.pipelines import fake_system
 from tests.unit.supervisor.reports import report_on
+from workers.testing.sessions import FakeSessions
 from workers.testing.stories import FakeStories
 
 STORY = "harbour"
@@ -75,80 +76,40 @@ def now() -> datetime:
     return START + timedelta(seconds=asyncio.get_running_loop().time())
 
 
-class FakeWorkers:
-    """Stands for dispatch, desk of reports and canceller at once: a task runs in a function when it is assigned."""
+class FakeWorkers(fake_system.FakeWorkers):
+    """Workers whose functions are found by agent; they note when each began, and in which trace."""
+
+    spent_by_cancelled = Usage(cost_usd=0.25)
 
     def __init__(self) -> None:
-        self.works: dict[str, Work] = {}
-        #: How often each task ran, by its agent; and every assignment, in the order they came.
+        super().__init__(FakeSessions())
+        #: How often each task ran, by its agent.
         self.ran: Counter[str] = Counter()
-        self.assigned: list[TaskAssignment] = []
         self.traces: list[str] = []
         self.begun_at: dict[str, float] = {}
-        self.cancelled: list[str] = []
-        self.refuses = 0
-        self.is_away = False
-        self._reports: dict[str, asyncio.Future[CompletionReport]] = {}
-        self._doing: set[asyncio.Task[None]] = set()
 
     async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
         await asyncio.sleep(0)
-        if self.refuses:
-            self.refuses -= 1
-            raise NotAccepted("no room", 0.01)
-        known = any(one.task_id == assignment.task_id for one in self.assigned)
-        self.assigned.append(assignment)
+        await super().assign(assignment)
         self.traces.append(str(tracing.current() or ""))
-        if not known and not self.is_away:
-            doing = asyncio.create_task(self._do(assignment))
-            self._doing.add(doing)
-            doing.add_done_callback(self._doing.discard)
-
-    async def report_of(
-        self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
-    ) -> CompletionReport | None:
-        report = self._report(assignment.task_id)
-        await asyncio.wait([report], timeout=max(0.0, within_s))
-        return report.result() if report.done() else None
 
     async def is_under_way(self, task_id: str) -> bool:
         return any(one.task_id == task_id for one in self.assigned) and not self._report(task_id).done()
 
-    async def cancel(self, task_id: str, reason: str, *, grace_s: float = 2.0) -> Cancelling:
-        self.cancelled.append(task_id)
-        known = next((one for one in self.assigned if one.task_id == task_id), None)
-        report = self._report(task_id)
-        if known is None or report.done():
-            return Cancelling("noted")
-        error = ErrorNote(type="TaskCancelled", message=reason)
-        report.set_result(report_on(known, "cancelled", run_ms=TOOK_MS, error=error, usage=Usage(cost_usd=0.25)))
-        return Cancelling("cancelled", "cancelled")
-
     def ids_of(self, agent: str) -> list[str]:
         return list(dict.fromkeys(one.task_id for one in self.assigned if one.agent_id == agent))
 
-    async def _do(self, assignment: TaskAssignment) -> None:
+    async def _run(self, assignment: TaskAssignment) -> CompletionReport:
         agent = assignment.agent_id
         self.ran[agent] += 1
         self.begun_at[agent] = asyncio.get_running_loop().time()
         try:
-            found = self.works.get(agent, lambda _: {"by": "rules"})(assignment)
+            found = self.works.get(agent, lambda _: {"by": "rules"})(assignment)  # type: ignore[arg-type]
             found = await found if asyncio.iscoroutine(found) else found
-            report = (
-                found if isinstance(found, CompletionReport) else report_on(assignment, result=found, run_ms=TOOK_MS)
-            )
         except ValueError as error:
-            report = report_on(
-                assignment, "failed", run_ms=TOOK_MS, error=ErrorNote(type="ValueError", message=str(error))
-            )
-        waiting = self._report(assignment.task_id)
-        if not waiting.done():
-            waiting.set_result(report)
-
-    def _report(self, task_id: str) -> asyncio.Future[CompletionReport]:
-        if task_id not in self._reports:
-            self._reports[task_id] = asyncio.get_running_loop().create_future()
-        return self._reports[task_id]
+            problem = ErrorNote(type="ValueError", message=str(error))
+            return report_on(assignment, "failed", run_ms=TOOK_MS, error=problem)
+        return found if isinstance(found, CompletionReport) else report_on(assignment, result=found, run_ms=TOOK_MS)
 
 
 def cards(*agents: tuple[str, str]) -> Catalogue:
