@@ -101,7 +101,6 @@ def test_no_task_dies_of_an_outage_of_the_ledger(attempt: int) -> None:
 
 
 def test_a_run_that_would_begin_after_the_deadline_is_none() -> None:
-    """The task dies of its own error while somebody may still read it."""
     assert decide(RetryLater("later", 10), left_s=10.0) == RetryDecision(dead_reason="deadline")
     assert decide(RetryLater("later", 10), left_s=10.5) == RetryDecision(pause_s=10)
     assert decide(GiveUp("no"), left_s=0.5) == RetryDecision(dead_reason="gave_up")
