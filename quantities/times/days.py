@@ -383,5 +383,6 @@ def _beside(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
 
 _READERS: dict[str, Callable[[Sentence, int, Reckoning], Day | None]] = {
     "the": _the, "day": _beside, "end": _edge, "start": _edge, "beginning": _edge, "last": _read_step,
-    "next": _read_step, "this": _read_step, "coming": _read_step, "previous": _read_step, "past": _read_step, "upcoming": _read_step,
+    "next": _read_step, "this": _read_step, "coming": _read_step, "previous": _read_step,
+    "past": _read_step, "upcoming": _read_step,
 }  # fmt: skip
