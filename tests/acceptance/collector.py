@@ -23,7 +23,6 @@ class Kept:
     id: str
     parent: str
     links: tuple[str, ...]
-    is_error: bool
     attributes: dict[str, Any]
 
 
@@ -104,7 +103,6 @@ def _kept(service: str, span: Any) -> Kept:
         span.span_id.hex(),
         span.parent_span_id.hex(),
         tuple(link.span_id.hex() for link in span.links),
-        span.status.code == 2,
         _attributes(span.attributes),
     )
 

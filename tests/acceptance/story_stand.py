@@ -22,10 +22,9 @@ from contracts.analysis.stories import StoryBase, StoryResponse
 from contracts.messages import AnalysisReply, AnalysisRequest
 from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
-from runtime.servers.embedded import EmbeddedServers
 from tasklore.story.example import FOLDER
 from tasklore.story.files import read_response, read_story, responses_in
-from tests.acceptance.house import House, Served
+from tests.acceptance.house import House, Served, running_house
 
 AGENTS = "workers.agents.story"
 STORY = "lighthouse"
@@ -60,16 +59,10 @@ class Stage:
 @contextlib.contextmanager
 def story_stage(folder: Path, **settings: Any) -> Iterator[Stage]:
     """Run servers with nothing in them, a supervisor, and two workers; *settings* are those of the workers."""
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
+    with running_house(folder) as house:
         supervisor = house.supervisor()
         workers = tuple(house.worker(AGENTS, **{**_NO_MODEL, **settings}) for _ in range(2))
         yield Stage(house, supervisor.ready(), tuple(worker.ready() for worker in workers))
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 class Reader:

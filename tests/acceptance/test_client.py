@@ -1,6 +1,5 @@
 """The client asks a real system: tasks in words and by name, and memory handed in, searched, changed and forgotten."""
 
-import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -10,10 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from runtime.servers.claims import free_port
-from runtime.servers.embedded import EmbeddedServers
 from supervisor.http.admission.key_file import Role, make_key
 from tasklore.client import ApiError, AsyncClient, Client, NotDone, Turn, Unreachable
-from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, House
+from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, running_house
 from tests.acceptance.talk import MEMORY, SWITCHBOARD
 
 
@@ -39,19 +37,13 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
         "reader": (("read",), None),
     }
     keys = {name: make_key(file, name, roles, user) for name, (roles, user) in callers.items()}
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
+    with running_house(folder) as house:
         worker = house.worker(BUDGET, NAPPER, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key="")
         supervisor = house.supervisor(api_keys_file=file, llm_base_url="", llm_api_key="")
         worker.ready()
         supervisor.ready().await_log("api_ready")
         told = next(line for line in supervisor.log().splitlines() if "api_ready" in line)
         yield Open(json.loads(told)["url"], keys)
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 def test_tasks_are_asked_for_in_words_and_by_name(system: Open) -> None:
@@ -71,7 +63,6 @@ def test_tasks_are_asked_for_in_words_and_by_name(system: Open) -> None:
 
 
 def test_items_are_added_changed_and_deleted_and_each_can_be_undone(system: Open) -> None:
-    """What is added twice under one key is there once."""
     with system.client("ana") as client:
         memory = client.memory("ana")
         added = memory.add("food.likes", "Ramen", since=date(2026, 5, 1), key="ramen")
@@ -146,7 +137,6 @@ def test_another_scope_is_kept_apart_and_for_keys_without_a_user(system: Open) -
 
 
 async def test_the_client_of_an_event_loop_does_the_same(system: Open) -> None:
-    """Both drive the same flows."""
     async with AsyncClient(system.url, system.keys["anybody"], call_s=PATIENCE_S) as client:
         assert (await client.run("NapAgent", "take_nap", {"ms": 1})).state == "done"
         memory = client.memory("dee")
@@ -158,7 +148,6 @@ async def test_the_client_of_an_event_loop_does_the_same(system: Open) -> None:
 
 
 def test_a_server_that_is_not_there_is_named(system: Open) -> None:
-    """After some tries; a wrong key is refused at once."""
     with Client(f"http://127.0.0.1:{free_port()}", call_s=0.5) as client, pytest.raises(Unreachable, match="127"):
         client.memory("ana").items()
     with Client(system.url, "wrong") as client, pytest.raises(ApiError) as refused:

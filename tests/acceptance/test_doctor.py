@@ -93,13 +93,3 @@ def test_a_frozen_worker_ends_the_examination_with_the_code_of_an_outage(ward: W
         os.kill(worker, signal.SIGCONT)
     assert marks(report)["processes.reachable"] == "problem"
     assert report["durability"] == "standard"
-
-
-def test_where_nothing_runs_the_doctor_says_how_to_begin(tmp_path: Path) -> None:
-    """One line on stderr and the code of an outage; an unusable address is one of usage."""
-    done = tasklore("doctor", cwd=tmp_path, env=environment())
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "tasklore up" in done.stderr
-    wrong = tasklore("doctor", "--monitor", "localhost:8222", cwd=tmp_path, env=environment())
-    assert wrong.returncode == 2
-    assert "http://" in wrong.stderr

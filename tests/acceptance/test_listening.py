@@ -14,7 +14,7 @@ from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
 from memory.queues.queue import PersonalQueue
 from runtime.servers import valkey
-from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.house import AGENTS, House
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 
 EAR = str(AGENTS / "ear.py")
@@ -99,27 +99,6 @@ async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed
             assert {(await scene.facts.counts(user)).closed["done"] for user in users} == {count}
 
 
-async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> None:
-    """After its attempts; what was said before and after is kept, in order."""
-    settings = QUICK | {"listen_attempts": 1}
-    worker: Served = own_house.worker(EAR, **settings).ready()
-    async with talk_in(own_house) as scene:
-        for number, text in enumerate(("one", "deadly", "three")):
-            await scene.say("ann", f"t{number}", text)
-
-        async def dealt_with() -> bool:
-            nonlocal worker
-            if not worker.is_running:
-                worker = own_house.worker(EAR, **settings).ready()
-            return sum((await scene.facts.counts("ann")).closed.values()) == 3
-
-        await scene.program.eventually(dealt_with)
-        assert await scene.likes("ann") == ["one", "three"]
-        rows = {row.row_id: row.state for row in await scene.facts.rows("ann", 9)}
-        assert rows == {"fact-t0": "done", "fact-t1": "failed", "fact-t2": "done"}
-        assert (await scene.turns.counts("ann")).closed["done"] == 3
-
-
 async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(own_house: House) -> None:
     """It ends within its grace period with status 0, and the next one waits for no lease."""
     slow = QUICK | {"listen_lease_s": 3600, "grace_s": 0.5}
@@ -134,25 +113,6 @@ async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(own_house: 
         claim = await scene.turns.claim("ann", holder="next", limit=9, lease_ms=60_000, now_ms=0)
         assert claim is not None
         assert [(row.row_id, row.crashes) for row in claim.rows] == [("t0", 0), ("t1", 0)]
-
-
-async def test_a_listener_is_shown_and_counted(own_house: House) -> None:
-    """It is alive and ready, tells how much waits, and is listed beside agents that have tasks."""
-    worker = own_house.worker(EAR, **QUICK).ready()
-    async with talk_in(own_house) as scene:
-        await scene.say("ann", "t0", "soup")
-        await scene.facts_closed("ann", 1)
-        assert worker.get("/readyz")[0] == worker.get("/healthz")[0] == 200
-        for counted in (
-            'tasklore_turns_total{outcome="learned"}',
-            'tasklore_facts_total{outcome="applied"}',
-            'tasklore_document_edits_total{operation="insert",outcome="applied"}',
-        ):
-            await asyncio.to_thread(worker.await_metric, counted, 1)
-        for name in ("tasklore_turns_pending", "tasklore_facts_pending", "tasklore_oldest_fact_age_seconds"):
-            assert worker.metric(name) >= 0
-        card = await scene.program.last("KV_agents", "$KV.agents.EarAgent")
-        assert (card["agent_id"], card["tasks"]) == ("EarAgent", [])
 
 
 async def runs_reach(house: House, label: str, least: int) -> bool:

@@ -12,8 +12,7 @@ from contracts.pipelines import Input, Phase, Pipeline
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.house import AGENTS, House, Served, running_house
 from tests.acceptance.pipelines import PATIENCE_S, Asker
 
 COUNTED = str(AGENTS / "counted.py")
@@ -24,14 +23,8 @@ AT_ONCE = 16
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     """Run servers alone; a test starts and kills what works on them."""
-    servers = EmbeddedServers(tmp_path / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, tmp_path)
-    try:
+    with running_house(tmp_path) as house:
         yield house
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 def squares(count: int, ms: int, *, inside: bool = False) -> Pipeline:
@@ -74,7 +67,6 @@ def test_ten_kills_lose_nothing_and_double_nothing(house: House) -> None:
 
 
 def test_so_do_six_over_pipelines_inside_of_a_pipeline(house: House) -> None:
-    """Whoever takes the outer run over takes the inner ones over, too."""
     asyncio.run(_killed(house, count=120, kills=6, inside=True))
 
 

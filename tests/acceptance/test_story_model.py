@@ -114,7 +114,6 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
 
 
 async def test_every_agent_asks_briefly_and_what_that_costs_is_told_to_the_cent(asking: Asking) -> None:
-    """Some responses of the story, one after the other."""
     async with reader(asking.stage) as desk:
         await desk.load("some")
         for number in SOME:
@@ -123,7 +122,6 @@ async def test_every_agent_asks_briefly_and_what_that_costs_is_told_to_the_cent(
 
 @pytest.mark.long
 async def test_that_holds_for_every_response(asking: Asking) -> None:
-    """All thirty."""
     async with reader(asking.stage) as desk:
         await desk.load("all")
         for number in range(1, 31):

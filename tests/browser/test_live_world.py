@@ -1,6 +1,5 @@
 """The page of a real world: agents asked over NATS, a worker, Valkey, and a browser that looks on."""
 
-import asyncio
 import json
 import re
 import time
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.house import House
+from tests.acceptance.house import House, running_house
 from tests.browser.conftest import PATIENCE_MS, Window
 from tests.browser.worlds import Shown
 
@@ -27,15 +25,9 @@ SITUATION = re.compile(r"I am Alice\.\nI am at position \(")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Run servers and a worker of the agent for all tests here."""
     folder = tmp_path_factory.mktemp("coins")
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
+    with running_house(folder) as house:
         house.worker("workers.agents.decision").ready()
         yield house
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 @pytest.fixture(scope="session")
@@ -117,7 +109,6 @@ def _shown(page: Page) -> dict[str, Any]:
 
 
 def test_a_paused_world_makes_one_step_when_told(page: Page) -> None:
-    """And goes on when it is told to play."""
     _pause(page)
     stood = _step(page)
     page.get_by_role("button", name="One step").click()
