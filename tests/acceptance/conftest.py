@@ -40,8 +40,5 @@ async def program(standing: Standing) -> AsyncIterator[Outside]:
 @pytest.fixture
 async def own_house(own_servers: EmbeddedServers, tmp_path: Path) -> AsyncIterator[House]:
     """Give a house to one test alone, which may kill what it likes."""
-    house = House(own_servers, tmp_path)
-    try:
+    with House(own_servers, tmp_path) as house:
         yield house
-    finally:
-        house.close()

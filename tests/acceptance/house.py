@@ -15,7 +15,6 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from runtime.servers.child import GUARDED
@@ -143,9 +142,7 @@ class Served:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
 
@@ -179,7 +176,7 @@ def _started(arguments: list[str], env: Mapping[str, str], log: Path) -> "tuple[
 
 
 class House:
-    """A pair of servers, and the processes that a test starts on it."""
+    """A pair of servers, and the processes that a test starts on it; at the end of a `with` these are killed."""
 
     def __init__(self, servers: EmbeddedServers, folder: Path) -> None:
         self.servers = servers
@@ -214,6 +211,12 @@ class House:
         for process in self._processes:
             process.kill()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _start(self, arguments: list[str], settings: Mapping[str, Any]) -> Served:
         environment = {
             "TASKLORE_NATS_URL": self.servers.nats_url,
@@ -232,9 +235,8 @@ def running_house(folder: Path) -> Iterator[House]:
     """Run a pair of servers with their data below *folder*; at the end nothing of the house is left."""
     servers = EmbeddedServers(folder / "servers")
     asyncio.run(servers.start())
-    house = House(servers, folder)
     try:
-        yield house
+        with House(servers, folder) as house:
+            yield house
     finally:
-        house.close()
         asyncio.run(servers.stop())

@@ -31,8 +31,8 @@ MANY = 1000
 
 
 @dataclass(frozen=True)
-class Hospital:
-    """A house whose worker has mortal tasks, and a directory to run commands in."""
+class System:
+    """A house whose worker gives tasks up until they are cured, and a directory to run commands in."""
 
     house: House
     worker: Served
@@ -53,10 +53,10 @@ class Hospital:
 
 
 @dataclass(frozen=True)
-class Ward:
-    """A hospital in which nobody lies yet, and a program that gives it tasks."""
+class Operator:
+    """An operator of a system without dead letters, and a program that gives it tasks."""
 
-    hospital: Hospital
+    system: System
     program: Outside
 
     async def lose(self, label: str, **fields: Any) -> str:
@@ -92,20 +92,20 @@ class Ward:
 
 
 @pytest.fixture(scope="module")
-def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospital]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run a house for this file alone: DEAD is emptied by its tests."""
-    folder = tmp_path_factory.mktemp("hospital")
+    folder = tmp_path_factory.mktemp("dead_letters")
     with running_house(folder) as house:
         worker, supervisor = house.worker(MORTAL), house.supervisor()
-        yield Hospital(house, worker.ready(), supervisor.ready(), folder)
+        yield System(house, worker.ready(), supervisor.ready(), folder)
 
 
 @pytest.fixture
-async def ward(hospital: Hospital) -> AsyncIterator[Ward]:
+async def operator(system: System) -> AsyncIterator[Operator]:
     """Begin with an empty DEAD."""
-    async with outside(hospital.house.servers.nats_url) as program:
+    async with outside(system.house.servers.nats_url) as program:
         await program.api("STREAM.PURGE.DEAD")
-        yield Ward(hospital, program)
+        yield Operator(system, program)
 
 
 def rows(done: "CompletedProcess[str]") -> list[Json]:
@@ -114,84 +114,84 @@ def rows(done: "CompletedProcess[str]") -> list[Json]:
     return list(json.loads(done.stdout))
 
 
-async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(ward: Ward) -> None:
+async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(operator: Operator) -> None:
     """From the table to the report of its second generation, as an operator goes."""
-    hospital, label = ward.hospital, uuid.uuid4().hex
-    assignment = ward.program.assignment("MortalAgent", "live", {"label": label}, user_id="ann")
+    system, label = operator.system, uuid.uuid4().hex
+    assignment = operator.program.assignment("MortalAgent", "live", {"label": label}, user_id="ann")
     task_id = assignment["task_id"]
-    await ward.program.publish("tasks.MortalAgent.live", json.dumps(assignment).encode(), {"traceparent": TRACE})
-    assert (await ward.program.report_of(task_id))["status"] == "failed"
+    await operator.program.publish("tasks.MortalAgent.live", json.dumps(assignment).encode(), {"traceparent": TRACE})
+    assert (await operator.program.report_of(task_id))["status"] == "failed"
 
-    listed = await hospital.dlq("list", "--agent", "MortalAgent", "--reason", "gave_up", "--since", "2h")
+    listed = await system.dlq("list", "--agent", "MortalAgent", "--reason", "gave_up", "--since", "2h")
     assert listed.returncode == 0, listed.stderr
     head, row = listed.stdout.splitlines()
     assert head.split() == ["SEQUENCE", "AGE", "AGENT", "TASK", "REASON", "RUNS", "GENERATION", "ERROR"]
     assert f"GiveUp: there is no cure for {label} yet" in row
     sequence = row.split()[0]
 
-    shown = await hospital.dlq("show", sequence)
+    shown = await system.dlq("show", sequence)
     assert shown.returncode == 0, shown.stderr
     for told in (task_id, TRACE_ID, "gave_up", "Traceback (most recent call last)", "in live", '"user_id": "ann"'):
         assert told in shown.stdout
-    [document] = rows(await hospital.dlq("show", task_id, "--json"))
+    [document] = rows(await system.dlq("show", task_id, "--json"))
     assert (document["task_id"], document["trace_id"], document["generation"]) == (task_id, TRACE_ID, 1)
     assert document["payload"] == assignment
     assert document["worker_id"]
     assert None not in (document["queued_ms"], document["run_ms"], document["created_at"])
 
-    hospital.cure(label)
-    sent = await hospital.dlq("redrive", sequence)
+    system.cure(label)
+    sent = await system.dlq("redrive", sequence)
     assert (sent.returncode, sent.stdout, sent.stderr) == (0, "Sent 1 dead letter again.\n", "")
-    [report] = await ward.reported({task_id}, generation=2)
+    [report] = await operator.reported({task_id}, generation=2)
     assert (report["status"], report["attempt"], report["fence"]) == ("completed", 1, "ledger")
-    assert hospital.runs(label) == {0: 2}
-    assert await ward.waiting() == 0
-    assert (await hospital.dlq("list")).stdout == "There are no dead letters.\n"
+    assert system.runs(label) == {0: 2}
+    assert await operator.waiting() == 0
+    assert (await system.dlq("list")).stdout == "There are no dead letters.\n"
 
 
-async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(ward: Ward) -> None:
+async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(operator: Operator) -> None:
     """Killed somewhere in the middle, with some sent, some deleted and some neither."""
-    hospital, label = ward.hospital, uuid.uuid4().hex
-    lost = await ward.lose_many(label, MANY)
-    hospital.cure(label)
+    system, label = operator.system, uuid.uuid4().hex
+    lost = await operator.lose_many(label, MANY)
+    system.cure(label)
     sent = asyncio.Event()
 
     async def hear(_message: Msg) -> None:
         sent.set()
 
     # Told by the first task that is sent again: whoever looked now and then might come when all were.
-    hearing = await ward.program.client.subscribe("tasks.MortalAgent.live", cb=hear)
-    await ward.program.client.flush()
+    hearing = await operator.program.client.subscribe("tasks.MortalAgent.live", cb=hear)
+    await operator.program.client.flush()
     command = sys.executable, "-P", "-m", "tasklore", "dlq", "redrive", "--all"
-    first = await asyncio.create_subprocess_exec(*command, cwd=hospital.cwd, env=hospital.house.environment)
+    first = await asyncio.create_subprocess_exec(*command, cwd=system.cwd, env=system.house.environment)
     async with asyncio.timeout(PATIENCE_S):
         await sent.wait()
     first.kill()
     assert await first.wait() == -signal.SIGKILL
     await hearing.unsubscribe()
-    again = await hospital.dlq("redrive", "--all")
+    again = await system.dlq("redrive", "--all")
     assert again.returncode == 0, again.stderr
-    reports = await ward.reported(lost, generation=2)
+    reports = await operator.reported(lost, generation=2)
     assert Counter(report["task_id"] for report in reports) == dict.fromkeys(lost, 1)
-    assert hospital.runs(label) == dict.fromkeys(range(MANY), 2)
-    assert await ward.waiting() == 0
+    assert system.runs(label) == dict.fromkeys(range(MANY), 2)
+    assert await operator.waiting() == 0
 
 
-async def test_on_a_terminal_everything_is_confirmed_first(ward: Ward) -> None:
-    await ward.lose(uuid.uuid4().hex)
-    done = await asyncio.to_thread(on_a_terminal, ward.hospital, b"n\n", "dlq", "redrive", "--all")
+async def test_on_a_terminal_everything_is_confirmed_first(operator: Operator) -> None:
+    await operator.lose(uuid.uuid4().hex)
+    done = await asyncio.to_thread(on_a_terminal, operator.system, b"n\n", "dlq", "redrive", "--all")
     assert "Send all 1 dead letter again? [y/N]" in done
-    assert await ward.waiting() == 1
+    assert await operator.waiting() == 1
 
 
-def on_a_terminal(hospital: Hospital, typed: bytes, *arguments: str) -> str:
+def on_a_terminal(system: System, typed: bytes, *arguments: str) -> str:
     """Run a command on a terminal of its own on which *typed* was typed ahead, and return what it showed."""
     ours, theirs = pty.openpty()
     os.write(ours, typed)
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tasklore", *arguments],
-        cwd=hospital.cwd,
-        env=hospital.house.environment | {"PYTHONPATH": str(ROOT), "TERM": "dumb"},
+        cwd=system.cwd,
+        env=system.house.environment | {"PYTHONPATH": str(ROOT), "TERM": "dumb"},
         stdin=theirs,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -203,19 +203,19 @@ def on_a_terminal(hospital: Hospital, typed: bytes, *arguments: str) -> str:
     return done.stdout.decode()
 
 
-async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(ward: Ward) -> None:
-    await ward.lose(uuid.uuid4().hex)
-    supervisor = ward.hospital.supervisor
+async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(operator: Operator) -> None:
+    await operator.lose(uuid.uuid4().hex)
+    supervisor = operator.system.supervisor
 
     async def waiting(number: float) -> None:
         async def is_seen() -> bool:
             return await asyncio.to_thread(supervisor.metric, "tasklore_dead_letters ") == number
 
-        await ward.program.eventually(is_seen)
+        await operator.program.eventually(is_seen)
 
     await waiting(1)
     assert supervisor.metric("tasklore_dead_letters_oldest_seconds") > 0
-    assert (await ward.hospital.dlq("purge", "--all", "--yes")).returncode == 0
+    assert (await operator.system.dlq("purge", "--all", "--yes")).returncode == 0
     await waiting(0)
     assert supervisor.metric("tasklore_dead_letters_oldest_seconds") == 0
-    assert ward.hospital.worker.metric('tasklore_dead_letters_total{reason="gave_up"}') > 0
+    assert operator.system.worker.metric('tasklore_dead_letters_total{reason="gave_up"}') > 0

@@ -1,30 +1,25 @@
 """OpenAI's own client holds conversations with a real system, and programs read what came of them over HTTP."""
 
-import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 import openai
 import pytest
 
-from supervisor.http.admission.key_file import Role, make_key
-from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, running_house
-from tests.acceptance.talk import FOOD, MEMORY, SWITCHBOARD
-from tests.llm_double import ScriptedLlm
+from tests.acceptance.house import PATIENCE_S
+from tests.acceptance.keyed_api import KeyedApi, keyed_api
+from tests.acceptance.talk import FOOD
 
 BUDGETED = "Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]"
 
 
-@dataclass(frozen=True)
 class Api:
-    """The address of a running system's API, a key for each of four callers, and the model of its supervisor."""
+    """Two ways to ask a system: by OpenAI's client, and by plain requests."""
 
-    url: str
-    keys: dict[str, str]
-    model: ScriptedLlm
+    def __init__(self, system: KeyedApi) -> None:
+        self.url, self.keys = system
 
     def openai(self, who: str = "anybody", **options: Any) -> openai.OpenAI:
         """Return OpenAI's client for *who*; it tries nothing twice, so that each refusal is seen."""
@@ -46,24 +41,9 @@ class Api:
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """Run a system whose API demands keys, and whose model answers when a test says what."""
-    folder = tmp_path_factory.mktemp("http_chat")
-    file = folder / "keys.json"
-    callers: dict[str, tuple[tuple[Role, ...], str | None]] = {
-        "anybody": (("ask", "read"), None),
-        "ana": (("ask", "read"), "ana"),
-        "bob": (("ask", "read"), "bob"),
-        "reader": (("read",), None),
-    }
-    keys = {name: make_key(file, name, roles, user) for name, (roles, user) in callers.items()}
-    with running_house(folder) as house:
-        worker = house.worker(BUDGET, NAPPER, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key="")
-        with ScriptedLlm() as model:
-            supervisor = house.supervisor(api_keys_file=file, llm_base_url=model.base_url, llm_api_key="sk-test")
-            worker.ready()
-            supervisor.ready().await_log("api_ready")
-            told = next(line for line in supervisor.log().splitlines() if "api_ready" in line)
-            yield Api(json.loads(told)["url"], keys, model)
+    """Run a system for all tests here."""
+    with keyed_api(tmp_path_factory.mktemp("http_chat")) as system:
+        yield Api(system)
 
 
 def person(text: str) -> Any:

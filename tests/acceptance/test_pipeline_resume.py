@@ -6,15 +6,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import nats
 import pytest
 
 from contracts.pipelines import Input, Phase, Pipeline
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from runtime.servers import valkey
 from tests.acceptance.house import AGENTS, House, running_house
-from tests.acceptance.pipelines import PATIENCE_S, Asker
+from tests.acceptance.pipelines import Asker, asker_in
 
 PHASES = str(AGENTS / "phases.py")
 LABEL, NEEDS = "${input.label}", "${input.needs}"
@@ -35,13 +31,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 @pytest.fixture
 async def asker(house: House) -> AsyncIterator[Asker]:
     """Connect somebody who asks for pipelines."""
-    client = await nats.connect(house.servers.nats_url)
-    try:
-        async with valkey.connect(house.servers.redis_url, deadline_s=PATIENCE_S) as redis:
-            runs, cache = PipelineRuns(redis, deadline_s=PATIENCE_S), SessionCache(redis, deadline_s=PATIENCE_S)
-            yield Asker(client, runs, cache, house.folder)
-    finally:
-        await client.close()
+    async with asker_in(house) as asker:
+        yield asker
 
 
 def step(name: str, before: str | None, **more: object) -> Phase:

@@ -17,7 +17,7 @@ from memory.rendering.quoting import plain
 from memory.rendering.tokens import counter
 from memory.stories.view import CHANGING, StandingStory
 from tests.acceptance.command import Running, environment, tasklore
-from tests.acceptance.story_stand import (
+from tests.acceptance.story_system import (
     AGENTS,
     FOLDER,
     STORY,

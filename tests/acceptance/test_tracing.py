@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.collector import Collector, Kept
-from tests.acceptance.house import BUDGET, PROBE, House, Served
+from tests.acceptance.house import BUDGET, PROBE, House, Served, running_house
 from tests.http_client import ask
 from tests.llm_double import ScriptedLlm, answer
 
@@ -33,21 +32,17 @@ class Traced:
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     """Run a supervisor, a worker and the agents that remember what people say, with tracing on."""
-    folder = tmp_path_factory.mktemp("traced")
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    with Collector() as collector, pytest.MonkeyPatch.context() as patch:
+    with (
+        Collector() as collector,
+        pytest.MonkeyPatch.context() as patch,
+        running_house(tmp_path_factory.mktemp("traced")) as house,
+    ):
         for name, value in collector.environment.items():
             patch.setenv(name, value)
-        try:
-            worker, supervisor = house.worker(BUDGET, PROBE, tracing="on"), house.supervisor(tracing="on")
-            remembering = house.worker("switchboard", "memory", tracing="on")
-            yield Traced(house, collector, worker.ready(), supervisor.ready())
-            remembering.ready()
-        finally:
-            house.close()
-            asyncio.run(servers.stop())
+        worker, supervisor = house.worker(BUDGET, PROBE, tracing="on"), house.supervisor(tracing="on")
+        remembering = house.worker("switchboard", "memory", tracing="on")
+        yield Traced(house, collector, worker.ready(), supervisor.ready())
+        remembering.ready()
 
 
 def named(spans: list[Kept], name: str, trace: str) -> list[Kept]:

@@ -108,17 +108,6 @@ def _shown(page: Page) -> dict[str, Any]:
     return {**seen, "wealth": {one[1]: int(one[2]) for one in found if one is not None}}
 
 
-def test_a_paused_world_makes_one_step_when_told(page: Page) -> None:
-    _pause(page)
-    stood = _step(page)
-    page.get_by_role("button", name="One step").click()
-    _await_step(page, stood + 1)
-    expect(page.locator("#status")).to_have_text("Paused")
-
-    page.get_by_role("button", name="Play").click()
-    _await_step(page, stood + 4)
-
-
 def test_a_click_shows_what_an_agent_was_shown(page: Page) -> None:
     """Its prompt is there in sections, with its own situation, and stays the newest."""
     _await_step(page, 2)
@@ -161,17 +150,6 @@ def test_an_agent_is_chosen_and_let_go_by_keys_alone(page: Page) -> None:
     page.keyboard.press(" ")
     expect(page.locator("#chosen-title")).to_contain_text("Bob")
     expect(page.locator("#prompt")).to_contain_text("I am Bob.")
-
-
-def test_who_texts_somebody_has_a_bubble(page: Page) -> None:
-    """The same words stand in the list of what is said, and are said to who does not look."""
-    bubble = page.locator(".bubble.shown").first
-    bubble.wait_for(timeout=2 * PATIENCE_MS)
-    said = bubble.locator("span").inner_text().rstrip("…")
-
-    assert said.startswith("I ")
-    expect(page.locator("#log li", has_text=said).first).to_be_visible()
-    expect(page.locator("#heard")).to_contain_text(re.compile(r"^\w+ to \w+: I "))
 
 
 def test_nothing_is_complained_of_and_nothing_comes_from_elsewhere(world: Shown, window: Window, page: Page) -> None:

@@ -72,7 +72,7 @@ async def test_loading_tells_whether_anything_is_new(shelf: Shelf) -> None:
     assert (await shelf.stories.standing(STORY, 3)).memories == (FIRE,)
 
 
-async def test_the_story_stands_as_it_stood(shelf: Shelf) -> None:
+async def test_the_story_systems_as_it_stood(shelf: Shelf) -> None:
     """Before and after each response, whatever came later, and only as far as it is asked for."""
     told = {
         "memory_create": StoryChange(memories=(FIRE,)),
