@@ -1,6 +1,6 @@
-"""Sessions: one cached lookup beside a bare GET, and what many sessions cost to keep and to list.
+"""Sessions and steps: a cached lookup and a journaled step beside a bare GET, and what many sessions cost.
 
-Lookup and GET take turns in one process, on connections of their own; both fetch the same bytes.
+Lookup, step and GET take turns in one process, on connections of their own; lookup and GET fetch the same bytes.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,8 +11,12 @@ from benchmarks.document_rows import Times, bare_client, in_turns, timed
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
+from memory.ledger.journal import Journal
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import RunName
 from memory.sessions.session import NewEntry, SessionCache
 from runtime.servers import valkey
+from workers.context.steps import MOST_STEPS, Steps
 
 #: What a phase hands on: some kilobytes of JSON, as a map of imports of a folder of some hundred files.
 RESULT = {f"module_{number}": [f"module_{number * 7 % 40}", f"module_{number * 3 % 40}"] for number in range(40)}
@@ -24,6 +28,8 @@ PAGE = 50
 _LISTINGS = 40
 #: Milliseconds that a lookup may cost beyond a GET, at the 95th percentile.
 ASKED_MS = 1.0
+#: Milliseconds that journaling a step may cost, at the median.
+STEP_MS = 2.0
 
 
 async def measure(redis_url: str, profile: Profile) -> list[Row]:
@@ -31,7 +37,38 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
     async with bare_client(redis_url) as bare, valkey.connect(redis_url, deadline_s=60.0) as lent:
         # A pause of the machine is a slow sample here; with the deadline of a task it would end the measurement.
         cache = SessionCache(lent, deadline_s=60.0)
-        return [*await _lookups(bare, cache, profile), *await _listings(bare, cache)]
+        return [
+            *await _lookups(bare, cache, profile),
+            await _steps(bare, lent, profile),
+            *await _listings(bare, cache),
+        ]
+
+
+async def _steps(bare: Redis, lent: Redis, profile: Profile) -> Row:
+    """Measure a step of an instant function on a run of its own, which the ledger has begun."""
+    run = RunName("bench-steps", 1, "bench")
+    await Ledger(lent, deadline_s=60.0).begin(run.task_id, 1, run.worker_id, 0, 3_600_000)
+    journal = Journal(lent, deadline_s=60.0)
+
+    async def claim(_name: str) -> bool:
+        return True
+
+    async def work(_number: int) -> dict[str, list[str]]:
+        return RESULT
+
+    async def get(_number: int) -> object:
+        return await bare.get("bench:phase")
+
+    steps = Steps(journal, run, claim)
+
+    async def take(number: int) -> object:
+        return await steps.run("work", work, (number,), once=False)
+
+    gets, taken = await in_turns((get, take), min(profile.recalls, MOST_STEPS))
+    await journal.remove([run.task_id])
+    over_ms = percentile(taken.ms, 0.5) - percentile(gets.ms, 0.5)
+    how = f"of an instant function, its result journaled; p50 {over_ms:.3f} ms over GET, asked at most {STEP_MS:g}"
+    return timed("step of a task", taken, how, ("GET", gets))
 
 
 async def _lookups(bare: Redis, cache: SessionCache, profile: Profile) -> list[Row]:

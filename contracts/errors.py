@@ -96,6 +96,10 @@ class TaskCancelled(GiveUp):
     """The task was cancelled; the message says why."""
 
 
+class EffectUncertain(GiveUp):
+    """An earlier run ended between the right to a step's effect and its result: look whether the effect was made."""
+
+
 class RunReplaced(GiveUp):
     """Another worker has taken the task meanwhile, or it has ended: stop, whatever comes of this run is refused."""
 

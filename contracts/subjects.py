@@ -3,6 +3,8 @@
 Programs in any language publish and subscribe to these: a change here is a change of the wire.
 """
 
+import re
+
 from contracts.identifiers import PARTITIONS, checked_name, partition_of, user_token
 
 TASKS = "TASKS"
@@ -68,6 +70,8 @@ MAX_BODY = 960 * 1024
 #: Bytes of a body and its headers that we send, a little below the server's 1 MiB: it closes the connection over more.
 MAX_MESSAGE = 1024 * 1024 - 1024
 
+_REPORT = re.compile(r"reports\.[A-Za-z0-9_-]{1,64}\.[A-Za-z0-9_-]{1,64}\.\d+")
+
 
 def covers(pattern: str, subject: str) -> bool:
     """Return whether *pattern* matches every subject that *subject*, perhaps a pattern too, matches."""
@@ -122,7 +126,11 @@ def due(agent_id: str, task_name: str) -> str:
 
 def report(supervisor_id: str, task_id: str, generation: int) -> str:
     """Return where the one terminal report of a generation of a task lies."""
-    return f"reports.{checked_name(supervisor_id, 'supervisor_id')}.{checked_name(task_id, 'task_id')}.{generation}"
+    subject = f"reports.{supervisor_id}.{task_id}.{generation}"
+    if not _REPORT.fullmatch(subject):
+        checked_name(supervisor_id, "supervisor_id")
+        checked_name(task_id, "task_id")
+    return subject
 
 
 def comparison(report_subject: str, token: str) -> str:

@@ -14,6 +14,7 @@
 | `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.owners` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
+| `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
@@ -75,6 +76,7 @@ request, conversation or slot. Each part is checked or percent-escaped: none ope
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Literal
 from urllib.parse import unquote
 
 from contracts.errors import InvalidInput
@@ -225,7 +227,12 @@ def task(task_id: str) -> str:
 
 def task_pattern() -> str:
     """Return the SCAN pattern of every task in the ledger."""
-    return f"{_TASK}{{*"
+    return f"{_TASK}{{*}}"
+
+
+def steps(task_id: str) -> tuple[str, str]:
+    """Return the keys of the journal of a task: heads of its steps, and their results."""
+    return f"{task(task_id)}:steps", f"{task(task_id)}:results"
 
 
 def parse_task(key: bytes) -> str:
@@ -332,9 +339,9 @@ def session_flight(session_id: str, entry_key: str) -> str:
     return f"{_FLIGHT}{{{check_name(session_id, 'session id')}}}:{escape(entry_key, 'session key')}"
 
 
-def sessions() -> str:
-    """Return the key that lists every session."""
-    return "tl:sessions:{index}"
+def index(name: Literal["sessions", "projects", "stories"]) -> str:
+    """Return the key that lists every session, project or story."""
+    return f"tl:{name}:{{index}}"
 
 
 def running(supervisor_id: str) -> str:
@@ -362,11 +369,6 @@ def project_part(project_id: str, *parts: str) -> str:
     return ":".join((project(project_id), *(escape(part, "part of a project key") for part in parts)))
 
 
-def projects() -> str:
-    """Return the key that lists every project."""
-    return "tl:projects:{index}"
-
-
 def story(story_id: str) -> StoryKeys:
     """Return the keys of the story *story_id*."""
     tag = f"{{{check_name(story_id, 'story id')}}}"
@@ -378,11 +380,6 @@ def story(story_id: str) -> StoryKeys:
 def story_changes(story_id: str, section: str) -> str:
     """Return the key of what responses changed as the agent of *section* found it; same tag."""
     return f"{story(story_id).base}:changes:{check_name(section, 'section')}"
-
-
-def stories() -> str:
-    """Return the key that lists every story."""
-    return "tl:stories:{index}"
 
 
 def analysing(supervisor_id: str) -> str:

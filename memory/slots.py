@@ -21,7 +21,7 @@ def slot_of(tag: str) -> int:
 
 def companion(tag: str) -> str:
     """Return the tag of ours in the slot of *tag*: 14 binary digits, the same for every key of that slot."""
-    return f"{_numbers()[slot_of(tag)]:0{_DIGITS}b}"
+    return _companions()[slot_of(tag)]
 
 
 def companions() -> Iterator[str]:
@@ -30,8 +30,8 @@ def companions() -> Iterator[str]:
 
 
 @lru_cache(maxsize=1)
-def _numbers() -> tuple[int, ...]:
-    """Return, by slot, the number whose binary digits lie there.
+def _companions() -> tuple[str, ...]:
+    """Return, by slot, the binary digits that lie there: 1 MB of text, looked up for every task.
 
     Turning one digit always turns the same bits of a CRC, so that 14 of them tell about all 16,384 numbers: 2 ms.
     """
@@ -39,7 +39,7 @@ def _numbers() -> tuple[int, ...]:
     for place in range(_DIGITS):
         turned = slot_of(f"{1 << place:0{_DIGITS}b}") ^ slots[0]
         slots += [slot ^ turned for slot in slots]
-    numbers = [0] * SLOTS
-    for number, slot in enumerate(slots):
-        numbers[slot] = number
-    return tuple(numbers)
+    digits = [""] * SLOTS
+    for slot, tag in zip(slots, companions(), strict=True):
+        digits[slot] = tag
+    return tuple(digits)

@@ -13,13 +13,11 @@ _HEAD = """# Metrics
 
 Every process serves its own at `/metrics`, in the text format of Prometheus, on the address of its probes
 (`TASKLORE_HTTP_HOST`, `TASKLORE_HTTP_PORT`; 9464 in the manifests). A process is one scrape target: there is no mode
-for several processes and no global registry. No label is an id, a user or a text, so the number of series does not grow
-with use: at most 2,000 in a process with twenty agents. Names of tasks may come from any caller: after {most} of them
-further ones are counted as `other`.
-
-A series that counts a loss stands at 0 from the start, so that `increase` sees the first one. Gauges of the system as a
-whole come from supervisors, or from the processes that listen; each replica exports the same value, so take `max`, not
-`sum`.
+for several processes and no global registry. No label is an id, a user or a text, so the number of series does not
+grow with use: at most 2,000 in a process with twenty agents. Names of tasks may come from any caller: after {most} of
+them further ones are counted as `other`. A series that counts a loss stands at 0 from the start, so that `increase`
+sees the first one. Gauges of the system as a whole come from supervisors, or from the processes that listen; each
+replica exports the same value, so take `max`, not `sum`.
 
 `deploy/prometheus` has rules and alerts over these, `deploy/grafana` dashboards, `deploy/runbooks` a page for each
 alert. Made by `python -m runtime.metrics_table > docs/reference/metrics.md`; a test compares the two.
@@ -28,17 +26,14 @@ alert. Made by `python -m runtime.metrics_table > docs/reference/metrics.md`; a 
 
 _LEDGER = """## Counters that add up
 
-`tasklore_tasks_total` counts the reports that workers sent. Without kills its sum over all workers is the number of
-reports, except tasks that were cancelled before a worker had them: a supervisor reports these. A killed worker loses
-its counters, with the counts since the last scrape.
+`tasklore_tasks_total` counts reports of workers. A killed worker loses its counts since the last scrape, and the
+supervisor's report of a task that was cancelled before a worker had it is not in it.
 
-`tasklore_ledger_tasks` loses nothing. The script that stores the one report of a task's generation counts it in the
-same write, in a hash of the task's cluster slot. A repeat after a lost reply counts nothing, a killed worker changes
-nothing, and a crash of the server that loses the last second loses it of report and count alike. A supervisor reads the
-16,384 counters every 10 s. A report that was published while the ledger was away is counted when a supervisor has put
-it into the ledger. When the ledger takes over another report from REPORTS, one state counts one less, another one more.
-The sum falls only when the store loses data, not when a task's time to live ends or a user is forgotten. It begins with
-the first report stored by this version.
+`tasklore_ledger_tasks` loses nothing: the script that stores the one report of a task's generation counts it in the
+same write, so neither a repeat nor a killed worker changes it. A supervisor reads its 16,384 counters, one a cluster
+slot, every 10 s. A report that was published while the ledger was away counts once a supervisor has put it there; one
+that the ledger takes over from REPORTS moves a count from one state to another. The sum falls only when the store
+loses data. It begins with the first report stored by this version.
 
 """
 
@@ -73,7 +68,7 @@ def exported() -> frozenset[str]:
 
 def page() -> str:
     """Return docs/reference/metrics.md."""
-    return _HEAD.format(most=MAX_TASKS) + "".join(_ours()) + _LEDGER + "".join(_others())
+    return _HEAD.format(most=MAX_TASKS) + "".join(_ours()) + "".join(_labels()) + _LEDGER + "".join(_others())
 
 
 def main() -> None:
@@ -91,6 +86,19 @@ def _ours() -> Iterator[str]:
         yield f"| `{name}` | {kind} | {spelled} | {about} |\n"
     words = ", ".join(f"`{word}`" for word in words_of(Status))
     yield f"\nAn `outcome` of a task is one of {words}.\n\n"
+
+
+def _labels() -> Iterator[str]:
+    """Yield the table of the label values that are closed words, which stand at 0 from the start."""
+    yield "## Label values\n\n| series | label | values |\n|---|---|---|\n"
+    metrics = families()
+    found = {family.name: family.samples for family in metrics.registry.collect() if family.type != "gauge"}
+    for one in metrics.declared:
+        for label in one.labels:
+            samples = found.get(one.name.removesuffix("_total"), ())
+            if values := dict.fromkeys(f"`{sample.labels[label]}`" for sample in samples if label in sample.labels):
+                yield f"| `{one.name}` | `{label}` | {', '.join(values)} |\n"
+    yield "\n"
 
 
 def _others() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Who answers: what somebody writes an agent with, the host that runs it, and the kit that tests it.
+"""Who answers: the agent API, the host that runs an agent, and the kit that tests it.
 
 Here belong declaring, loading and running agents; what they remember lies in `memory`, who asks them in `supervisor`.
 """

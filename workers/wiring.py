@@ -22,7 +22,9 @@ from memory.conversations.inbox import Inbox
 from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
 from memory.functions import offer_functions
+from memory.ledger.journal import Journal
 from memory.ledger.ledger import Ledger
+from memory.ledger.runs import RunName
 from memory.long_term.single_flight import SingleFlight
 from memory.long_term.store import LongTermMemory
 from memory.projects.project import ProjectMemory
@@ -236,6 +238,7 @@ class Worker:
             SessionCache(large, max_value_bytes=settings.session_value_max_bytes),
             await stack.enter_async_context(flights),
             ProjectMemory(large),
+            Journal(large, keep=timedelta(days=settings.ledger_keep_days)),
             StoryStore(large),
             await stack.enter_async_context(open_answers(large, self._worker_id, settings.story_calls, budget_s)),
             Inbox(redis),
@@ -389,7 +392,9 @@ def _contexts(agent: Agent, parts: _Parts, worker_id: str) -> Callable[[Job], Co
         assignment = job.assignment
         if assignment.deadline != job.deadline:
             assignment = assignment.model_copy(update={"deadline": job.deadline})
-        claim = functools.partial(effects.claim, job)
-        return Context(job.task, assignment, parts.services, settings=agent.settings, attempt=job.attempt, claim=claim)
+        claim, run = functools.partial(effects.claim, job), RunName(assignment.task_id, job.generation, worker_id)
+        return Context(
+            job.task, assignment, parts.services, settings=agent.settings, attempt=job.attempt, claim=claim, run=run
+        )
 
     return make_context

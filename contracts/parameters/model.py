@@ -243,14 +243,15 @@ class Parameters(FailFastModel):
     @model_validator(mode="before")
     @classmethod
     def _make_ready(cls, raw: Any) -> Any:
-        if not isinstance(raw, Mapping):
+        if type(raw) is not dict and not isinstance(raw, Mapping):
             return raw
         _demand_few(cls, raw)
         ready: dict[str, Any] = {}
         problems: list[str] = []
+        aliases, readings = cls._aliases, cls._readings
         for given, value in raw.items():
-            name: Any = cls._aliases.get(given, given)
-            reading = cls._readings.get(name)
+            name: Any = aliases.get(given, given)
+            reading = readings.get(name)
             if name in ready:
                 problems.append(f"{name} is given twice, by two of its names; give it once")
             elif reading is None or not (reading.is_read or reading.is_checked):
@@ -273,6 +274,8 @@ class Parameters(FailFastModel):
 
 
 def _demand_few(cls: type[Parameters], raw: Mapping[Any, Any]) -> None:
+    if len(raw) <= _MOST_UNKNOWN:
+        return
     known = [*cls.model_fields, *cls._aliases]
     if cls.model_config.get("extra") == "forbid" and len(raw) > len(known) + _MOST_UNKNOWN:
         told = {"problems": f"there are {len(raw):,} parameters; known are {', '.join(known)}"}

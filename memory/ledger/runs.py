@@ -3,6 +3,14 @@
 from typing import NamedTuple
 
 
+class RunName(NamedTuple):
+    """A run of a generation of a task, as the ledger tells it from those of other workers."""
+
+    task_id: str
+    generation: int
+    worker_id: str
+
+
 class Run(NamedTuple):
     """The task may run, for the *number*th time (1 is the first).
 

@@ -59,8 +59,10 @@ class UserTasks:
 
     async def remove(self, task_ids: Iterable[str]) -> int:
         """Remove all that is known of *task_ids*; return how many of them were known."""
-        commands: list[Command] = [("UNLINK", keys.task(task_id)) for task_id in task_ids]
-        return sum(await self._batch.run(commands))
+        doomed = list(task_ids)
+        commands: list[Command] = [("UNLINK", keys.task(task_id)) for task_id in doomed]
+        commands += [("UNLINK", *keys.steps(task_id)) for task_id in doomed]
+        return sum((await self._batch.run(commands))[: len(doomed)])
 
     async def strip(self, task_id: str, generation: int, report: bytes) -> None:
         """Leave of a task only that *generation* ended as cancelled, with *report*, which holds no words of a user.
@@ -70,7 +72,7 @@ class UserTasks:
         key, state, told = keys.task(task_id), f"state:{generation}", f"report:{generation}"
         fields: list[bytes] = (await self._batch.run([("HKEYS", key)]))[0]
         others = [field for field in fields if field not in (state.encode(), told.encode())]
-        commands: list[Command] = [("HSET", key, state, "cancelled", told, report)]
+        commands: list[Command] = [("HSET", key, state, "cancelled", told, report), ("UNLINK", *keys.steps(task_id))]
         if others:
             commands.append(("HDEL", key, *others))
         await self._batch.run(commands)

@@ -125,7 +125,7 @@ class ProjectMemory(ProjectReader):
         return count
 
     def _list(self, project_id: str) -> Command:
-        return ("ZADD", keys.projects(), "GT", self._clock_ms(), project_id)
+        return ("ZADD", keys.index("projects"), "GT", self._clock_ms(), project_id)
 
     async def _load(self, project_id: str, records: Sequence[Record], report: ProjectLoadReport) -> ProjectLoadReport:
         """Load *records* and return *report* with the outcome."""

@@ -217,7 +217,7 @@ class ProjectReader:
 
     async def _names(self) -> list[str]:
         """Return the projects that are listed, some of which may have no record."""
-        return [name.decode() for name in (await self._batch.run([("ZRANGE", keys.projects(), 0, -1)]))[0]]
+        return [name.decode() for name in (await self._batch.run([("ZRANGE", keys.index("projects"), 0, -1)]))[0]]
 
     async def _find_by_author(self, user_id: str) -> AsyncIterator[tuple[str, list[str]]]:
         """Yield the projects with records by *user_id*, and the ids of those."""

@@ -28,7 +28,7 @@ class SessionList:
 
     def __init__(self, exchange: CommandBatch) -> None:
         self._batch = exchange
-        self._key = keys.sessions()
+        self._key = keys.index("sessions")
 
     def listing(self, session_id: str) -> Command:
         """Return the command that lists a session as updated now; its reply is for `taking_out`."""
@@ -71,7 +71,7 @@ def noting_user(user_id: str, session_id: str) -> list[Command]:
 
 def forgetting(session_id: str, user_id: str, supervisor_id: str) -> list[Command]:
     """Return the commands that take a session that is gone out of every list; "" for none."""
-    commands: list[Command] = [("ZREM", keys.sessions(), session_id)]
+    commands: list[Command] = [("ZREM", keys.index("sessions"), session_id)]
     if user_id:
         commands.append(("SREM", keys.user_sessions(_token_of(user_id)), session_id))
     if supervisor_id:

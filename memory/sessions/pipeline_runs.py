@@ -68,7 +68,7 @@ class PipelineRuns:
 
         It is as long as it is told how a run of it ended, unless that one is made again as failed.
         """
-        listed = ("FCALL", session_scripts.LIST, 1, keys.sessions(), new.session_id)
+        listed = ("FCALL", session_scripts.LIST, 1, keys.index("sessions"), new.session_id)
         commands: list[Command] = [listed]
         if new.state == "running":
             commands.append(_mark(keys.running(new.supervisor_id), new.session_id))
@@ -250,7 +250,7 @@ class PipelineRuns:
         commands = [_unmark(keys.running(supervisor), session_id)] if supervisor else []
         if not is_kept:
             # It stays listed as the user's: its outcome, which holds the result, has to be found.
-            commands.append(("ZREM", keys.sessions(), session_id))
+            commands.append(("ZREM", keys.index("sessions"), session_id))
         await self._batch.run(commands)
         return True
 

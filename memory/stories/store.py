@@ -96,7 +96,7 @@ class StoryStore:
         entities = [word for one in base.entities for word in (one.name, one.model_dump_json())]
         words = (len(fields), *(word for field in fields.items() for word in field), *entities)
         # Listed first: what is not listed is not found by somebody who wants it deleted.
-        listed = ("ZADD", keys.stories(), "GT", self._clock_ms(), story_id)
+        listed = ("ZADD", keys.index("stories"), "GT", self._clock_ms(), story_id)
         replies = await self._batch.run([listed, ("FCALL", scripts.LOAD, 2, of.base, of.entities, *words)])
         return bool(replies[1])
 
@@ -188,7 +188,7 @@ class StoryStore:
 
     async def stories(self) -> tuple[StoryInfo, ...]:
         """Return every story, the one updated last first."""
-        listed = (await self._batch.run([("ZRANGE", keys.stories(), 0, -1, "REV")]))[0]
+        listed = (await self._batch.run([("ZRANGE", keys.index("stories"), 0, -1, "REV")]))[0]
         story_ids = [one.decode() for one in listed]
         told = await self._batch.run([_told_of(story_id) for story_id in story_ids])
         found = (_info(story_id, reply) for story_id, reply in zip(story_ids, told, strict=True) if reply is not None)
@@ -199,7 +199,7 @@ class StoryStore:
         every = (*keys.story(story_id), *(keys.story_changes(story_id, section) for section in CHANGING))
         commands: list[Command] = [
             ("FCALL", scripts.DELETE, len(every), *every),
-            ("ZREM", keys.stories(), story_id),
+            ("ZREM", keys.index("stories"), story_id),
         ]
         return bool((await self._batch.run(commands))[0])
 
@@ -210,7 +210,7 @@ class StoryStore:
 
     def _touched(self, story_id: str) -> Command:
         # One that is being deleted is not listed anew.
-        return ("ZADD", keys.stories(), "XX", "GT", self._clock_ms(), story_id)
+        return ("ZADD", keys.index("stories"), "XX", "GT", self._clock_ms(), story_id)
 
 
 def _base_of(story_id: str, parts: Collection[str], fields: list[bytes | None]) -> StoryBase:

@@ -3,7 +3,7 @@
 import decimal
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Self, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, SerializationInfo
@@ -244,12 +244,18 @@ def _made(cls: type[_A], value: Decimal, unit: str | None) -> _A:
     return amount
 
 
+@lru_cache(1024)
+def _whole(number: int) -> Amount:
+    """Return *number*, of exactly that type, as an amount; one of many that are asked for again and never change."""
+    return _made(Amount, Decimal(number), None)
+
+
 def _validated(raw: object) -> Amount:
     kind = type(raw)
     if kind is Amount:
         return raw  # type: ignore[return-value]  # narrowed by the exact type, which costs half of isinstance
     if kind is int and -spellings.LARGEST_INT <= raw <= spellings.LARGEST_INT:  # type: ignore[operator]  # the same
-        return _made(Amount, Decimal(raw), None)  # type: ignore[arg-type]  # the same
+        return _whole(raw)
     try:
         return Amount(raw)
     except InvalidAmount as error:

@@ -35,9 +35,11 @@ class TransportCounts:
         """Export what *lag_s* says at each scrape; it is called from another thread."""
         self._loop_lag.set_function(lag_s)
 
-    def count_delivery(self, *, redelivered: bool) -> None:
-        """Count a message that arrived, for the first time or again."""
-        self._deliveries[redelivered].inc()
+    def count_deliveries(self, number: int, *, redelivered: int) -> None:
+        """Count *number* messages that arrived, *redelivered* of them again."""
+        self._deliveries[False].inc(number - redelivered)
+        if redelivered:
+            self._deliveries[True].inc(redelivered)
 
     def count_lease_heartbeat(self, *, delivered: bool) -> None:
         """Count a lease that was renewed, or could not be."""

@@ -20,7 +20,7 @@ DEAD_REASONS = ("attempts", "code_error", "gave_up", "crashes", "deadline", "unr
 #: Why a stream can refuse a message: it is full, nobody stores its subject, or anything else.
 REFUSALS = ("full", "no_stream", "other")
 PEERS = ("nats", "redis")
-#: Why the HTTP API closes a connection; see docs/http.md.
+#: Why the HTTP API closes a connection; see docs/reference/http.md.
 CONNECTION_REFUSALS = ("over_limit", "evicted", "timed_out", "invalid_http")
 #: Where a task waits for its next run.
 RETRY_WAYS = ("nak", "schedule")

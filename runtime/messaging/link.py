@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 _END = b"\r\n"
 _NO_HEADERS = b"NATS/1.0\r\n"
 #: A subject that nats-py can read: the server lets any bytes through.
-_LEGIBLE = re.compile(rb"[!-~]+")
+_LEGIBLE = re.compile(r"[!-~]+")
 
 
 class Arrival(NamedTuple):
@@ -124,7 +124,7 @@ class _LeanParser(Parser):
                 await self._parse_slowly(buffer[at : eol + 2])
                 at = eol + 2
                 continue
-            words = buffer[at:eol].split(b" ")
+            words = buffer[at:eol].decode("utf-8", "replace").split(" ")
             body_at = eol + 2
             end = body_at + int(words[-1])
             if len(buffer) < end + 2:
@@ -140,18 +140,13 @@ class _LeanParser(Parser):
                     except Exception as error:  # noqa: BLE001 - as above: a head without a version line, for one
                         log.info("unreadable_message", error=type(error).__name__)
             else:
-                replies = len(words) == (6 if first == 72 else 5)
-                arrival = Arrival(
-                    words[1].decode(errors="replace"),
-                    words[3].decode(errors="replace") if replies else "",
-                    buffer[body_at:head_end] if first == 72 else None,
-                    buffer[head_end:end],
-                )
+                reply = words[3] if len(words) == (6 if first == 72 else 5) else ""
+                headers = buffer[body_at:head_end] if first == 72 else None
                 try:
-                    sink(arrival)
+                    sink(Arrival(words[1], reply, headers, buffer[head_end:end]))
                 except Exception:
                     # What leaves this method ends nats-py's reading for good.
-                    log.exception("sink_failed", subject=arrival.subject)
+                    log.exception("sink_failed", subject=words[1])
             at = end + 2
         self._rest = bytes(buffer[at:])
 

@@ -134,14 +134,10 @@ class PullEngine:
             self._group = group
             while not self._stopping:
                 self._turned_at = self._loop.time()
-                pause_s = await self._ask()
-                try:
-                    async with asyncio.timeout(pause_s):
-                        await self._wake.wait()
-                except TimeoutError:
-                    continue
-                finally:
-                    self._wake.clear()
+                timer = self._loop.call_later(await self._ask(), self._wake.set)
+                await self._wake.wait()
+                timer.cancel()
+                self._wake.clear()
             await self._look_last()
             await self._silence(listening)
 
@@ -228,7 +224,7 @@ class PullEngine:
                 self._link.send(acknowledged[-1], _NEXT + self._order(more), f"{self._inbox}.s")
             else:
                 self._link.send(acknowledged[-1], _ACK)
-        self._wake.set()
+        self._wake_to_ask()
 
     async def _ask(self) -> float:
         """Ask for what fits into the free slots; return seconds until the next look."""
@@ -248,6 +244,11 @@ class PullEngine:
             return 0
         free = self._slots - self.held - self._wanted
         return free if free > 0 and (not self._wanted or free >= self._slots // 2) else 0
+
+    def _wake_to_ask(self) -> None:
+        """Turn the loop when there is something to request: a turn for nothing costs as much as a task's way here."""
+        if self._askable():
+            self._wake.set()
 
     def _order(self, batch: int) -> bytes:
         """Return the body of a pull request for *batch* messages, and count them as wanted."""
@@ -319,7 +320,6 @@ class PullEngine:
             return
         self._held[delivery.reply] = delivery
         self._leases.hold(delivery.reply)
-        self._meter.count_delivery(redelivered=delivery.deliveries > 1)
         if not self._arrived:
             self._loop.call_soon(self._deal)
         self._arrived.append(delivery)
@@ -342,9 +342,10 @@ class PullEngine:
 
     def _deal(self) -> None:
         batch, self._arrived = self._arrived, []
+        self._meter.count_deliveries(len(batch), redelivered=len([one for one in batch if one.deliveries > 1]))
         if self._group is not None and batch:
             self._group.create_task(self._work(batch))
-        self._wake.set()
+        self._wake_to_ask()
 
     async def _work(self, batch: list[Delivery]) -> None:
         try:

@@ -134,3 +134,14 @@ async def test_a_killed_supervisor_costs_seconds(own_house: House) -> None:
         code = await asyncio.to_thread(command.process.wait, PATIENCE_S)
         assert code == 0, errors.read_text()
         assert read_document(command.rest()).meta.status == "fresh"
+
+
+async def test_without_the_agents_it_says_how_to_start_them(own_house: House) -> None:
+    """It says so in one line, and leaves nothing in the folder of the story."""
+    own_house.command("story", "example", STORY)
+    own_house.supervisor().ready()
+    done = own_house.command("analysis", "run", STORY)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"`tasklore worker {AGENTS}`" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (own_house.folder / STORY / "state").exists()

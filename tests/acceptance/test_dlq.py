@@ -219,3 +219,19 @@ async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(operat
     await waiting(0)
     assert supervisor.metric("tasklore_dead_letters_oldest_seconds") == 0
     assert operator.system.worker.metric('tasklore_dead_letters_total{reason="gave_up"}') > 0
+
+
+async def test_purging_deletes_what_fits(operator: Operator) -> None:
+    """By number, by filter, and everything only when it is said twice."""
+    system, label = operator.system, uuid.uuid4().hex
+    await operator.lose_many(label, 4)
+    first = rows(await system.dlq("list", "--oldest", "--limit", "1", "--json"))[0]["sequence"]
+    assert (await system.dlq("purge", str(first))).stdout == "Deleted 1 dead letter.\n"
+    gone = await system.dlq("purge", str(first))
+    assert (gone.returncode, gone.stderr.count("\n")) == (2, 1)
+    assert f"there is no dead letter {first}" in gone.stderr
+    assert (await system.dlq("purge", "--reason", "crashes")).stdout == "Nothing fits; nothing was deleted.\n"
+    assert (await system.dlq("purge", "--all")).returncode == 2
+    assert await operator.waiting() == 3
+    assert (await system.dlq("purge", "--all", "--yes")).stdout == "Deleted 3 dead letters.\n"
+    assert await operator.waiting() == 0

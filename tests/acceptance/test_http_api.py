@@ -96,6 +96,22 @@ async def test_senses_and_messages_are_all_that_a_world_has_to_send(
     assert [one.time for one in seen] == [41.5, 41.5]
 
 
+async def test_two_hundred_at_once_lose_nobody(house: House, served: Served, key: dict[str, str]) -> None:
+    """Over two supervisors each has its own answer, while each is asked twice under one id."""
+    other = house.supervisor(api_keys_file=house.folder / "keys.json", api_rate=100_000, api_burst=100_000).ready()
+
+    async def one(number: int, served_by: Served) -> object:
+        body = {"text": BUDGET_QUESTION.format(spent=10_000 + number)}
+        answer = await ask(served_by.api, "POST", "/v1/requests", body, key | {"Idempotency-Key": f"crowd-{number}"})
+        return answer.body["reply"]["report"]["result"]["remaining"]
+
+    both = served, other
+    remaining = await asyncio.gather(*(one(number % 200, both[number % 2 ^ number // 200]) for number in range(400)))
+    other.kill()
+
+    assert remaining == [40_000 - number % 200 for number in range(400)]
+
+
 async def test_a_supervisor_behind_a_proxy_speaks_tls_and_tells_unknown_clients_and_days_apart(
     served: Served, house: House, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
 from memory.queues.queue import PersonalQueue
 from runtime.servers import valkey
-from tests.acceptance.house import AGENTS, House
+from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 
 EAR = str(AGENTS / "ear.py")
@@ -124,3 +124,24 @@ async def stream_is_empty(scene: Scene, stream: str) -> bool:
     """Return whether nothing lies in *stream*."""
     info = await scene.program.api(f"STREAM.INFO.{stream}")
     return bool(info["state"]["messages"] == 0)
+
+
+async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> None:
+    """After its attempts; what was said before and after is kept, in order."""
+    settings = QUICK | {"listen_attempts": 1}
+    worker: Served = own_house.worker(EAR, **settings).ready()
+    async with talk_in(own_house) as scene:
+        for number, text in enumerate(("one", "deadly", "three")):
+            await scene.say("ann", f"t{number}", text)
+
+        async def dealt_with() -> bool:
+            nonlocal worker
+            if not worker.is_running:
+                worker = own_house.worker(EAR, **settings).ready()
+            return sum((await scene.facts.counts("ann")).closed.values()) == 3
+
+        await scene.program.eventually(dealt_with)
+        assert await scene.likes("ann") == ["one", "three"]
+        rows = {row.row_id: row.state for row in await scene.facts.rows("ann", 9)}
+        assert rows == {"fact-t0": "done", "fact-t1": "failed", "fact-t2": "done"}
+        assert (await scene.turns.counts("ann")).closed["done"] == 3

@@ -123,3 +123,60 @@ async def all_turns(program: Outside) -> list[Json]:
             json.loads((await program.client.request("$JS.API.DIRECT.GET.TURNS", body, timeout=PATIENCE_S)).data)
         )
     return turns
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        (b"{}", "text"),
+        (b'{"text": ""}', "text"),
+        (b'{"text": "hello", "wait_ms": -1}', "wait_ms"),
+        (b'{"text": "hello", "request_id": "a b"}', "request_id"),
+        (b"not json", "request"),
+        (b"", "request"),
+        (b"[1]", "request"),
+        (b"\xff\xfe", "request"),
+    ],
+)
+async def test_an_unreadable_request_is_refused_with_the_field(talker: Outside, body: bytes, word: str) -> None:
+    """Nobody who asks is left waiting in silence."""
+    reply = await say(talker, body)
+    assert reply["kind"] == "failed"
+    assert word in reply["text"]
+
+
+async def test_a_card_whose_bucket_was_emptied_comes_back(talker: Outside) -> None:
+    """A worker that lives puts its card again; nobody has to restart it."""
+    await talker.api("STREAM.PURGE.KV_agents")
+
+    async def is_back() -> bool:
+        return "$KV.agents.ProbeAgent" in await talker.counts("KV_agents")
+
+    await talker.eventually(is_back)
+
+
+async def test_cancellations_pass_the_workers_broker_and_tasks_do_not(talker: Outside, standing: Standing) -> None:
+    """FastStream serves what is said on core NATS; the queue is read by the engine alone."""
+    worker, name = standing.worker, "tasklore_broker_received_messages_total"
+    before = worker.metric(name)
+    for _ in range(5):
+        await talker.ask("ProbeAgent", "remembered", {"label": new()})
+    assert worker.metric(name) == before
+    await talker.client.publish("cancel.nobody", b'{"schema_version": 1, "task_id": "nobody"}')
+
+    async def counted() -> bool:
+        # One handler ends what runs here, the other notes the wish for good.
+        return worker.metric(name) == before + 2
+
+    await talker.eventually(counted)
+
+
+async def test_progress_is_published_through_the_workers_broker(talker: Outside, standing: Standing) -> None:
+    """A sign of progress reaches whoever listens, and is counted by the middleware on its way."""
+    name = "tasklore_broker_published_messages_total"
+    before = standing.worker.metric(name)
+    task = await talker.assign("ProbeAgent", "fresh", {"label": new()})
+    await talker.begun(task)
+    [sign] = talker.progress
+    assert (sign["fraction"], sign["text"], sign["agent_id"]) == (0.0, "begun", "ProbeAgent")
+    assert standing.worker.metric(name) == before + 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memory import keys
 from memory.ledger.ledger import Ledger, LedgerEntry
 from runtime.servers import valkey
 from tests.acceptance.house import House, Served
@@ -129,6 +130,31 @@ async def test_five_hundred_tasks_have_five_hundred_reports_whoever_is_killed_me
     assert {entry.generations[1].state for entry in entries if entry is not None} == {"completed"}
     assert {report["status"] for report in reports} == {"completed"}
     assert sorted(report["result"]["number"] for report in reports) == list(range(TASKS))
+
+
+async def test_steps_are_not_taken_again_when_workers_are_killed_between_them(own_house: House) -> None:
+    """A kill costs the two steps that were under way; a journal goes with the report."""
+    async with at_work(own_house, ack_wait_s=2) as scene:
+        task = await scene.program.assign("ProbeAgent", "stepped", {"label": "steps", "number": 12, "ms": 300})
+        for kill in range(1, 4):
+
+            async def has_come(position: int = 4 * kill - 2) -> bool:
+                return bool(own_house.runs(f"steps-{position}"))
+
+            await scene.program.eventually(has_come)
+            scene.worker.kill()
+            scene.worker = own_house.worker(slots=32, ack_wait_s=2)
+            scene.worker.ready()
+        report = await scene.program.report_of(task)
+        async with valkey.connect(own_house.servers.redis_url) as client:
+            left = [await client.exists(*keys.steps(task))]
+    runs = [len(own_house.runs(f"steps-{position}")) for position in range(12)]
+    assert report["status"] == "completed"
+    assert 12 <= sum(runs) <= 12 + 2 * 3
+    assert max(runs) == 2
+    # The last result of each step is the one that counts, and the only one that the task saw.
+    assert report["result"]["number"] == sum(runs)
+    assert left == [0]
 
 
 @pytest.mark.parametrize("way", ["killed", "frozen"])

@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,15 @@ from pydantic import BaseModel
 
 from contracts import subjects
 from contracts.messages import MESSAGES
-from runtime.documents import CHANNELS
+from runtime import metrics_table, settings_table
+from runtime.documents import CHANNELS, as_text, asyncapi
 from runtime.messaging.streams import Sizes, stream_configurations
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.pipelines.declaration.cards import problems_with
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
+from tasklore import manual
+from tasklore.analysis import keys as analysis_keys
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import BUDGET, House
 from tests.acceptance.talk import MEMORY, SWITCHBOARD
@@ -42,6 +45,15 @@ PAGES = sorted(
 REFERENCE, GUIDE = ROOT / "docs" / "reference", ROOT / "docs" / "guide"
 WIRE = (REFERENCE / "wire.md").read_text("utf-8")
 
+#: Pages that their module prints.
+GENERATED: dict[str, Callable[[], str]] = {
+    "analysis-keys.md": analysis_keys.page,
+    "asyncapi.json": lambda: as_text(asyncapi()),
+    "cli.md": manual.page,
+    "metrics.md": metrics_table.page,
+    "redis-keys.md": redis_keys.page,
+    "settings.md": settings_table.reference_page,
+}
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
@@ -292,12 +304,10 @@ def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
                 _demand_fields(one, written, f"{where}.{field}")
 
 
-def test_the_page_of_redis_keys_is_current() -> None:
-    """After a change of a key: `python -m tests.architecture.redis_keys > docs/reference/redis-keys.md`."""
-    page = (REFERENCE / "redis-keys.md").read_text("utf-8")
-
-    assert page == redis_keys.page()
-    assert page.count("\n| `tl:") > 50
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_generated_page_is_current(name: str) -> None:
+    """After a change: `python -m MODULE > docs/reference/NAME`."""
+    assert (REFERENCE / name).read_text("utf-8") == GENERATED[name]()
 
 
 def test_the_index_lists_every_page() -> None:

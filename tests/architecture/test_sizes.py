@@ -13,16 +13,16 @@ from tests.architecture.tree import ROOT, Function, docstring_of, functions, tre
 
 #: Lines of Python that each room may have.
 MOST_LINES = {
-    "contracts": 4_450,
+    "contracts": 4_480,
     "quantities": 6_000,
-    "memory": 16_600,
+    "memory": 16_700,
     "runtime": 8_370,
     "supervisor": 21_500,
-    "workers": 16_800,
+    "workers": 16_980,
     "tasklore": 16_300,
     "deploy": 2_650,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 97_100, 690, 21
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 86_500, 693, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.042, 0.205, 0.037
 #: Modules that are named by a gerund; the words below are nouns of the field.

@@ -39,7 +39,6 @@ class FakeAnalyses:
             stories.at_delete(lambda story_id, kept=kept: kept.pop(story_id, None))  # type: ignore[misc]
 
     async def read(self, story_id: str, number: int) -> AnalysisDocument | None:
-        """Return the analysis of a response, `stale` when the story went on since; None when there is none."""
         raw = await self.raw(story_id, number)
         if raw is None:
             return None
@@ -53,16 +52,13 @@ class FakeAnalyses:
         return document
 
     async def raw(self, story_id: str, number: int) -> bytes | None:
-        """Return the analysis of a response as it was stored, None when there is none."""
         return (await self.record(story_id, number))[1]
 
     async def numbers(self, story_id: str) -> tuple[int, ...]:
-        """Return the numbers of the responses whose analyses are kept, in their order."""
         self._stories.revision(story_id)
         return tuple(sorted(number for number, kept in self._of(story_id).items() if kept.document is not None))
 
     async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
-        """Return the revision of the story, and the document and the record of a response."""
         revision = self._stories.revision(story_id)
         kept = self._of(story_id).get(number)
         return (revision, None, None) if kept is None else (revision, kept.document, kept.record)
@@ -81,7 +77,6 @@ class FakeAnalyses:
         is_under_way: bool = False,
         rests_on: int | None = None,
     ) -> bool:
-        """Store what is known of a response; False when the story, or the text of the response, is another one."""
         demand_changing(changes)
         response = await self._stories.response(story_id, number)
         is_other_text = of is not None and response != of
@@ -105,11 +100,9 @@ class FakeAnalyses:
         return True
 
     async def begin(self, supervisor_id: str, story_id: str, number: int, lease_ms: int = 0) -> None:
-        """Note that a response is analysed, and is due in *lease_ms*."""
         self._due.setdefault(supervisor_id, {})[story_id, number] = self._clock_ms() + lease_ms
 
     async def due(self, supervisor_id: str, lease_ms: int, limit: int = 100) -> list[tuple[str, int]]:
-        """Return analyses that somebody has to look after, the longest due first."""
         listed, now = self._due.get(supervisor_id, {}), self._clock_ms()
         found = sorted((at, f"{one[0]}:{one[1]}", one) for one, at in listed.items() if at <= now)[:limit]
         for _, _, one in found:
@@ -117,7 +110,6 @@ class FakeAnalyses:
         return [one for _, _, one in found]
 
     async def renew(self, supervisor_id: str, story_id: str, number: int, lease_ms: int) -> bool:
-        """Let nobody else look after an analysis for *lease_ms*; False when it is not under way."""
         listed = self._due.get(supervisor_id, {})
         if (story_id, number) not in listed:
             return False
@@ -125,7 +117,6 @@ class FakeAnalyses:
         return True
 
     async def end(self, supervisor_id: str, story_id: str, number: int) -> None:
-        """Note that nobody has to look after an analysis any more."""
         self._due.get(supervisor_id, {}).pop((story_id, number), None)
 
     def _of(self, story_id: str) -> dict[int, _Kept]:

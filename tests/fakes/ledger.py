@@ -28,20 +28,16 @@ class _Fields:
         return self.fields[self._field(name)]
 
     def get(self, name: str) -> bytes | None:
-        """Return the value of *name*, None when there is none."""
         return self.fields.get(self._field(name))
 
     def number(self, name: str) -> int:
-        """Return the value of *name* as a number, 0 when there is none."""
         return int(self.get(name) or 0)
 
     def set(self, **values: object) -> None:
-        """Store *values*, as text unless they are bytes."""
         for name, value in values.items():
             self.fields[self._field(name)] = value if isinstance(value, bytes) else str(value).encode()
 
     def drop(self, name: str) -> None:
-        """Remove *name*."""
         self.fields.pop(self._field(name), None)
 
     def _field(self, name: str) -> bytes:
@@ -69,7 +65,6 @@ class FakeLedger:
         most_crashes: int = 0,
         token: str = "",
     ) -> Beginning:
-        """Return which run this is, why there is none, or the stored report."""
         of = self._generation(task_id, generation)
         if (stored := of.get("report")) is not None:
             return stored
@@ -96,7 +91,6 @@ class FakeLedger:
         return Run(of.number("attempts"), of.number("crashes"), of.number("excused"), is_news)
 
     async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> list[tuple[str, int]]:
-        """Lease *runs* anew; return those that another worker runs."""
         lost = []
         for task_id, generation in runs:
             of = self._generation(task_id, generation)
@@ -107,12 +101,10 @@ class FakeLedger:
         return lost
 
     async def release(self, runs: Sequence[Ended]) -> None:
-        """Note that *runs* ended with a word."""
         for run in runs:
             self._end(run)
 
     async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
-        """Note that *run* ended and another follows."""
         of = self._end(run)
         if of is None:
             return
@@ -132,7 +124,6 @@ class FakeLedger:
         return of
 
     async def cancel(self, task_id: str, generation: int | None, reason: str) -> CancelOutcome | bytes:
-        """Note that somebody wishes it cancelled; return the report when it has ended."""
         entry = await self.read(task_id)
         number = generation or (entry.newest if entry is not None else 1)
         of = self._generation(task_id, number)
@@ -144,12 +135,10 @@ class FakeLedger:
         return CancelOutcome(number, state.decode(), assignment)
 
     async def wish(self, task_id: str) -> CancelRequest | None:
-        """Return why the newest generation is to be cancelled, or None."""
         entry = await self.read(task_id)
         return entry.generations[entry.newest].wish if entry is not None else None
 
     async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
-        """Return whether this call makes the effect, None when it may not ask."""
         field, of = b"once." + quote(name, safe="").encode(), self._generation(task_id, generation)
         if (claimed := of.fields.get(field)) is not None:
             return claimed == token.encode()
@@ -160,7 +149,6 @@ class FakeLedger:
         return True
 
     async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | CancelRequest | None:
-        """Return None when *report* is the one of its generation, else the earlier one, or the wish against it."""
         of = self._generation(task_id, generation)
         if (stored := of.get("report")) is not None:
             if stored == report:
@@ -177,14 +165,12 @@ class FakeLedger:
     async def finish_many(
         self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
     ) -> list[bytes | CancelRequest | None]:
-        """Return `finish` of each of *reports*."""
         for report in reports:
             if isinstance(report, Finish) and report.user:
                 self._touch(report.task_id)[b"user"] = report.user.encode()
         return [await self.finish(*report[:4]) for report in reports]
 
     async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
-        """Note that *assignment*, which belongs to *trace*, is durably published."""
         of = self._generation(task_id, generation)
         of.fields.setdefault(b"assignment:%d" % generation, assignment)
         of.fields.setdefault(b"state:%d" % generation, b"accepted")
@@ -192,7 +178,6 @@ class FakeLedger:
             of.fields.setdefault(b"trace:%d" % generation, trace.encode())
 
     async def read(self, task_id: str) -> LedgerEntry | None:
-        """Return all that is known of *task_id*, or None."""
         until, fields = self._tasks.get(keys.task(task_id), (0.0, {}))
         return entry_of(task_id, fields) if self._clock() < until else None
 

@@ -45,7 +45,6 @@ class FakePipelineRuns:
         self._last_fence = 0
 
     async def create(self, new: NewRun) -> bool:
-        """Make the run; False when the id is taken."""
         if new.session_id in self._runs or (new.state == "running" and new.session_id in self._outcomes):
             return False
         now = self._now_ms()
@@ -56,11 +55,9 @@ class FakePipelineRuns:
         return True
 
     async def now_ms(self) -> int:
-        """Return the time by this store's clock."""
         return self._now_ms()
 
     async def read(self, session_id: str) -> RunRecord | None:
-        """Return the run, or None."""
         kept = self._runs.get(session_id)
         if kept is None:
             return None
@@ -69,7 +66,6 @@ class FakePipelineRuns:
         return replace(record, phases=phases, holder=record.holder if self._is_held(kept) else None)
 
     async def claim(self, session_id: str, holder: str, lease_ms: int, most_lapses: int = MOST_LAPSES) -> int | None:
-        """Return the number of a lease, or None."""
         kept = self._runs.get(session_id)
         if kept is None or kept.record.state != "running" or self._is_held(kept):
             return None
@@ -87,12 +83,10 @@ class FakePipelineRuns:
         return self._last_fence
 
     async def set_aside(self, supervisor_id: str) -> list[str]:
-        """Return the sessions whose runs were set aside."""
         records = [kept.record for kept in self._runs.values() if kept.record.is_set_aside]
         return [record.session_id for record in records if record.supervisor_id == supervisor_id]
 
     async def renew(self, session_id: str, holder: str, fence: int, lease_ms: int) -> bool:
-        """Prolong the lease; False when it is lost."""
         kept = self._driven(session_id, fence)
         if kept is None or kept.record.holder != holder:
             return False
@@ -100,7 +94,6 @@ class FakePipelineRuns:
         return True
 
     async def give_back(self, session_id: str, holder: str, fence: int) -> None:
-        """End the lease."""
         kept = self._driven(session_id, fence)
         if kept is not None and kept.record.holder == holder:
             self._release(kept)
@@ -109,7 +102,6 @@ class FakePipelineRuns:
             known.claimed_by = None
 
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
-        """Return running sessions that nobody drives, longest first."""
         now = self._now_ms()
         due = [
             (max(kept.leased_until_ms, kept.due_since_ms), session_id)
@@ -120,17 +112,14 @@ class FakePipelineRuns:
         return [session_id for _, session_id in sorted(due)[:limit]]
 
     async def user_of(self, session_id: str) -> str | None:
-        """Return whose run it is."""
         kept = self._runs.get(session_id)
         return None if kept is None else kept.record.user_id
 
     async def postpone(self, supervisor_id: str, session_id: str, for_ms: int) -> None:
-        """Let a run be due later."""
         if (kept := self._runs.get(session_id)) is not None and kept.record.supervisor_id == supervisor_id:
             kept.due_since_ms = self._now_ms() + for_ms
 
     async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
-        """Note that *phase* runs as *task_id*."""
         kept = self._driven(session_id, fence)
         known = None if kept is None else kept.record.phases.get(phase)
         if kept is None or known is None:
@@ -143,7 +132,6 @@ class FakePipelineRuns:
     async def settle_phase(
         self, session_id: str, fence: int, phase: str, state: PhaseState, corrects: str | None = None
     ) -> bool:
-        """Note the end of *phase*."""
         kept = self._driven(session_id, fence)
         known = None if kept is None else kept.record.phases.get(phase)
         if kept is None or known is None or (state.task_id is not None and known.task_id != state.task_id):
@@ -172,7 +160,6 @@ class FakePipelineRuns:
         inputs: Mapping[str, JsonValue] | None = None,
         declared: Redeclared | None = None,
     ) -> RunRecord | None:
-        """Make the phases of *why* pending; None when it was refused."""
         kept = self._runs.get(session_id)
         if kept is None:
             raise UnknownSession(f"no pipeline runs in session {session_id!r}")
@@ -206,7 +193,6 @@ class FakePipelineRuns:
     async def end(
         self, session_id: str, fence: int, state: EndState, outcome: bytes, *, keep: bool, error: str = ""
     ) -> bool:
-        """End the run and its lease."""
         kept = self._driven(session_id, fence)
         if kept is None:
             ended = self._runs.get(session_id)
@@ -219,11 +205,9 @@ class FakePipelineRuns:
         return True
 
     async def outcome(self, session_id: str) -> bytes | None:
-        """Return what `end` was told, or None."""
         return self._outcomes.get(session_id)
 
     async def request_cancel(self, session_id: str, reason: str) -> bool:
-        """Note why a running one is to be cancelled."""
         kept = self._runs.get(session_id)
         if kept is None or kept.record.state != "running":
             return False
@@ -231,12 +215,10 @@ class FakePipelineRuns:
         return True
 
     async def cancel_reason(self, session_id: str) -> str | None:
-        """Return why it is to be cancelled, or None."""
         kept = self._runs.get(session_id)
         return None if kept is None else kept.record.cancel_reason
 
     async def note_seen(self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]) -> bool:
-        """Keep what *phase* read beside the session."""
         kept = self._driven(session_id, fence)
         if kept is None:
             return False
@@ -244,7 +226,6 @@ class FakePipelineRuns:
         return True
 
     async def note_late(self, session_id: str, fence: int, phase: str) -> bool:
-        """Note that *phase* is late."""
         kept = self._driven(session_id, fence)
         known = None if kept is None else kept.record.phases.get(phase)
         if kept is not None and known is not None and not known.is_over:
@@ -252,19 +233,16 @@ class FakePipelineRuns:
         return kept is not None
 
     async def note_progress(self, session_id: str, fence: int) -> bool:
-        """Forget who died over it before."""
         kept = self._driven(session_id, fence)
         if kept is not None:
             kept.lapses = 0
         return kept is not None
 
     async def seen(self, session_id: str) -> dict[str, dict[str, str]]:
-        """Return what each phase read beside the session."""
         kept = self._runs.get(session_id)
         return {} if kept is None else {phase: dict(marks) for phase, marks in kept.seen.items()}
 
     def _driven(self, session_id: str, fence: int) -> _Kept | None:
-        """Return the run when *fence* is the number of its lease."""
         kept = self._runs.get(session_id)
         return kept if kept is not None and self._is_held(kept) and kept.record.fence == fence else None
 

@@ -13,18 +13,15 @@ from memory import keys
 from memory.conversations.conversation import KEEP, KEEP_FOR
 from memory.long_term.entries import (
     Entry,
-    LongTermStats,
     Near,
     Quarantined,
     Remembered,
     Selection,
     Standing,
     check_entry,
-    check_selection,
     decode,
     decode_entry,
     encode,
-    summarise,
 )
 
 Clock = Callable[[], float]
@@ -43,7 +40,6 @@ class FakeConversations:
     async def append(
         self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: object = ()
     ) -> bool:
-        """Add *turn* at the end and return True; False when *turn_id* is there already."""
         if user_id:
             self._owned[user_id] = (self._clock() + self._keep_s, {*await self.of_user(user_id), conversation_id})
         turns = self._living(conversation_id)
@@ -56,7 +52,6 @@ class FakeConversations:
         return True
 
     async def replace(self, conversation_id: str, turn: bytes, by: bytes) -> bool:
-        """Put *by* in the place of *turn*, and return whether that was there."""
         turns = self._living(conversation_id)
         turn_id = next((name for name in reversed(turns) if turns[name] == turn), None)
         if turn_id is None:
@@ -65,19 +60,11 @@ class FakeConversations:
         return True
 
     async def of_user(self, user_id: str) -> list[str]:
-        """Return the ids of the conversations of *user_id*, sorted."""
         until, owned = self._owned.get(user_id, (0.0, set()))
         return sorted(owned) if self._clock() < until else []
 
     async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
-        """Return the last *count* turns, oldest first."""
         return list(self._living(conversation_id).values())[-count:] if count > 0 else []
-
-    async def forget(self, conversation_id: str) -> bool:
-        """Remove a conversation and return whether there was one."""
-        there = bool(self._living(conversation_id))
-        self._turns.pop(keys.conversation(conversation_id).said, None)
-        return there
 
     def _living(self, conversation_id: str) -> dict[str, bytes]:
         until, turns = self._turns.get(keys.conversation(conversation_id).said, (0.0, {}))
@@ -102,16 +89,13 @@ class FakeLongTermMemory:
         self._quarantine: dict[tuple[str, str], bytes] = {}
 
     async def recall(self, key: str) -> Remembered | None:
-        """Return the answer remembered at *key*, or None."""
         value = self._living(key)
         return None if value is None else decode(value.raw)
 
     async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
-        """Return `recall` of each key."""
         return [await self.recall(key) for key in entry_keys]
 
     async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
-        """Return for each question, by its entry key, the nearest neighbour that is remembered."""
         return [await self._nearest(key, near) for key, near in asked]
 
     async def _nearest(self, key: str, near: Neighbourhood) -> Near | None:
@@ -135,7 +119,6 @@ class FakeLongTermMemory:
         parameters_json: bytes = b"{}",
         near: Standing | None = None,
     ) -> None:
-        """Store *result_json* at *key* until *ttl* from now, for ever when None."""
         parts, lifetime_ms = check_entry(key, ttl)
         raw = encode(
             result_json,
@@ -158,27 +141,12 @@ class FakeLongTermMemory:
         served: Mapping[str, int],
         own: Mapping[tuple[str, str], int] | None = None,
     ) -> int:
-        """Add how often each entry was served; return how many of them still live."""
         living = [(value, count) for key, count in served.items() if (value := self._living(key)) is not None]
         for value, count in living:
             value.hits += count
         return len(living)
 
-    async def put(self, key: str, result_json: bytes, *, ttl: timedelta | None, now_ms: int) -> None:
-        """Store a result by hand, keeping what is known of the old one."""
-        known = await self.show(key)
-        await self.remember(
-            key,
-            result_json,
-            computed_ms=known.answer.computed_ms if known else 0,
-            ttl=ttl,
-            now_ms=now_ms,
-            parameters_json=known.parameters_json if known else b"{}",
-            near=known.standing if known else None,
-        )
-
     async def show(self, key: str) -> Entry | None:
-        """Return everything about the entry at *key*, or None."""
         value = self._living(key)
         if value is None:
             return None
@@ -188,54 +156,16 @@ class FakeLongTermMemory:
     async def entries(
         self, *, agent_id: str | None = None, task: str | None = None, since_ms: int | None = None
     ) -> AsyncIterator[Entry]:
-        """Yield every entry of the agent and task that was created at *since_ms* or later."""
         wanted = Selection(agent_id=agent_id, task=task, created_since_ms=since_ms)
         for key in list(self._values):
             entry = await self.show(key)
             if entry is not None and wanted.names(entry.parts) and wanted.holds(entry.answer):
                 yield entry
 
-    async def stats(self, agent_id: str | None = None) -> LongTermStats:
-        """Return how many entries there are, how often they were served and the time that saved."""
-        listed = [entry async for entry in self.entries(agent_id=agent_id)]
-        return summarise((entry.parts.task_name, entry.hits, entry.answer.computed_ms) for entry in listed)
-
-    async def forget(
-        self,
-        key: str | None = None,
-        *,
-        agent_id: str | None = None,
-        task: str | None = None,
-        created_before_ms: int | None = None,
-        user_token: str | None = None,
-        in_force: Mapping[tuple[str, str], str] | None = None,
-        everything: bool = False,
-    ) -> int:
-        """Remove the entries that fit every given condition and return how many there were."""
-        wanted = check_selection(key, agent_id, task, created_before_ms, user_token, everything, in_force)
-        doomed = [
-            entry.key
-            async for entry in self.entries(agent_id=agent_id, task=task)
-            if key in (None, entry.key)
-            and wanted.names(entry.parts)
-            and wanted.holds(entry.answer)
-            and (user_token is None or user_token in self._values[entry.key].users)
-        ]
-        for one in doomed:
-            del self._values[one]
-        held = []
-        if key is None and task is None and created_before_ms is None and user_token is None and in_force is None:
-            held = [place for place in self._quarantine if agent_id in (None, place[0])]
-        for place in held:
-            del self._quarantine[place]
-        return len(doomed) + len(held)
-
     async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
-        """Keep imported *results* by seed key; nothing here is ever served."""
         self._quarantine.update({(agent_id, seed_key): result for seed_key, result in results.items()})
 
     async def quarantined(self, agent_id: str | None = None) -> list[Quarantined]:
-        """Return what is in quarantine, ordered by agent and seed key."""
         return [
             Quarantined(place[0], place[1], result)
             for place, result in sorted(self._quarantine.items())

@@ -1,4 +1,4 @@
-"""What tests of forgetting share: people of whom something lies everywhere, and a search through the servers' files."""
+"""A pair of servers in which users have left something in every store and stream."""
 
 import base64
 import json
@@ -23,7 +23,6 @@ from memory.conversations.conversation import Conversations
 from memory.conversations.inbox import Inbox
 from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
-from memory.episodes.store import Episodes
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Finish
 from memory.long_term.store import LongTermMemory
@@ -62,66 +61,34 @@ class Town:
     outbox: Outbox
     redis: Redis
 
-    @property
-    def turns(self) -> PersonalQueue:
-        """The table of turns."""
-        return PersonalQueue(self.redis, "turns", deadline_s=PATIENCE_S)
-
-    @property
-    def facts(self) -> PersonalQueue:
-        """The table of facts."""
-        return PersonalQueue(self.redis, "facts", deadline_s=PATIENCE_S)
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger."""
-        return Ledger(self.redis, deadline_s=PATIENCE_S)
-
-    @property
-    def conversations(self) -> Conversations:
-        """The conversations."""
-        return Conversations(self.redis, deadline_s=PATIENCE_S)
-
-    @property
-    def episodes(self) -> Episodes:
-        """What was said."""
-        return Episodes(self.redis, deadline_s=PATIENCE_S)
-
-    @property
-    def documents(self) -> DocumentStore:
-        """The documents."""
-        return DocumentStore(self.redis, Kinds.load(), deadline_s=PATIENCE_S)
-
-    @property
-    def memory(self) -> LongTermMemory:
-        """The long-term memory."""
-        return LongTermMemory(self.redis, budget_s=PATIENCE_S)
+    def __post_init__(self) -> None:
+        self.turns = PersonalQueue(self.redis, "turns", deadline_s=PATIENCE_S)
+        self.facts = PersonalQueue(self.redis, "facts", deadline_s=PATIENCE_S)
+        self.ledger = Ledger(self.redis, deadline_s=PATIENCE_S)
+        self.conversations = Conversations(self.redis, deadline_s=PATIENCE_S)
+        self.documents = DocumentStore(self.redis, Kinds.load(), deadline_s=PATIENCE_S)
+        self.memory = LongTermMemory(self.redis, budget_s=PATIENCE_S)
 
     def stores(self) -> tuple[UserStore, ...]:
-        """Return all stores in order, as the command has them."""
         nowhere = self.servers.nats.data_dir / "evidence"
         return all_stores(self.link, self.redis, self.outbox, self.documents, nowhere, deadline_s=PATIENCE_S)
 
     async def forget(self, user: str) -> Forgotten:
-        """Forget *user*, files and all."""
         return await forget_user(
             user, self.stores(), (partial(rewrite_redis, self.redis), partial(rewrite_streams, self.link))
         )
 
     async def publish(self, subject: str, body: bytes, **headers: str) -> int:
-        """Store *body* and return its sequence."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         answer = json.loads((await self.client.request(subject, body, timeout=PATIENCE_S, headers=named or None)).data)
         assert "error" not in answer, answer
         return int(answer["seq"])
 
     async def stored(self, stream: str) -> int:
-        """Return how many messages there are in *stream*."""
         info = json.loads((await self.client.request(f"$JS.API.STREAM.INFO.{stream}", timeout=PATIENCE_S)).data)
         return int(info["state"]["messages"])
 
     def assignment(self, user: str, name: str) -> bytes:
-        """Return a task of *user* with their words."""
         assignment = TaskAssignment(
             task_id=f"{user}-{name}",
             agent_id="Probe",
@@ -133,7 +100,6 @@ class Town:
         return assignment.model_dump_json(exclude_none=True).encode()
 
     async def talk(self, user: str) -> None:
-        """Leave a turn and a fact of *user* in both streams, both tables, a conversation and a document."""
         secret = secret_of(user)
         turn = ChatTurn(
             turn_id=f"{user}-turn", conversation_id=f"c-{user}", user_id=user, speaker="person", text=secret, at=NOW
@@ -154,7 +120,6 @@ class Town:
         await self.documents.import_document(user, json.dumps(body).encode(), at=NOW)
 
     async def tell(self, user: str, conversation_id: str) -> None:
-        """Leave words of *user* with an agent: heard, summarised, answered, observed and waiting."""
         inbox, secret = Inbox(self.redis, PATIENCE_S, window=1), secret_of(user)
         heard = [
             Utterance(message_id=f"{user}-{number}", speaker="Bob", message=secret, time=number) for number in range(3)
@@ -173,7 +138,6 @@ class Town:
             await self.publish(subjects.messages(to, "Bob"), said.model_dump_json().encode())
 
     async def work(self, user: str) -> None:
-        """Leave tasks of *user*: one that waits, one for later, one that runs, one that is done and one that died."""
         waiting, later, dead = (self.assignment(user, name) for name in ("waiting", "later", "dead"))
         await self.publish("tasks.Probe.ask", waiting)
         await self.ledger.accept(f"{user}-waiting", 1, waiting)
@@ -205,11 +169,9 @@ class Town:
         await self.publish("dead.tasks.Probe.ask", letter.model_dump_json().encode())
 
     def report(self, user: str, name: str) -> bytes:
-        """Return what was answered to *user*, in their words."""
         return json.dumps({"task_id": f"{user}-{name}", "result": secret_of(user)}, ensure_ascii=False).encode()
 
     async def ask(self, user: str, question: str, *, of_user: bool = False) -> str:
-        """Remember an answer that a task of *user* computed; return its key."""
         key = keys.ltm("Probe", "1.1", f"ask:{question}", user_token(user) if of_user else None)
         await self.memory.remember(
             key,
@@ -222,7 +184,6 @@ class Town:
         return key
 
     async def live(self, user: str) -> None:
-        """Leave something of *user* everywhere."""
         await self.talk(user)
         await self.work(user)
         await self.ask(user, user)
@@ -235,7 +196,6 @@ class Town:
 
 @asynccontextmanager
 async def town_on(servers: EmbeddedServers) -> AsyncIterator[Town]:
-    """Open an empty town."""
     async with (
         connected(servers.nats_url, "test") as client,
         valkey.connect(servers.redis_url, deadline_s=PATIENCE_S) as redis,

@@ -1,4 +1,4 @@
-"""The HTTP API on real servers in this process, with a service that answers when it is told to."""
+"""The HTTP API on real servers in this process, with a service whose answers the test releases."""
 
 import asyncio
 import ssl
@@ -63,7 +63,6 @@ class Scripted:
     assigns: bool = False
 
     def task_id_of(self, request: PersonRequest) -> str:
-        """Return an id that follows from the request's."""
         return f"r-{request.request_id}"
 
     async def answer(
@@ -76,7 +75,6 @@ class Scripted:
         is_new: bool = False,
         alongside: Alongside | None = None,
     ) -> PersonReply:
-        """Wait for the gate, and say the text back."""
         self.asked.append(request)
         await self._keep(request, "person", request.text, alongside.words if alongside is not None else ())
         if self.assigns:
@@ -111,7 +109,6 @@ class Scripted:
 
 
 def assigned(task_id: str, word: str = "hi") -> TaskAssignment:
-    """Return an assignment of the one task there is."""
     return TaskAssignment(
         task_id=task_id,
         agent_id="EchoAgent",
@@ -123,8 +120,6 @@ def assigned(task_id: str, word: str = "hi") -> TaskAssignment:
 
 @dataclass
 class Stand:
-    """One served API: its address, and the parts that it stands on."""
-
     url: str
     parts: ApiParts
     service: Scripted

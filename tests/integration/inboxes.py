@@ -1,4 +1,4 @@
-"""What tests of conversations between agents share."""
+"""Messages and observations for tests of conversations between agents."""
 
 from contracts.conversations import Utterance
 from contracts.observations import Action, Observation, Position, SensoryData
@@ -7,22 +7,18 @@ from workers.testing.inbox import FakeInbox
 
 
 def said(message_id: str, speaker: str = "Bob", time: float = 1.0, message: str = "") -> Utterance:
-    """Return a message that tells its id."""
     return Utterance(message_id=message_id, speaker=speaker, message=message or f"I am {message_id}", time=time)
 
 
 def seen(time: float = 1.0, action: str = "wait") -> Observation:
-    """Return what an agent sensed and did."""
     return Observation(time=time, sensed=SensoryData(position=Position(x=time, z=0)), did=Action(action=action))
 
 
 def ids(messages: tuple[Utterance, ...]) -> list[str]:
-    """Return the ids of messages, in order."""
     return [message.message_id for message in messages]
 
 
 async def whole(store: Inbox | FakeInbox, owner: str, count: int = 100) -> list[str]:
-    """Return the ids of a whole conversation, page by page."""
     page = await store.page(owner, None, count)
     found = ids(page.messages)
     while page.before is not None:

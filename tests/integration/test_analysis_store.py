@@ -1,4 +1,4 @@
-"""The contract of analyses, for the store on real servers and for the fake that stands for it."""
+"""Stored analyses of a story: document, record and changes are one write."""
 
 import asyncio
 import itertools
@@ -16,34 +16,31 @@ from memory import keys
 from memory.stories.analyses import AnalysisStore
 from memory.stories.view import CHANGING
 from runtime.servers.embedded import EmbeddedServers
-from tests.integration.stories import BASE, KEEP, MARA, PAIR, STORY, Shelf, fake_shelf, shelf_on
+from tests.integration.stories import BASE, KEEP, MARA, PAIR, STORY, Shelf, shelf_on
 
 LEASE_MS = 60_000
 SUPERVISOR = "main"
 
 
-@pytest.fixture(params=["store", "fake"])
-async def shelf(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Shelf:
-    """Return each kind of stores, with one story."""
-    kind = shelf_on(valkey_or_redis) if request.param == "store" else fake_shelf()
-    await kind.stories.load(BASE)
-    return kind
+@pytest.fixture
+async def shelf(valkey_or_redis: Redis) -> Shelf:
+    """Return stores with one story."""
+    stores = shelf_on(valkey_or_redis)
+    await stores.stories.load(BASE)
+    return stores
 
 
 def memory_of(number: int, suffix: str = "x") -> StoryMemory:
-    """Return a memory that response *number* made."""
     return StoryMemory(id=f"MEM-{number}-{suffix}", character=MARA, response=number)
 
 
 async def read(shelf: Shelf, number: int) -> AnalysisDocument:
-    """Return the analysis that there must be."""
     found = await shelf.analyses.read(STORY, number)
     assert found is not None
     return found
 
 
 async def test_a_document_comes_back_byte_for_byte(shelf: Shelf) -> None:
-    """Braces, empty arrays and objects, 2.50, keys of nobody: nothing of it is read on the way."""
     document = '{"version":"1.0", "a{b}":[[],{},2.50,1e2,"\\u00e9é\u2028 😀"],"meta":{ }}'.encode()
     record = b'{"seats":[],"cost":0.000750,"x":"\x00\xff"}'
     revision, nothing, none = await shelf.analyses.record(STORY, 7)
@@ -54,8 +51,7 @@ async def test_a_document_comes_back_byte_for_byte(shelf: Shelf) -> None:
     assert (await shelf.analyses.record(STORY, 7))[1:] == (document, record)
 
 
-async def test_nothing_is_folded_into_a_story_that_moved_on(shelf: Shelf) -> None:
-    """Neither document nor record nor change: all of it, or none."""
+async def test_a_fold_against_an_older_revision_writes_nothing(shelf: Shelf) -> None:
     revision, _, _ = await shelf.analyses.record(STORY, 1)
     await shelf.folded(2, word="other")
     change = StoryChange(points={PAIR: 10})
@@ -66,8 +62,7 @@ async def test_nothing_is_folded_into_a_story_that_moved_on(shelf: Shelf) -> Non
     assert not await shelf.analyses.fold(STORY, 1, revision + 2, b"{}", b"{}", {}, KEEP)
 
 
-async def test_a_record_may_be_noted_before_there_is_a_document(shelf: Shelf) -> None:
-    """And later without touching the document."""
+async def test_a_record_is_written_before_and_without_a_document(shelf: Shelf) -> None:
     revision, _, _ = await shelf.analyses.record(STORY, 1)
     assert await shelf.analyses.fold(STORY, 1, revision, None, b"begun", {}, KEEP)
     assert (await shelf.analyses.record(STORY, 1))[1:] == (None, b"begun")
@@ -80,8 +75,7 @@ async def test_a_record_may_be_noted_before_there_is_a_document(shelf: Shelf) ->
     assert (await shelf.analyses.record(STORY, 1))[1:] == (document, b"further")
 
 
-async def test_what_a_response_changed_is_replaced(shelf: Shelf) -> None:
-    """Section by section: folding again is as if the old had never been, and None takes it back."""
+async def test_folding_a_response_again_replaces_its_changes_section_by_section(shelf: Shelf) -> None:
     first = {
         "relationship": StoryChange(points={PAIR: 10}),
         "memory_create": StoryChange(memories=(memory_of(1),)),
@@ -98,16 +92,14 @@ async def test_what_a_response_changed_is_replaced(shelf: Shelf) -> None:
     assert (story.scores, story.memories) == ({PAIR: 18}, BASE.memories)
 
 
-async def test_a_section_that_changes_no_story_is_refused(shelf: Shelf) -> None:
-    """Its change would be seen by nobody; that it changes nothing may be said."""
+async def test_a_change_of_a_section_that_changes_no_story_is_refused(shelf: Shelf) -> None:
     revision, _, _ = await shelf.analyses.record(STORY, 1)
     with pytest.raises(InvalidInput, match="'fact_extract' changes no story; those that do are resp_analyzer, "):
         await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {"fact_extract": StoryChange(scene="x")}, KEEP)
     assert await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {"fact_extract": None}, KEEP)
 
 
-async def test_a_document_is_stale_once_the_story_went_on(shelf: Shelf) -> None:
-    """A later response, or another text of its own; not an earlier response, nor the same text again."""
+async def test_a_document_is_stale_once_a_later_response_or_another_text_is_stored(shelf: Shelf) -> None:
     await shelf.told(2)
     document = await shelf.folded(2)
     await shelf.told(1)
@@ -123,8 +115,7 @@ async def test_a_document_is_stale_once_the_story_went_on(shelf: Shelf) -> None:
     assert await shelf.analyses.raw(STORY, 2) == document
 
 
-async def test_a_document_of_another_text_is_not_folded(shelf: Shelf) -> None:
-    """Whoever names the response that was analysed is told when it is another one now."""
+async def test_a_document_of_a_replaced_text_is_not_folded(shelf: Shelf) -> None:
     await shelf.told(1, "Old.")
     await shelf.told(1, "New.")
     revision, _, _ = await shelf.analyses.record(STORY, 1)
@@ -133,44 +124,27 @@ async def test_a_document_of_another_text_is_not_folded(shelf: Shelf) -> None:
         assert await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {}, KEEP, of=of) is is_folded
 
 
-async def test_another_text_moves_the_story_on(shelf: Shelf) -> None:
-    """Who works on the old one is told when it folds; the same text again disturbs nobody."""
-    await shelf.told(1)
-    revision, _, _ = await shelf.analyses.record(STORY, 1)
-    await shelf.told(1)
-    assert (await shelf.analyses.record(STORY, 1))[0] == revision
-    await shelf.told(1, "Another text.")
-    assert (await shelf.analyses.record(STORY, 1))[0] > revision
-
-
-async def test_the_analyses_written_last_are_kept(shelf: Shelf) -> None:
-    """With what they changed for good; an old one that is looked at again is not the first to go."""
+async def test_the_analyses_written_last_are_kept(shelf: Shelf, valkey_or_redis: Redis) -> None:
+    """What the others changed counts for good, and takes no more space than that."""
     for number in (1, 2, 3):
         await shelf.folded(number, {"relationship": StoryChange(points={PAIR: 1})}, keep=3)
     await shelf.folded(1, keep=3)
     await shelf.folded(4, keep=3)
-
     assert await shelf.analyses.numbers(STORY) == (1, 3, 4)
     assert (await shelf.analyses.record(STORY, 2))[1:] == (None, None)
     assert await shelf.stories.section(STORY, 2, "knowledge") is None
     assert (await shelf.stories.standing(STORY, 9)).scores == {PAIR: 21}
 
-
-async def test_nothing_stays_of_an_analysis_that_is_not_kept(redis: Redis) -> None:
-    """A thousand responses take no more than those that are kept, beside what they changed."""
-    shelf = shelf_on(redis)
-    await shelf.stories.load(BASE)
     for number in range(12):
         await shelf.told(number, keep=3)
         await shelf.folded(number, keep=2)
     key = keys.story(STORY)
+    hashes = [await valkey_or_redis.hlen(one) for one in (key.documents, key.records, key.responses)]
+    indexes = [await valkey_or_redis.zcard(one) for one in (key.folded, key.written)]
+    assert (hashes, indexes) == ([2, 6, 6], [2, 3])
 
-    assert (await redis.hlen(key.documents), await redis.hlen(key.records), await redis.zcard(key.folded)) == (2, 6, 2)
-    assert (await redis.hlen(key.responses), await redis.zcard(key.written)) == (6, 3)
 
-
-async def test_what_is_under_way_does_not_go(shelf: Shelf) -> None:
-    """However few are kept: whoever works on it would begin anew, for ever. What has ended goes as usual."""
+async def test_analyses_under_way_are_kept_however_few_are_to_be_kept(shelf: Shelf) -> None:
     for number in range(1, 6):
         await shelf.folded(number, keep=2, is_under_way=True)
     assert await shelf.analyses.numbers(STORY) == (1, 2, 3, 4, 5)
@@ -186,8 +160,7 @@ async def test_what_is_under_way_does_not_go(shelf: Shelf) -> None:
     assert await shelf.analyses.numbers(STORY) == (1, 5)
 
 
-async def test_a_text_that_is_analysed_does_not_go(shelf: Shelf) -> None:
-    """Neither before its analysis begins, as long as it is held, nor until that has ended."""
+async def test_a_text_is_kept_while_it_is_held_or_analysed(shelf: Shelf) -> None:
     for number in (1, 2, 3):
         await shelf.told(number, keep=2, hold_ms=LEASE_MS)
     await shelf.told(4, keep=2)
@@ -202,8 +175,7 @@ async def test_a_text_that_is_analysed_does_not_go(shelf: Shelf) -> None:
     assert await shelf.stories.numbers(STORY) == (5, 6)
 
 
-async def test_nothing_is_folded_of_a_response_that_is_gone(shelf: Shelf) -> None:
-    """Its story was deleted and loaded again meanwhile."""
+async def test_nothing_is_folded_for_a_response_that_is_gone(shelf: Shelf) -> None:
     revision, _, _ = await shelf.analyses.record(STORY, 1)
     of = StoryResponse(number=1, text="Old.")
 
@@ -212,7 +184,6 @@ async def test_nothing_is_folded_of_a_response_that_is_gone(shelf: Shelf) -> Non
 
 
 async def test_a_document_is_stale_once_an_earlier_response_changed_the_story(shelf: Shelf) -> None:
-    """Since its agents were told; what the earlier one said all along makes nothing stale, nor what comes later."""
     ten, five = ({"relationship": StoryChange(points={PAIR: points})} for points in (10, 5))
     await shelf.told(1)
     await shelf.told(2)
@@ -231,7 +202,6 @@ async def test_a_document_is_stale_once_an_earlier_response_changed_the_story(sh
 
 
 async def test_a_response_that_is_not_kept_makes_nothing_stale(shelf: Shelf) -> None:
-    """A number that was mistyped is forgotten with its text."""
     await shelf.told(1_000_000_000)
     await shelf.told(1, keep=2)
     await shelf.folded(1)
@@ -242,19 +212,10 @@ async def test_a_response_that_is_not_kept_makes_nothing_stale(shelf: Shelf) -> 
     assert (await read(shelf, 1)).meta.status == "stale"
 
 
-async def test_of_a_response_that_nobody_analysed_there_is_nothing(shelf: Shelf) -> None:
-    """None, and no error."""
-    assert await shelf.analyses.numbers(STORY) == ()
-    assert await shelf.analyses.read(STORY, 1) is None
-    assert await shelf.analyses.raw(STORY, 1) is None
-
-
-async def test_what_is_under_way_is_looked_after_by_one(shelf: Shelf) -> None:
-    """As soon as its lease is over, by whoever asks first, until it ends."""
+async def test_an_analysis_under_way_is_claimed_by_one_supervisor_until_its_lease_is_over(shelf: Shelf) -> None:
     await shelf.analyses.begin(SUPERVISOR, STORY, 1)
     await shelf.analyses.begin(SUPERVISOR, STORY, 2, LEASE_MS)
     await shelf.analyses.begin("other", STORY, 3)
-
     assert await shelf.analyses.due(SUPERVISOR, LEASE_MS, 10) == [(STORY, 1)]
     assert await shelf.analyses.due(SUPERVISOR, LEASE_MS, 10) == []
     assert await shelf.analyses.renew(SUPERVISOR, STORY, 2, 0)
@@ -265,19 +226,16 @@ async def test_what_is_under_way_is_looked_after_by_one(shelf: Shelf) -> None:
     assert not await shelf.analyses.renew(SUPERVISOR, STORY, 2, 0)
     assert await shelf.analyses.due(SUPERVISOR, 0) == [(STORY, 1)]
 
-
-async def test_no_more_are_handed_out_than_asked_for(shelf: Shelf) -> None:
-    """The others are due at the next look."""
+    await shelf.analyses.end(SUPERVISOR, STORY, 1)
     for number in range(5):
         await shelf.analyses.begin(SUPERVISOR, STORY, number)
     found = [await shelf.analyses.due(SUPERVISOR, LEASE_MS, 2) for _ in range(3)]
-
     assert [len(some) for some in found] == [2, 2, 1]
     assert sorted(itertools.chain(*found)) == [(STORY, number) for number in range(5)]
 
 
-async def test_writers_at_once_lose_nothing(shelf: Shelf) -> None:
-    """Twenty responses, each folded section by section in any order, by two at a time who try again."""
+async def test_concurrent_folds_lose_nothing(shelf: Shelf) -> None:
+    """Twenty responses, each folded section by section in any order by two writers."""
     random = Random(3)
     folds = [(number, section) for number in range(20) for section in ("relationship", "memory_create")] * 2
     random.shuffle(folds)
@@ -296,8 +254,7 @@ async def test_writers_at_once_lose_nothing(shelf: Shelf) -> None:
     assert all(set(by) == {"relationship", "memory_create"} for by in changes.values())
 
 
-async def test_sums_that_rest_on_one_another_are_exact(shelf: Shelf) -> None:
-    """Who folds what it read of the story is told when another was faster: each number is given away once."""
+async def test_concurrent_folds_that_read_the_story_give_each_number_away_once(shelf: Shelf) -> None:
     given: list[int] = []
 
     async def fold(number: int) -> None:
@@ -313,8 +270,7 @@ async def test_sums_that_rest_on_one_another_are_exact(shelf: Shelf) -> None:
     assert sorted(given) == list(range(1, 13))
 
 
-async def test_what_cannot_be_read_any_more_says_how_to_mend_it(redis: Redis) -> None:
-    """The other documents are read, and analysing that response again cures it."""
+async def test_an_unreadable_document_names_the_cure_and_hides_no_other(redis: Redis) -> None:
     shelf = shelf_on(redis)
     await shelf.stories.load(BASE)
     await shelf.folded(1)
@@ -330,7 +286,6 @@ async def test_what_cannot_be_read_any_more_says_how_to_mend_it(redis: Redis) ->
 
 
 async def test_an_index_of_another_type_is_replaced(valkey_or_redis: Redis) -> None:
-    """It would else stop every analysis of that supervisor."""
     analyses = AnalysisStore(valkey_or_redis, deadline_s=60.0)
     for _ in range(2):
         await valkey_or_redis.set(keys.analysing(SUPERVISOR), "x")
@@ -359,12 +314,13 @@ asyncio.run(main())
 """
 
 
-async def test_whoever_is_killed_leaves_nothing_half_done(servers: EmbeddedServers, redis: Redis) -> None:
-    """Document, record and changes are of one fold, whenever the process that wrote them died."""
+async def test_a_killed_writer_leaves_document_record_and_changes_of_one_fold(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     shelf = shelf_on(redis)
     await shelf.stories.load(BASE)
     last = 0
-    for after in (1, 2, 4):
+    for after in (1, 3):
         with subprocess.Popen(  # noqa: ASYNC220 - it is waited for line by line
             [sys.executable, "-c", _FOLDING, servers.redis_url], stdout=subprocess.PIPE, text=True
         ) as process:
@@ -382,8 +338,7 @@ async def test_whoever_is_killed_leaves_nothing_half_done(servers: EmbeddedServe
         last = revision
 
 
-async def test_an_analysis_of_a_story_that_went_is_told_so(shelf: Shelf) -> None:
-    """It is still listed as under way, and whoever looks after it ends it."""
+async def test_the_analysis_of_a_deleted_story_is_refused_and_can_be_ended(shelf: Shelf) -> None:
     await shelf.analyses.begin(SUPERVISOR, STORY, 1)
     await shelf.stories.delete(STORY)
     [(story_id, number)] = await shelf.analyses.due(SUPERVISOR, LEASE_MS)
@@ -393,8 +348,7 @@ async def test_an_analysis_of_a_story_that_went_is_told_so(shelf: Shelf) -> None
     assert await shelf.analyses.due(SUPERVISOR, 0) == []
 
 
-async def test_a_story_that_comes_again_begins_anew(shelf: Shelf) -> None:
-    """Of the deleted one nothing is seen: no change, no response, no analysis."""
+async def test_a_deleted_story_that_is_loaded_again_begins_empty(shelf: Shelf) -> None:
     await shelf.told(5)
     await shelf.folded(5, {"relationship": StoryChange(points={PAIR: 10})})
     await shelf.stories.delete(STORY)

@@ -1,4 +1,4 @@
-"""`tasklore memory audit` with a model of meaning: what it proposes, and that nothing is changed."""
+"""`tasklore memory audit` with an embedder: it proposes pairs and changes nothing."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -17,23 +17,18 @@ HEADING = "perhaps the same (proposed by embeddings; nothing is merged)"
 
 
 class Agreeing:
-    """Finds everything alike."""
-
     def embed(self, texts: Sequence[str], /) -> list[list[float]]:
-        """Return the same direction for each of *texts*."""
         return [[1.0, 0.0] for _ in texts]
 
 
 @pytest.fixture(autouse=True)
 def _place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command find the servers of the tests, with an empty store."""
     monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
 
 
 @pytest.fixture
 def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
-    """Return what returns what was printed since it was last called."""
     return lambda: capsys.readouterr().out
 
 
@@ -48,8 +43,9 @@ async def store(redis: Redis) -> DocumentStore:
     return store
 
 
-async def test_an_audit_proposes_pairs_of_one_list(store: DocumentStore, printed: Callable[[], str]) -> None:
-    """For people and programs; the documents are the same afterwards."""
+async def test_an_audit_proposes_pairs_of_one_list_and_changes_nothing(
+    store: DocumentStore, printed: Callable[[], str]
+) -> None:
     before = await store.snapshot(USER)
     await print_audit(USER, None, as_json=False, load=Agreeing)
     told = printed()
@@ -62,27 +58,19 @@ async def test_an_audit_proposes_pairs_of_one_list(store: DocumentStore, printed
     ]
     await print_audit(USER, None, as_json=True, load=Agreeing)
     pairs = json.loads(printed())["alike"]
-    assert [[one["path"] for one in pair] for pair in pairs] == [
-        ["food.likes[0]", "food.likes[1]"],
-        ["food.likes[1]", "food.likes[3]"],
-    ]
+    assert [len(pair) for pair in pairs] == [2, 2]
     assert pairs[0][0] == {"resource": FOOD, "path": "food.likes[0]", "text": "photography"}
     assert await store.snapshot(USER) == before
 
 
-async def test_without_a_model_an_audit_says_nothing_of_it(store: DocumentStore, printed: Callable[[], str]) -> None:
-    """Neither a heading nor a key."""
+async def test_without_an_embedder_no_pairs_are_mentioned(store: DocumentStore, printed: Callable[[], str]) -> None:
     await print_audit(USER, None, as_json=False, load=lambda: None)
     assert "perhaps" not in printed()
     await print_audit(USER, None, as_json=True, load=lambda: None)
     assert "alike" not in json.loads(printed())
 
-
-async def test_a_model_is_not_loaded_for_somebody_of_whom_nothing_is_remembered(printed: Callable[[], str]) -> None:
-    """It takes seconds."""
-
-    def load() -> None:
+    def must_not_load() -> None:
         raise AssertionError
 
-    await print_audit("nobody", None, as_json=False, load=load)
+    await print_audit("nobody", None, as_json=False, load=must_not_load)
     assert printed() == "Nothing is remembered of nobody yet.\n"

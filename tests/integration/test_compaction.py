@@ -1,4 +1,4 @@
-"""What was removed from the store is in none of its files once these are written anew."""
+"""What was removed from the store is in none of its files once they are rewritten."""
 
 import asyncio
 import random
@@ -19,7 +19,6 @@ REST = random.Random(1).randbytes(1000)
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[ValkeyServer]:
-    """Run a server whose files nobody else writes."""
     running = ValkeyServer(tmp_path / "valkey")
     await running.start()
     yield running
@@ -28,13 +27,11 @@ async def server(tmp_path: Path) -> AsyncIterator[ValkeyServer]:
 
 @pytest.fixture
 async def client(server: ValkeyServer) -> AsyncIterator[Redis]:
-    """Open a client of *server*."""
     async with Redis.from_url(server.url, socket_timeout=30) as opened:
         yield opened
 
 
 def files_with(server: ValkeyServer, secret: bytes) -> list[str]:
-    """Return which files of *server* hold *secret*."""
     return [file.name for file in server.data_dir.rglob("*") if file.is_file() and secret in file.read_bytes()]
 
 
@@ -47,13 +44,11 @@ async def said(client: Redis, count: int = 20) -> None:
 
 
 async def forgotten(client: Redis) -> None:
-    """Remove the secrets."""
     await client.unlink("secret")
     await client.hdel("others", "secret")
 
 
-async def test_what_was_removed_is_in_no_file(server: ValkeyServer, client: Redis) -> None:
-    """Although the append-only file and the snapshot had it; what others said is still there."""
+async def test_removed_values_are_in_no_file(server: ValkeyServer, client: Redis) -> None:
     await said(client)
     await rewrite(client)
     await forgotten(client)
@@ -64,19 +59,10 @@ async def test_what_was_removed_is_in_no_file(server: ValkeyServer, client: Redi
     assert await client.hget("others", "other") == OTHER + REST
 
 
-async def test_what_is_only_in_the_newest_commands_goes_too(server: ValkeyServer, client: Redis) -> None:
-    """Of a server that has never written its files anew."""
+async def test_a_restart_after_a_rewrite_brings_nothing_back(server: ValkeyServer, client: Redis) -> None:
     await said(client)
     await forgotten(client)
     assert files_with(server, SECRET) != []
-    await rewrite(client)
-    assert files_with(server, SECRET) == []
-
-
-async def test_a_restart_brings_nothing_back(server: ValkeyServer, client: Redis) -> None:
-    """And loses nothing of the others."""
-    await said(client)
-    await forgotten(client)
     await rewrite(client)
     server.kill()
     await server.start()
@@ -87,8 +73,9 @@ async def test_a_restart_brings_nothing_back(server: ValkeyServer, client: Redis
 
 
 @pytest.mark.parametrize("earlier", ["BGREWRITEAOF", "BGSAVE"])
-async def test_one_that_began_before_does_not_count(server: ValkeyServer, client: Redis, earlier: str) -> None:
-    """It writes down what was removed meanwhile; another follows it."""
+async def test_a_rewrite_that_began_before_the_removal_is_followed_by_another(
+    server: ValkeyServer, client: Redis, earlier: str
+) -> None:
     await said(client, 200)
     # Microseconds for each value: the earlier one is still at work when the secret is removed.
     await client.config_set("rdb-key-save-delay", 3000)
@@ -105,15 +92,13 @@ class Rival(Redis):
     rivals = 1
 
     async def bgsave(self, schedule: bool = True, **options: object) -> object:
-        """Start the other one first."""
         if self.rivals:
             self.rivals -= 1
             await self.bgrewriteaof()
         return await super().bgsave(schedule, **options)
 
 
-async def test_who_is_refused_asks_again(server: ValkeyServer, client: Redis) -> None:
-    """The server does one of both at a time, and somebody else may have begun the other."""
+async def test_a_rewrite_that_the_server_refuses_is_tried_again(server: ValkeyServer, client: Redis) -> None:
     await said(client, 200)
     await rewrite(client)
     await forgotten(client)
@@ -124,8 +109,9 @@ async def test_who_is_refused_asks_again(server: ValkeyServer, client: Redis) ->
     assert files_with(server, SECRET) == []
 
 
-async def test_several_at_once_do_not_disturb_one_another(server: ValkeyServer, client: Redis) -> None:
-    """Each of them returns when its own removal is off the disk."""
+async def test_concurrent_rewrites_each_return_when_their_own_removal_is_off_the_disk(
+    server: ValkeyServer, client: Redis
+) -> None:
     await said(client)
 
     async def forget_and_rewrite(number: int) -> None:
@@ -140,8 +126,7 @@ async def test_several_at_once_do_not_disturb_one_another(server: ValkeyServer, 
             group.create_task(forget_and_rewrite(number))
 
 
-async def test_without_an_append_only_file_there_is_still_the_snapshot(server: ValkeyServer, client: Redis) -> None:
-    """A server may have only that."""
+async def test_without_an_append_only_file_the_snapshot_is_rewritten(server: ValkeyServer, client: Redis) -> None:
     await client.config_set("appendonly", "no")
     await said(client)
     await rewrite(client)
@@ -151,15 +136,13 @@ async def test_without_an_append_only_file_there_is_still_the_snapshot(server: V
     assert "dump.rdb" not in files_with(server, SECRET)
 
 
-async def test_a_server_that_fails_is_not_taken_for_done(server: ValkeyServer, client: Redis) -> None:
-    """Its word on the last snapshot counts."""
+async def test_a_failed_snapshot_is_an_error(server: ValkeyServer, client: Redis) -> None:
     (server.data_dir / "dump.rdb").mkdir()
     with pytest.raises(MemoryUnavailable, match="rdb_last_bgsave_status"):
         await rewrite(client)
 
 
-async def test_a_server_that_takes_too_long_is_told(server: ValkeyServer, client: Redis) -> None:
-    """Working or frozen."""
+async def test_a_working_or_frozen_server_is_an_error_after_the_deadline(server: ValkeyServer, client: Redis) -> None:
     await said(client, 500)
     await client.config_set("rdb-key-save-delay", 20_000)
     with pytest.raises(MemoryUnavailable, match=r"within 0\.1 s"):
@@ -172,8 +155,9 @@ async def test_a_server_that_takes_too_long_is_told(server: ValkeyServer, client
         server.resume()
 
 
-async def test_a_server_that_does_not_allow_it_is_told(server: ValkeyServer, client: Redis) -> None:
-    """Hosted ones forbid these commands; whoever runs them has to act."""
+async def test_a_server_that_forbids_rewriting_is_an_error_for_the_operator(
+    server: ValkeyServer, client: Redis
+) -> None:
     await client.execute_command("ACL", "SETUSER", "guest", "on", "nopass", "~*", "+@all", "-bgrewriteaof", "-bgsave")
     async with Redis.from_url(server.url, username="guest", password="any") as guest:
         with pytest.raises(ConfigurationError, match="whoever runs the server"):

@@ -1,4 +1,4 @@
-"""The ledger and REPORTS on real servers: whatever they held, they end with one report, and every reader has it."""
+"""The ledger and REPORTS on real servers: whatever they held, they end with one report that every reader gets."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,6 @@ class Stores:
     task: str
 
     def desk(self, ledger: Ledger | None = None) -> ComparisonDesk:
-        """Return another supervisor's desk."""
         return ComparisonDesk(self.client, ledger or self.ledger, self.outbox)
 
     async def publish(self, task_id: str, body: bytes, *, generation: int = 1, user: str = "") -> list[str]:
@@ -58,19 +57,16 @@ class Stores:
         return heard
 
     async def in_stream(self, task_id: str, generation: int = 1) -> bytes | None:
-        """Return what a program reads."""
         subject = f"$JS.API.DIRECT.GET.REPORTS.reports.Other.{task_id}.{generation}"
         stored = await self.client.request(subject, timeout=PATIENCE_S)
         return None if (stored.headers or {}).get("Status") else stored.data
 
     async def in_ledger(self, task_id: str, generation: int = 1) -> bytes | None:
-        """Return what HTTP and the command line read."""
         entry = await self.ledger.read(task_id)
         known = entry.generations.get(generation) if entry is not None else None
         return known.report if known is not None else None
 
     async def compare(self, task_id: str, generation: int = 1, *, deliveries: int = 1) -> FakeEngine:
-        """Let a desk compare, and return what it said."""
         line = FakeEngine()
         await self.desk().work([asked(task_id, generation, deliveries)], line)  # type: ignore[arg-type]  # a fake
         return line
@@ -78,7 +74,6 @@ class Stores:
 
 @pytest.fixture
 async def stores(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stores]:
-    """Open both."""
     async with contextlib.AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, "comparison"))
         await declare_streams(client, Sizes())
@@ -88,7 +83,6 @@ async def stores(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stores
 
 
 def asked(task_id: str, generation: int = 1, deliveries: int = 1) -> Delivery:
-    """Return a wish for a comparison as a supervisor is offered it."""
     where = f"reports.Other.{task_id}.{generation}"
     return Delivery(subjects.comparison(where, "t"), where.encode(), None, f"ack.{task_id}", deliveries, 1, 0.0)
 
@@ -96,7 +90,6 @@ def asked(task_id: str, generation: int = 1, deliveries: int = 1) -> Delivery:
 def a_report(
     task_id: str, status: Status = "completed", *, fence: Fence = "none", generation: int = 1, minutes_ago: float = 0
 ) -> bytes:
-    """Return a report to a program of somebody else."""
     report = CompletionReport(
         task_id=task_id,
         generation=generation,
@@ -112,9 +105,14 @@ def a_report(
     return report.model_dump_json().encode()
 
 
+def an_assignment(task_id: str) -> TaskAssignment:
+    return TaskAssignment(
+        task_id=task_id, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
+    )
+
+
 @pytest.mark.parametrize("before", ["nothing", "another status", "its own lost answer", "a wish to cancel"])
-async def test_what_lies_in_reports_stands(stores: Stores, before: str) -> None:
-    """A program may have read it: the ledger is set to it, with whose it was, and nobody is told otherwise later."""
+async def test_the_report_in_the_stream_replaces_the_one_in_the_ledger(stores: Stores, before: str) -> None:
     stored = a_report(stores.task)
     await stores.publish(stores.task, stored, user="token")
     if before == "a wish to cancel":
@@ -133,8 +131,7 @@ async def test_what_lies_in_reports_stands(stores: Stores, before: str) -> None:
     assert await stores.ledger.finish(stores.task, 1, "cancelled", b"late") == stored
 
 
-async def test_what_only_the_ledger_has_is_published(stores: Stores) -> None:
-    """Somebody died between the two, or the stream was emptied; it is looked at once more, and then they agree."""
+async def test_a_report_that_only_the_ledger_has_is_published(stores: Stores) -> None:
     report = a_report(stores.task, "cancelled", fence="ledger")
     await stores.ledger.finish_many([Finish(stores.task, 1, "cancelled", report, "token")])
 
@@ -145,41 +142,21 @@ async def test_what_only_the_ledger_has_is_published(stores: Stores) -> None:
     assert (stored.data, (stored.headers or {})[subjects.USER_HEADER]) == (report, "token")
 
 
-async def test_a_report_past_its_hour_is_not_published_again(stores: Stores) -> None:
-    """The stream let go of it; the ledger goes on telling it."""
+async def test_a_report_older_than_an_hour_is_not_published_again(stores: Stores) -> None:
     report = a_report(stores.task, fence="ledger", minutes_ago=61)
     await stores.ledger.finish(stores.task, 1, "completed", report)
     assert len((await stores.compare(stores.task)).settled) == 1
     assert (await stores.in_stream(stores.task), await stores.in_ledger(stores.task)) == (None, report)
 
 
-async def test_generations_are_compared_each_by_itself(stores: Stores) -> None:
-    """A report on the second changes nothing of the first."""
-    first, second = a_report(stores.task, "failed", fence="ledger"), a_report(stores.task, generation=2)
-    await stores.ledger.finish(stores.task, 1, "failed", first)
-    rival = a_report(stores.task, "expired", generation=2, fence="ledger")
-    await stores.ledger.finish(stores.task, 2, "expired", rival)
-    await stores.publish(stores.task, second, generation=2)
-    await stores.compare(stores.task, 2)
-    assert [await stores.in_ledger(stores.task, number) for number in (1, 2)] == [first, second]
-
-
-async def test_what_nobody_has_yet_is_looked_for_again_and_then_left(stores: Stores) -> None:
-    """It is asked for before anything is reported; whoever asked may have died."""
+async def test_a_report_that_neither_store_has_is_looked_for_again_and_then_dropped(stores: Stores) -> None:
     assert len((await stores.compare(stores.task)).handed_back) == 1
     assert len((await stores.compare(stores.task, deliveries=15)).settled) == 1
     assert await stores.ledger.read(stores.task) is None
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        *(b"rubbish", b"reports.Other.TASK.x", b"reports.Other.TASK.1", b"\xff.a.b.c"),
-        *(b"...1", b"reports.Other..1", b"reports.Other." + b"t" * 600 + b".1"),
-    ],
-)
-async def test_what_cannot_be_compared_changes_nothing(stores: Stores, body: bytes) -> None:
-    """It is settled: neither a wish that is none, nor a report in another's place, is offered for ever."""
+@pytest.mark.parametrize("body", [b"rubbish", b"reports.Other.TASK.1", b"\xff.a.b.c", b"reports.Other..1"])
+async def test_an_unusable_comparison_request_is_settled_and_changes_nothing(stores: Stores, body: bytes) -> None:
     await stores.publish(stores.task, a_report("t2"))
     held = a_report(stores.task, fence="ledger")
     await stores.ledger.finish(stores.task, 1, "completed", held)
@@ -191,7 +168,6 @@ async def test_what_cannot_be_compared_changes_nothing(stores: Stores, body: byt
 
 
 async def test_without_the_ledger_comparisons_wait(stores: Stores) -> None:
-    """All side by side, for one deadline together, however often they were offered."""
     async with Redis.from_url("redis://127.0.0.1:1") as nowhere:
         line = FakeEngine()
         batch = [asked(f"t{number}", deliveries=99) for number in range(256)]
@@ -200,8 +176,7 @@ async def test_without_the_ledger_comparisons_wait(stores: Stores) -> None:
     assert ([delivery for delivery, _ in line.handed_back], line.settled) == (batch, [])
 
 
-async def test_two_supervisors_and_a_finish_at_once_leave_one_report(stores: Stores) -> None:
-    """In every order: the stream's stands, or where it has none yet, what is published then does."""
+async def test_two_supervisors_and_finishing_workers_at_once_leave_one_report(stores: Stores) -> None:
     ids = [f"{stores.task}-{number}" for number in range(60)]
 
     async def worker(task_id: str, status: Status, fence: Fence) -> None:
@@ -231,13 +206,11 @@ async def test_two_supervisors_and_a_finish_at_once_leave_one_report(stores: Sto
         assert stored == await stores.in_ledger(task_id)
 
 
-async def test_a_request_a_program_and_the_ledger_read_one_verdict(stores: Stores) -> None:
-    """A second run's report, which the ledger took and the stream refused, is heard on the wire, and told to nobody."""
+async def test_a_request_a_program_and_the_ledger_read_the_same_report(stores: Stores) -> None:
+    """A second run's report, which the ledger took and the stream refused, is returned to nobody."""
     desk = ReportDesk(stores.client, stores.ledger)
     await stores.link.listen("reports.Other.>", desk.hear_hint)
-    assignment = TaskAssignment(
-        task_id=stores.task, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
-    )
+    assignment = an_assignment(stores.task)
     stored, rival = a_report(stores.task), a_report(stores.task, "expired", fence="ledger")
     await stores.publish(stores.task, stored)
     await stores.ledger.finish(stores.task, 1, "expired", rival)
@@ -253,12 +226,9 @@ async def test_a_request_a_program_and_the_ledger_read_one_verdict(stores: Store
     assert await stores.in_stream(stores.task) == await stores.in_ledger(stores.task) == stored
 
 
-async def test_a_hint_of_a_task_that_was_sent_again_tells_its_newest_report(stores: Stores) -> None:
-    """An earlier generation may be published once more while the next one runs, or after it."""
+async def test_a_hint_of_an_older_generation_returns_the_newest_report(stores: Stores) -> None:
     desk = ReportDesk(stores.client, stores.ledger)
-    assignment = TaskAssignment(
-        task_id=stores.task, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
-    )
+    assignment = an_assignment(stores.task)
     await stores.link.listen("reports.Other.>", desk.hear_hint)
     for generation in (2, 3):
         report = a_report(stores.task, generation=generation, fence="ledger")
@@ -270,31 +240,3 @@ async def test_a_hint_of_a_task_that_was_sent_again_tells_its_newest_report(stor
     told = await waiting
     assert told is not None
     assert told.generation == 3
-
-
-@pytest.mark.parametrize("is_brought", [True, False])
-async def test_a_report_that_the_consumer_brings_is_not_read_by_itself(stores: Stores, is_brought: bool) -> None:
-    """Where another replica was given it, it is read a moment after it was heard of."""
-
-    class Reading(ReportDesk):
-        read = 0
-
-        async def _read_stored(self, subject: str) -> bytes | None:
-            self.read += 1
-            return await super()._read_stored(subject)
-
-    desk = Reading(stores.client, stores.ledger, hint_pause_s=0.3)
-    await stores.link.listen("reports.Other.>", desk.hear_hint)
-    assignment = TaskAssignment(
-        task_id=stores.task, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
-    )
-    waiting = asyncio.create_task(desk.report_of(assignment, PATIENCE_S, is_new=True))
-    await asyncio.sleep(0)
-    body = a_report(stores.task)
-    await stores.publish(stores.task, body)
-    if is_brought:
-        delivery = Delivery(f"reports.Other.{stores.task}.1", body, None, "ack", 1, 1, 0.0)
-        await desk.work([delivery], FakeEngine())  # type: ignore[arg-type]  # a fake
-    assert await waiting == CompletionReport.model_validate_json(body)
-    await asyncio.sleep(0.4)
-    assert desk.read == (0 if is_brought else 1)

@@ -1,4 +1,4 @@
-"""The contract of the documents' store."""
+"""The store of documents: plans, drafts and facts are committed whole, once, and for one user."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.edits import Delete, Insert, NoChange, Update
-from contracts.errors import EditRefused, InvalidInput, MemoryUnavailable
+from contracts.errors import InvalidInput, MemoryUnavailable
 from memory import keys
 from memory.documents.draft import Document, Draft, Snapshot
 from memory.documents.guard import LIMITS
@@ -31,7 +31,6 @@ from tests.integration.documents import (
     plan,
     store_on,
 )
-from tests.servers import PATIENCE_S
 
 FILE = b'{\n  "_metadata": {"resource_id": "resource_user_food_prefs", "tags": ["food"]},\n  "food": {"likes": []}\n}\n'
 NOBODY: list[Any] = [None, "", " ", "\t\n", "x" * 257, 7, b"user-1", "\ud800"]
@@ -39,18 +38,15 @@ NOBODY: list[Any] = [None, "", " ", "\t\n", "x" * 257, 7, b"user-1", "\ud800"]
 
 @pytest.fixture
 def store(valkey_or_redis: Redis) -> DocumentStore:
-    """Return a store on a server."""
     return store_on(valkey_or_redis)
 
 
 @pytest.fixture
 def queue(valkey_or_redis: Redis) -> PersonalQueue:
-    """Return the queue whose rows the store closes."""
     return PersonalQueue(valkey_or_redis, "facts", deadline_s=60.0)
 
 
 async def test_a_document_that_was_never_edited_is_its_template(store: DocumentStore) -> None:
-    """All kinds are there from the start, at revision 0, and nothing is stored."""
     snapshot = await store.snapshot(USER)
     assert list(snapshot.documents) == list(KINDS.ids)
     assert snapshot.documents[FOOD] == Document(FOOD, 0, KINDS.by_id[FOOD].template)
@@ -59,7 +55,6 @@ async def test_a_document_that_was_never_edited_is_its_template(store: DocumentS
 
 
 async def test_a_plan_is_stored_and_stamped(store: DocumentStore) -> None:
-    """With its revision and day in the metadata, and the day in the item that did not say."""
     done = await commit(store, plan("p1", Insert(path="food.likes", new_value={"display": "Omelettes"}, file=FOOD)))
     document = (await store.snapshot(USER, [FOOD])).documents[FOOD]
     assert done == Committed({FOOD: 1}, ("p1",))
@@ -70,8 +65,7 @@ async def test_a_plan_is_stored_and_stamped(store: DocumentStore) -> None:
     assert (await body_of(store))["food"]["likes"] == [{"display": "Omelettes", "added": "2026-03-01"}]
 
 
-async def test_names_keep_their_order_and_numbers_their_spelling(store: DocumentStore) -> None:
-    """1.0 is not 1, and a number of sixteen digits loses none."""
+async def test_the_order_of_names_and_the_spelling_of_numbers_are_kept(store: DocumentStore) -> None:
     odd = {
         "z": 1.0,
         "a": 1,
@@ -83,24 +77,7 @@ async def test_names_keep_their_order_and_numbers_their_spelling(store: Document
     assert repr(found) == repr(odd)
 
 
-async def test_a_plan_over_several_documents_is_one_transaction(store: DocumentStore) -> None:
-    """Both move on together."""
-    both = plan("p1", like("Tofu"), Insert(path="general.about", new_value=item("Vegan"), file=GENERAL))
-    assert await commit(store, both) == Committed({FOOD: 1, GENERAL: 1}, ("p1",))
-    assert (await body_of(store, GENERAL))["general"]["about"][0]["display"] == "Vegan"
-
-
-async def test_of_a_plan_that_is_refused_in_one_document_none_is_applied(store: DocumentStore) -> None:
-    """Neither in the draft nor in the store."""
-    draft = await drafted(store, plan("p1", like("Rice")))
-    with pytest.raises(EditRefused):
-        draft.apply(plan("p2", like("Tofu"), Delete(path="general.about[3]", file=GENERAL)))
-    assert await store.commit(draft) == Committed({FOOD: 1}, ("p1",))
-    assert await liked(store) == ["Rice"]
-
-
-async def test_a_draft_of_what_has_changed_meanwhile_is_stale(store: DocumentStore) -> None:
-    """It says which document, and nothing of the draft is stored, whatever else it has."""
+async def test_a_draft_of_a_document_that_changed_meanwhile_is_stale_as_a_whole(store: DocumentStore) -> None:
     late = await drafted(
         store, plan("p1", like("Late"), Insert(path="general.about", new_value=item("Late"), file=GENERAL))
     )
@@ -108,10 +85,10 @@ async def test_a_draft_of_what_has_changed_meanwhile_is_stale(store: DocumentSto
     assert await store.commit(late) == Stale(moved=(FOOD,))
     assert await liked(store) == ["Early"]
     assert (await store.snapshot(USER, [GENERAL])).documents[GENERAL].revision == 0
+    assert [record.plan_id for record in await store.history(USER)] == ["p2"]
 
 
-async def test_what_was_decided_by_a_document_is_stale_with_it(store: DocumentStore) -> None:
-    """Reading counts as much as writing; what nobody looked at does not."""
+async def test_a_draft_is_stale_when_a_document_that_it_read_has_changed(store: DocumentStore) -> None:
     careless = await drafted(store, plan("p1", like("Bread")))
     careful = await drafted(store, plan("p2", like("Cake")))
     careful.body(HEALTH)
@@ -120,18 +97,21 @@ async def test_what_was_decided_by_a_document_is_stale_with_it(store: DocumentSt
     assert await store.commit(careless) == Committed({FOOD: 1}, ("p1",))
 
 
-async def test_a_draft_that_only_read_can_be_stale(store: DocumentStore, queue: PersonalQueue) -> None:
-    """A fact that was known already is not closed as such when what made it known is gone."""
+async def test_a_draft_that_only_read_can_be_stale_and_then_closes_no_fact(
+    store: DocumentStore, queue: PersonalQueue
+) -> None:
     claim = await claimed(queue, "f1")
     draft = await drafted(store)
     draft.body(FOOD)
     await commit(store, plan("p1", like("Eggs")))
-    assert await store.commit(draft, claim=claim, closings=[Closing("f1", "done")]) == Stale(moved=(FOOD,))
+    closings = [Closing("f1", "done")]
+    assert await store.commit(draft, claim=claim, closings=closings) == Stale(moved=(FOOD,))
     assert (await queue.counts(USER)).waiting == 1
+    assert await store.commit(await drafted(store), claim=claim, closings=closings) == Committed({})
+    assert (await queue.counts(USER)).waiting == 0
 
 
 async def test_a_plan_without_effect_leaves_no_trace(store: DocumentStore) -> None:
-    """No revision, no record."""
     await commit(store, plan("p1", like("Eggs")))
     edits = NoChange(reason="known"), Update(path="food.likes[0].display", new_value="Eggs", file=FOOD)
     assert await commit(store, plan("p2", *edits)) == Committed({})
@@ -139,23 +119,14 @@ async def test_a_plan_without_effect_leaves_no_trace(store: DocumentStore) -> No
     assert len(await store.history(USER)) == 1
 
 
-async def test_several_plans_of_one_draft_are_a_revision_each(store: DocumentStore) -> None:
-    """They are stored together."""
-    plans = [plan(f"p{number}", like(f"Dish {number}")) for number in range(3)]
-    assert await commit(store, *plans) == Committed({FOOD: 3}, ("p0", "p1", "p2"))
-    assert [record.revisions for record in await store.history(USER)] == [{FOOD: 3}, {FOOD: 2}, {FOOD: 1}]
-
-
-async def test_a_commit_that_is_repeated_is_stored_once(store: DocumentStore) -> None:
-    """As after an answer that was lost: it says that all is there."""
+async def test_a_repeated_commit_is_stored_once(store: DocumentStore) -> None:
     draft = await drafted(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
     assert await store.commit(draft) == Committed({FOOD: 2}, ("p1", "p2"))
     assert await store.commit(draft) == Committed({}, known=("p1", "p2"))
     assert await liked(store) == ["Eggs", "Ham"]
 
 
-async def test_a_plan_that_was_applied_by_another_is_left_out(store: DocumentStore) -> None:
-    """The draft is refused with its name; one that knows of it stores the rest."""
+async def test_a_plan_that_another_applied_is_left_out(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")))
     assert await store.commit(await drafted(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))) == Stale(
         known=("p1",)
@@ -167,9 +138,7 @@ async def test_a_plan_that_was_applied_by_another_is_left_out(store: DocumentSto
     assert await liked(store) == ["Eggs", "Ham"]
 
 
-async def test_many_who_edit_one_document_lose_nothing(store: DocumentStore) -> None:
-    """Each works it out again until nobody was quicker."""
-
+async def test_concurrent_edits_of_one_document_lose_nothing(store: DocumentStore) -> None:
     async def add(number: int) -> None:
         mine = plan(f"p{number}", like(f"{number}"))
         while isinstance(await store.commit(await drafted(store, mine)), Stale):
@@ -181,15 +150,13 @@ async def test_many_who_edit_one_document_lose_nothing(store: DocumentStore) -> 
 
 
 async def claimed(queue: PersonalQueue, *row_ids: str, owner: str = USER) -> Claim:
-    """Return a claim of new rows."""
     await queue.append(owner, [(row_id, b"{}") for row_id in row_ids])
     claim = await queue.claim(owner, holder="w1", limit=10, lease_ms=60_000, now_ms=0)
     assert claim is not None
     return claim
 
 
-async def test_rows_are_closed_in_the_same_step(store: DocumentStore, queue: PersonalQueue) -> None:
-    """With the plan that came of them; a repeat of the commit changes nothing."""
+async def test_facts_are_closed_in_the_same_step_as_their_plan(store: DocumentStore, queue: PersonalQueue) -> None:
     claim = await claimed(queue, "f1", "f2")
     draft = await drafted(store, plan("p1", like("Eggs")))
     closings = [Closing("f1", "done", "liked", "p1"), Closing("f2", "rejected", "known")]
@@ -201,15 +168,7 @@ async def test_rows_are_closed_in_the_same_step(store: DocumentStore, queue: Per
     assert (await queue.counts(USER)).waiting == 0
 
 
-async def test_rows_are_closed_without_a_plan(store: DocumentStore, queue: PersonalQueue) -> None:
-    """Of a draft that changed nothing."""
-    claim = await claimed(queue, "f1")
-    assert await store.commit(await drafted(store), claim=claim, closings=[Closing("f1", "done")]) == Committed({})
-    assert (await queue.counts(USER)).waiting == 0
-
-
-async def test_who_lost_the_lease_stores_nothing(store: DocumentStore, queue: PersonalQueue) -> None:
-    """Neither documents nor rows: they are somebody else's by now."""
+async def test_a_commit_under_a_lost_lease_stores_nothing(store: DocumentStore, queue: PersonalQueue) -> None:
     claim = await claimed(queue, "f1")
     await queue.release(claim)
     assert await queue.claim(USER, holder="w1", limit=10, lease_ms=60_000, now_ms=0) is not None
@@ -219,19 +178,9 @@ async def test_who_lost_the_lease_stores_nothing(store: DocumentStore, queue: Pe
     assert (await queue.counts(USER)).waiting == 1
 
 
-async def test_a_stale_draft_closes_no_row(store: DocumentStore, queue: PersonalQueue) -> None:
-    """Its facts wait for the next attempt."""
-    claim = await claimed(queue, "f1")
-    late = await drafted(store, plan("p1", like("Late")))
-    await commit(store, plan("p2", like("Early")))
-    assert await store.commit(late, claim=claim, closings=[Closing("f1", "done")]) == Stale(moved=(FOOD,))
-    assert (await queue.counts(USER)).waiting == 1
-
-
-async def test_a_draft_of_one_user_is_not_stored_under_the_claim_of_another(
+async def test_a_commit_under_another_users_claim_or_none_is_refused(
     store: DocumentStore, queue: PersonalQueue
 ) -> None:
-    """Nor rows closed without a claim."""
     claim = await claimed(queue, "f1", owner="somebody else")
     draft = await drafted(store, plan("p1", like("Eggs")))
     with pytest.raises(InvalidInput, match="somebody else"):
@@ -244,7 +193,6 @@ async def test_a_draft_of_one_user_is_not_stored_under_the_claim_of_another(
 
 @pytest.mark.parametrize("nobody", NOBODY, ids=repr)
 async def test_without_a_user_nothing_is_read_or_written(store: DocumentStore, nobody: Any) -> None:
-    """Every call says that the user id is missing."""
     draft = Draft(Snapshot(nobody, (await store.snapshot(USER)).documents), LIMITS, NOW)
     draft.apply(plan("p1", like("Eggs")))
     calls = [
@@ -271,7 +219,7 @@ async def test_without_a_user_nothing_is_read_or_written(store: DocumentStore, n
 
 
 async def test_users_do_not_mix(store: DocumentStore) -> None:
-    """Whatever their ids contain; one that looks like a key is an id like others."""
+    """Whatever characters their ids contain."""
     users = ["a", "a ", "A", "a}", "{a}", "a:plans", "*", "ä", "a" * 256, f"u:{FOOD}"]
     for number, user in enumerate(users):
         await commit(store, plan("p", like(f"{number}")), user=user)
@@ -284,20 +232,20 @@ async def test_users_do_not_mix(store: DocumentStore) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "plans", "reads", "a}:b", "a:log", "../x", "x" * 65, "a b"])
-async def test_a_resource_that_could_be_another_key_is_refused(store: DocumentStore, name: str) -> None:
-    """It would reach what lies beside the documents."""
+async def test_a_resource_name_that_could_be_another_key_is_refused(store: DocumentStore, name: str) -> None:
     for call in (store.snapshot(USER, [name]), store.at(USER, name, 0), store.explain(USER, name, "food")):
         with pytest.raises(InvalidInput):
             await call
 
 
-async def test_the_documents_of_a_forgotten_user_are_gone(store: DocumentStore) -> None:
-    """With their history; what is there is counted, and the name is free at once."""
+async def test_the_documents_of_a_forgotten_user_are_gone(store: DocumentStore, valkey_or_redis: Redis) -> None:
     await commit(store, plan("p1", like("Eggs"), Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)))
     await commit(store, plan("p2", like("Ham")))
     await store.note_reads(USER, [(FOOD, "food.likes.eggs")], NOW)
     await commit(store, plan("p1", like("Tea")), user="neighbour")
+    await valkey_or_redis.set(keys.document("dXNlci0x", "stray"), "left behind")
     assert await store.forget(USER) == RemovedDocuments(documents=2, entries=3, plans=2, reads=1)
+    assert [key for key in await valkey_or_redis.keys() if b"dXNlci0x" in key] == []
     assert await store.forget(USER) == RemovedDocuments()
     assert await liked(store) == []
     assert await store.history(USER) == ()
@@ -307,8 +255,7 @@ async def test_the_documents_of_a_forgotten_user_are_gone(store: DocumentStore) 
     assert await liked(store, "neighbour") == ["Tea"]
 
 
-async def test_what_was_forgotten_does_not_come_back_with_an_old_draft(store: DocumentStore) -> None:
-    """Not even when the user's new document has come to the same revision."""
+async def test_a_draft_from_before_forgetting_is_stale(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Secret")))
     old = await drafted(store, plan("p2", like("Ham")))
     await store.forget(USER)
@@ -317,8 +264,7 @@ async def test_what_was_forgotten_does_not_come_back_with_an_old_draft(store: Do
     assert await liked(store) == ["Soup"]
 
 
-async def test_when_places_were_shown_is_noted(store: DocumentStore) -> None:
-    """The last time counts."""
+async def test_the_last_time_each_place_was_shown_is_kept(store: DocumentStore) -> None:
     later = datetime(2026, 3, 2, tzinfo=UTC)
     await store.note_reads(USER, [(FOOD, "food.likes.eggs"), (FOOD, 'food.likes["odd one"]')], NOW)
     await store.note_reads(USER, [(FOOD, "food.likes.eggs")], later)
@@ -326,8 +272,9 @@ async def test_when_places_were_shown_is_noted(store: DocumentStore) -> None:
     assert await store.reads(USER) == {(FOOD, "food.likes.eggs"): later, (FOOD, 'food.likes["odd one"]'): NOW}
 
 
-async def test_expired_items_are_swept(store: DocumentStore) -> None:
-    """In every document, as one plan; the last day still counts, and a second sweep finds nothing."""
+async def test_expired_items_are_swept_as_one_plan(store: DocumentStore) -> None:
+    assert await store.sweep(USER, NOW) is None
+    assert await store.history(USER) == ()
     over, today = {"expiry": "2026-02-28"}, {"expiry": "2026-03-01"}
     await commit(
         store,
@@ -342,8 +289,7 @@ async def test_expired_items_are_swept(store: DocumentStore) -> None:
     assert await store.sweep(USER, NOW) is None
 
 
-async def test_what_a_person_brings_back_is_not_swept_again(store: DocumentStore) -> None:
-    """An undo of a sweep stands; what expires later is swept all the same."""
+async def test_an_undone_sweep_is_not_repeated(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Over", expiry="2026-02-28"), like("Later", expiry="2026-03-05")))
     await store.sweep(USER, NOW)
     await store.undo(USER, at=NOW)
@@ -353,18 +299,8 @@ async def test_what_a_person_brings_back_is_not_swept_again(store: DocumentStore
     assert await liked(store) == ["Over"]
 
 
-async def test_a_sweep_of_nothing_stores_nothing(store: DocumentStore) -> None:
-    """A user of whom nothing is known has no history afterwards."""
-    assert await store.sweep(USER, NOW) is None
-    assert await store.history(USER) == ()
-
-
 async def test_two_stores_see_what_the_other_wrote(valkey_or_redis: Redis) -> None:
-    """What one keeps parsed is the other's to change, and to forget."""
-    one, other = (
-        DocumentStore(valkey_or_redis, KINDS, deadline_s=PATIENCE_S),
-        DocumentStore(valkey_or_redis, KINDS, deadline_s=PATIENCE_S),
-    )
+    one, other = store_on(valkey_or_redis), store_on(valkey_or_redis)
     await commit(one, plan("p1", like("Eggs")))
     assert await liked(other) == ["Eggs"]
     await commit(other, plan("p2", like("Ham")))
@@ -377,8 +313,7 @@ async def test_two_stores_see_what_the_other_wrote(valkey_or_redis: Redis) -> No
 
 @pytest.mark.parametrize("broken", ["document", "log", "plans"])
 async def test_a_key_of_another_type_stores_nothing_half(valkey_or_redis: Redis, broken: str) -> None:
-    """Every key is looked at before the first is written."""
-    store = DocumentStore(valkey_or_redis, KINDS, deadline_s=PATIENCE_S)
+    store = store_on(valkey_or_redis)
     await commit(store, plan("p1", Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)))
     token = "dXNlci0x"
     document, log = keys.document(token, FOOD), keys.document_log(token, FOOD)
@@ -389,19 +324,3 @@ async def test_a_key_of_another_type_stores_nothing_half(valkey_or_redis: Redis,
     with pytest.raises(MemoryUnavailable):
         await store.commit(draft)
     assert {key: await valkey_or_redis.dump(key) for key in sorted(await valkey_or_redis.keys())} == before
-
-
-async def test_nothing_of_a_forgotten_user_is_left(valkey_or_redis: Redis) -> None:
-    """Also what no list names."""
-    store = DocumentStore(valkey_or_redis, KINDS, deadline_s=PATIENCE_S)
-    await commit(store, plan("p1", like("Eggs")))
-    await valkey_or_redis.set(keys.document("dXNlci0x", "stray"), "left behind")
-    await store.forget(USER)
-    assert await valkey_or_redis.keys() == []
-
-
-async def test_a_server_that_is_away_is_said_so() -> None:
-    """Within the deadline."""
-    store = DocumentStore(Redis(port=1), KINDS, deadline_s=0.1)
-    with pytest.raises(MemoryUnavailable):
-        await store.snapshot(USER)

@@ -1,4 +1,4 @@
-"""What has become due on real streams: its copy in LATER goes once it is delivered, and nothing else ever does."""
+"""The copy of a due task in LATER is deleted once it is delivered, and nothing else ever is."""
 
 import asyncio
 import json
@@ -53,7 +53,6 @@ class Scene:
                 await asyncio.sleep(0.05)
 
     async def read(self, stream: str, sequence: int) -> Arrival:
-        """Return what lies at one place, with its headers as they came."""
         answers: asyncio.Queue[Arrival] = asyncio.Queue()
         inbox = self.link.new_inbox()
         listening = await self.link.listen(inbox, answers.put_nowait)
@@ -64,16 +63,13 @@ class Scene:
         return arrival
 
     async def state(self, stream: str) -> dict[str, Any]:
-        """Return what the server says of a stream."""
         found = await ask_jetstream(self.link.client, f"STREAM.INFO.{stream}", {"subjects_filter": ">"})
         return dict(found["state"])
 
     async def in_later(self) -> dict[str, int]:
-        """Return how many messages LATER has on each subject."""
         return dict((await self.state(subjects.LATER))["subjects"] or {})
 
     async def has_due(self, number: int) -> None:
-        """Return once LATER has *number* copies of what is due."""
         async with asyncio.timeout(PATIENCE_S):
             while (await self.in_later()).get(DUE, 0) != number:  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.05)
@@ -90,14 +86,12 @@ class Scene:
         await self.has_due(number)
 
     async def make_later_anew(self) -> None:
-        """Lose LATER, and make it again."""
         await ask_jetstream(self.link.client, f"STREAM.DELETE.{subjects.LATER}")
         await declare_streams(self.link.client, Sizes())
 
 
 @pytest.fixture
 async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene]:
-    """Streams without anything in them."""
     server = NatsServer(tmp_path_factory.mktemp("nats"))
     await server.start()
     try:
@@ -110,8 +104,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
         await server.stop()
 
 
-async def test_the_copy_of_what_was_delivered_is_deleted_and_no_other(scene: Scene) -> None:
-    """Another one that is due, older or newer, and what is not due stay where they are."""
+async def test_the_copy_of_a_delivered_task_is_deleted_and_no_other(scene: Scene) -> None:
     for name in ("one", "two", "three"):
         await scene.schedule(name)
     await scene.schedule("waits", in_s=3600)
@@ -123,8 +116,7 @@ async def test_the_copy_of_what_was_delivered_is_deleted_and_no_other(scene: Sce
     assert sorted(body for body in left if body) == [b"one", b"three", b"waits"]
 
 
-async def test_a_number_of_a_lost_stream_takes_nothing_out_of_the_new_one(scene: Scene) -> None:
-    """At the place of the old copy lies another task's schedule, or one that is due and that TASKS has not taken."""
+async def test_a_number_from_a_lost_stream_deletes_nothing_from_the_new_one(scene: Scene) -> None:
     for number in range(3):
         await scene.schedule(f"old-{number}")
     stale = [await scene.delivered(f"old-{number}") for number in range(3)]
@@ -146,7 +138,6 @@ async def test_a_number_of_a_lost_stream_takes_nothing_out_of_the_new_one(scene:
 
 
 async def test_a_later_run_of_the_same_task_is_not_taken_for_the_delivered_one(scene: Scene) -> None:
-    """Same task, same body: the number of the run tells them apart."""
     await scene.schedule("first", in_s=3600)
     await scene.schedule("again", attempt=2)
     taken = await scene.delivered("again")

@@ -1,6 +1,9 @@
-"""What was said is kept word for word, once, in order, and found again until it is forgotten or past its time."""
+"""Turns are kept word for word, once, in order, and found by words and by meaning until they expire."""
 
+import asyncio
 import random
+import time
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
@@ -10,6 +13,7 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import user_token
 from memory import keys
 from memory.episodes.store import Episode, Episodes
+from memory.episodes.vectors import VectorIndex
 from tests.servers import PATIENCE_S
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -33,7 +37,6 @@ def _day(ago: int) -> date:
 
 
 async def test_turns_are_kept_word_for_word_once_and_in_order(episodes: Episodes) -> None:
-    """Also when they come again, and whatever they hold."""
     said = [_said(1, "I moved to Łódź \U0001f600\n"), _said(2, "Nice!", speaker="assistant"), _said(3, "  ")]
 
     assert await episodes.append("ana", said) == 2
@@ -48,7 +51,6 @@ async def test_turns_are_kept_word_for_word_once_and_in_order(episodes: Episodes
 
 
 async def test_the_turn_with_the_rarer_words_is_found_first(episodes: Episodes) -> None:
-    """Case, plural and accents make no difference; a turn without a word of it is no hit, nor is another owner's."""
     await episodes.append(
         "ana",
         [
@@ -69,8 +71,7 @@ async def test_the_turn_with_the_rarer_words_is_found_first(episodes: Episodes) 
     assert (await episodes.search("nobody", "tent")).hits == ()
 
 
-async def test_a_few_hits_are_the_first_of_many(episodes: Episodes) -> None:
-    """What is left unsorted for a small limit is none of its hits, neighbours included."""
+async def test_a_small_limit_returns_the_first_of_all_hits(episodes: Episodes) -> None:
     dice = random.Random(5)
     words = [f"word{number}" for number in range(40)]
     said = [
@@ -91,8 +92,7 @@ async def test_a_few_hits_are_the_first_of_many(episodes: Episodes) -> None:
             assert (await episodes.search("ana", question, limit=limit)).hits == every[:limit]
 
 
-async def test_an_answer_is_found_by_its_question(episodes: Episodes) -> None:
-    """It stands beside it, and has no word of it."""
+async def test_an_answer_is_found_beside_its_question(episodes: Episodes) -> None:
     await episodes.append(
         "ana",
         [
@@ -108,7 +108,6 @@ async def test_an_answer_is_found_by_its_question(episodes: Episodes) -> None:
 
 
 async def test_a_search_is_narrowed_by_days_speaker_and_conversation(episodes: Episodes) -> None:
-    """The days are the first and the last one."""
     await episodes.append(
         "ana",
         [
@@ -129,15 +128,9 @@ async def test_a_search_is_narrowed_by_days_speaker_and_conversation(episodes: E
     assert await ids(conversation_id="c2") == {"t2"}
 
 
-@pytest.mark.parametrize("limit", [0, 201])
-async def test_a_search_for_none_or_too_many_is_refused(episodes: Episodes, limit: int) -> None:
-    """The message names the field and its bounds."""
-    with pytest.raises(InvalidInput, match=f"limit {limit} must be 1 to 200"):
-        await episodes.search("ana", "trip", limit=limit)
-
-
-async def test_nothing_is_kept_where_that_is_switched_off(episodes: Episodes, valkey_or_redis: Redis) -> None:
-    """For one person, or for the whole deployment."""
+async def test_nothing_is_kept_for_a_user_or_deployment_that_switched_it_off(
+    episodes: Episodes, valkey_or_redis: Redis
+) -> None:
     await episodes.settle("ana", is_on=False)
     off = Episodes(valkey_or_redis, keep=timedelta(0), deadline_s=PATIENCE_S)
 
@@ -147,10 +140,9 @@ async def test_nothing_is_kept_where_that_is_switched_off(episodes: Episodes, va
     assert await episodes.append("ana", [_said(1, "said")]) == 1
 
 
-async def test_turns_past_their_time_go_with_every_trace_of_their_words(
+async def test_expired_turns_are_removed_with_every_trace_of_their_words(
     episodes: Episodes, valkey_or_redis: Redis
 ) -> None:
-    """A person's own time counts before the deployment's; what is left is found as before."""
     await episodes.append(
         "ana", [_said(1, "ancient zeppelin trip", days_ago=400), _said(2, "recent trip", days_ago=40)]
     )
@@ -168,8 +160,9 @@ async def test_turns_past_their_time_go_with_every_trace_of_their_words(
         await episodes.settle("ana", days=0)
 
 
-async def test_forgetting_leaves_no_key(episodes: Episodes, valkey_or_redis: Redis) -> None:
-    """Not of this owner, and everything of others."""
+async def test_forgetting_leaves_no_key_of_this_owner_and_all_of_others(
+    episodes: Episodes, valkey_or_redis: Redis
+) -> None:
     await episodes.append("ana", [_said(1, "a secret word")])
     await episodes.append("bo", [_said(1, "another")])
 
@@ -181,8 +174,7 @@ async def test_forgetting_leaves_no_key(episodes: Episodes, valkey_or_redis: Red
     assert all(user_token("bo") in key.decode() for key in left)
 
 
-async def test_the_index_agrees_with_what_is_kept(episodes: Episodes, valkey_or_redis: Redis) -> None:
-    """However turns come and go: a word's postings are those of the turns that hold it."""
+async def test_the_word_index_agrees_with_the_turns_that_are_kept(episodes: Episodes, valkey_or_redis: Redis) -> None:
     dice = random.Random(7)
     vocabulary = [f"word{number}" for number in range(30)]
     said = [
@@ -204,7 +196,6 @@ async def test_the_index_agrees_with_what_is_kept(episodes: Episodes, valkey_or_
 
 
 async def test_a_turn_with_a_wrong_time_removes_no_other(episodes: Episodes) -> None:
-    """What is past its time is told by the clock, not by what a sender says."""
     said = [_said(number, f"turn {number}") for number in range(49)]
     await episodes.append("ana", said)
     await episodes.append("ana", [_said(50, "from the future", days_ago=-4_000)])
@@ -212,9 +203,175 @@ async def test_a_turn_with_a_wrong_time_removes_no_other(episodes: Episodes) -> 
     assert await episodes.count("ana") == 50
 
 
-async def test_what_is_kept_without_end_never_expires(episodes: Episodes, valkey_or_redis: Redis) -> None:
-    """Also after it was kept for a while."""
+async def test_turns_kept_without_end_do_not_expire(episodes: Episodes, valkey_or_redis: Redis) -> None:
     await episodes.append("ana", [_said(1, "a")])
     await Episodes(valkey_or_redis, keep=None, deadline_s=PATIENCE_S).append("ana", [_said(2, "b")])
 
     assert await valkey_or_redis.pttl(keys.episodes(user_token("ana")).turns) == -1
+
+
+#: What the double takes for one meaning.
+MEANINGS = ({"doctor", "physician", "dr"}, {"car", "vehicle"}, {"dog", "beagle"})
+
+
+class Meanings:
+    name = "meanings"
+
+    def width(self) -> int:
+        return len(MEANINGS) + 1
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [self._vector(set(text.casefold().replace("?", "").split())) for text in texts]
+
+    def _vector(self, words: set[str]) -> list[float]:
+        vector = [float(bool(words & meaning)) for meaning in MEANINGS]
+        return [*vector, float(not any(vector))]
+
+
+@pytest.fixture
+def vectors(valkey_or_redis: Redis) -> VectorIndex:
+    return VectorIndex(valkey_or_redis, Meanings(), deadline_s=PATIENCE_S)
+
+
+@pytest.fixture
+def by_meaning(valkey_or_redis: Redis, vectors: VectorIndex) -> Episodes:
+    return Episodes(valkey_or_redis, vectors=vectors, keep=timedelta(days=365), deadline_s=PATIENCE_S)
+
+
+async def test_a_turn_in_other_words_is_found_once_it_is_embedded(by_meaning: Episodes, vectors: VectorIndex) -> None:
+    await by_meaning.append("ana", [_said(n, f"small talk {n}") for n in range(200)])
+    await by_meaning.append("ana", [_said(300, "dr Patel was friendly")])
+
+    assert "t300" not in [hit.episode.turn_id for hit in (await by_meaning.search("ana", "my physician")).hits]
+    assert await vectors.embed_pending("ana") == 128
+    assert await vectors.embed_pending("ana") == 73
+    assert await vectors.embed_pending("ana") == 0
+    found = await by_meaning.search("ana", "my physician")
+    assert found.hits[0].episode.turn_id == "t300"
+    assert not found.is_nothing_said
+    assert (await by_meaning.search("ana", "vehicle")).is_nothing_said
+    assert (await by_meaning.search("bo", "my physician")).hits == ()
+
+
+async def test_concurrent_embedding_stores_one_vector_a_turn(
+    by_meaning: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    await by_meaning.append("ana", [_said(n, f"turn {n}") for n in range(10)])
+    other = VectorIndex(valkey_or_redis, Meanings(), deadline_s=PATIENCE_S)
+
+    await vectors.embed_pending("ana")
+    await other.embed_pending("ana")
+
+    assert await valkey_or_redis.strlen(keys.episodes(user_token("ana")).vectors) == 10 * (4 + 4)
+
+
+async def test_vectors_are_removed_with_expired_turns(
+    by_meaning: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    await by_meaning.append(
+        "ana", [_said(1, "my dog", days_ago=500), _said(2, "my car", days_ago=400), _said(3, "my doctor")]
+    )
+    await vectors.embed_pending("ana")
+
+    assert await by_meaning.trim("ana", NOW) == 2
+
+    assert await valkey_or_redis.strlen(keys.episodes(user_token("ana")).vectors) == 4 + 4
+    assert (await by_meaning.search("ana", "physician")).hits[0].episode.turn_id == "t3"
+
+
+async def test_vectors_of_turns_forgotten_meanwhile_are_not_stored(
+    by_meaning: Episodes, valkey_or_redis: Redis
+) -> None:
+    await by_meaning.append("ana", [_said(1, "my dog")])
+
+    class Forgetting(Meanings):
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            asyncio.run_coroutine_threadsafe(self.forget(), loop).result(PATIENCE_S)
+            return super().embed(texts)
+
+        async def forget(self) -> None:
+            await by_meaning.forget("ana")
+            await by_meaning.append("ana", [_said(9, "my car")])
+
+    loop = asyncio.get_running_loop()
+    await VectorIndex(valkey_or_redis, Forgetting(), deadline_s=PATIENCE_S).embed_pending("ana")
+
+    assert await valkey_or_redis.exists(keys.episodes(user_token("ana")).vectors) == 0
+
+
+async def test_vectors_expire_and_are_forgotten_with_their_turns(
+    by_meaning: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    await by_meaning.append("ana", [_said(1, "my dog")])
+    await vectors.embed_pending("ana")
+
+    of = keys.episodes(user_token("ana"))
+    longest = await valkey_or_redis.pttl(of.turns)
+    assert 0 < await valkey_or_redis.pttl(of.vectors) <= longest
+
+    await by_meaning.forget("ana")
+    assert [key async for key in valkey_or_redis.scan_iter("tl:episodes:*")] == []
+
+
+async def test_turns_behind_many_expired_ones_are_embedded(by_meaning: Episodes, vectors: VectorIndex) -> None:
+    for at in range(0, 300, 50):
+        await by_meaning.append("ana", [_said(at + n, f"old talk {n}", days_ago=500) for n in range(50)])
+    while await by_meaning.trim("ana", NOW):
+        pass
+    await by_meaning.append("ana", [_said(400, "my doctor")])
+
+    assert await vectors.embed_pending("ana") == 1
+
+
+async def test_vectors_of_another_model_are_not_compared_but_replaced(
+    by_meaning: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
+) -> None:
+    """Whether they are of another name or of another length."""
+    await by_meaning.append("ana", [_said(1, "my dog")])
+    await vectors.embed_pending("ana")
+
+    class Other(Meanings):
+        name = "other"
+
+    other = VectorIndex(valkey_or_redis, Other(), deadline_s=PATIENCE_S)
+    assert await other.near("ana", "beagle", 5) == []
+    assert await other.embed_pending("ana") == 1
+    assert [number for number, *_ in await other.near("ana", "beagle", 5)] == [1]
+    await valkey_or_redis.set(keys.episodes(user_token("ana")).vectors, b"x" * 13)
+    assert await vectors.embed_pending("ana") == 1
+    assert (await by_meaning.search("ana", "beagle")).hits[0].episode.turn_id == "t1"
+
+
+async def test_a_period_without_turns_has_no_near_hits(by_meaning: Episodes, vectors: VectorIndex) -> None:
+    await by_meaning.append("ana", [_said(1, "my doctor", days_ago=100)])
+    await vectors.embed_pending("ana")
+
+    assert (await by_meaning.search("ana", "physician", since=NOW.date())).is_nothing_said
+    assert not (await by_meaning.search("ana", "physician")).is_nothing_said
+
+
+@pytest.mark.parametrize("fault", ["gone", "hangs", "another width"])
+async def test_search_by_words_works_while_the_embedder_does_not(valkey_or_redis: Redis, fault: str) -> None:
+    class Faulty(Meanings):
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            if texts != ["which physician"]:
+                return super().embed(texts)
+            if fault == "gone":
+                raise ConnectionError("nobody answers")
+            if fault == "hangs":
+                time.sleep(1.0)
+            return [[1.0, 0.0]]
+
+    index = VectorIndex(valkey_or_redis, Faulty(), deadline_s=0.5)
+    by_meaning = Episodes(valkey_or_redis, vectors=index, deadline_s=PATIENCE_S)
+    await by_meaning.append("ana", [_said(1, "dr Patel was friendly"), _said(2, "a physician in Lisbon")])
+    assert await index.embed_pending("ana") == 2
+    asked: list[float] = []
+    for _ in range(4):
+        began = time.monotonic()
+        found = await by_meaning.search("ana", "which physician")
+        asked.append(time.monotonic() - began)
+        assert found.hits[0].episode.turn_id == "t2"
+        assert found.nearness is None
+    # What hung three times is left alone.
+    assert fault != "hangs" or (min(asked[:3]) >= 0.5 and index._breaker.is_open)

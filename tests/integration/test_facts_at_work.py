@@ -1,15 +1,20 @@
-"""Claimed facts at work on a real store: written down and closed in one step, whatever fails or dies in between."""
+"""Claimed facts on a real store: written and closed in one step, in order, whatever fails or waits in between."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
-from contracts.messages import Fact
+from contracts.errors import LlmError, LlmUnavailable
+from contracts.messages import ExtractedFacts, Fact
 from memory import keys
+from memory.documents.draft import Draft
+from memory.documents.guard import LIMITS
 from tests.integration.listening import (
+    FOOD,
     LEASE_S,
     PATIENCE_S,
     Room,
@@ -21,6 +26,8 @@ from tests.integration.listening import (
     now_ms,
     plan_of,
 )
+from tests.memory_bench import Model
+from workers.agents.memory_worker import agent
 from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, Ruling
@@ -28,12 +35,10 @@ from workers.listening.values import FactBatch, Ruling
 
 @pytest.fixture
 def room(redis: Redis) -> Room:
-    """Return an empty store, and what listeners need around it."""
     return Room(redis)
 
 
-async def test_facts_are_written_down_and_closed_in_one_step(room: Room) -> None:
-    """All of a batch together, each with its plan."""
+async def test_facts_are_written_and_closed_in_one_step(room: Room) -> None:
     await room.learn("ann", "omelettes", "pasta", "pasta")
     async with room.listening(judge(keep_all), "facts"):
         await room.closed("facts", "ann")
@@ -49,18 +54,17 @@ async def test_facts_are_written_down_and_closed_in_one_step(room: Room) -> None
     assert len(await room.store.history("ann")) == 2
 
 
-async def test_documents_that_moved_meanwhile_are_looked_at_again(room: Room) -> None:
-    """The listener rules over what is there now, and nothing of anybody is lost."""
+async def test_facts_are_ruled_on_again_when_documents_changed_meanwhile(room: Room) -> None:
     drafts: list[int] = []
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
         drafts.append(len(context.draft.body("resource_user_food_prefs")["food"]["likes"]))  # type: ignore[index, call-overload, arg-type]
         if len(drafts) == 1:
-            # Somebody else is quicker, with another table of facts of the same user.
+            # Another writer is quicker.
             await room.facts.append("ann", [fact_row("ann", 9, "soup")])
-            other = Room(room.redis)
-            snapshot = await other.store.snapshot("ann")
-            await _commit_like(other, snapshot, "soup")
+            draft = Draft(await room.store.snapshot("ann"), LIMITS, now())
+            draft.apply(plan_of(Fact(fact_id="other-soup", text="soup"), now()))
+            await Room(room.redis).store.commit(draft)
         return await keep_all(batch, context)
 
     await room.learn("ann", "omelettes")
@@ -73,11 +77,11 @@ async def test_documents_that_moved_meanwhile_are_looked_at_again(room: Room) ->
 
 
 async def test_facts_ruled_on_under_a_lost_lease_change_nothing(room: Room) -> None:
-    """Neither documents nor rows, and nobody is asked again: they are somebody else's."""
-    ruled: list[int] = []
+    ruled, batches = asyncio.Event(), []
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-        ruled.append(1)
+        batches.append(batch)
+        ruled.set()
         await room.redis.delete(keys.queue("facts", "YW5u").lease)
         claim = await room.facts.claim("ann", holder="other", limit=9, lease_ms=int(LEASE_S * 1000), now_ms=now_ms())
         assert claim is not None
@@ -85,17 +89,16 @@ async def test_facts_ruled_on_under_a_lost_lease_change_nothing(room: Room) -> N
 
     await room.learn("ann", "omelettes")
     async with room.listening(judge(rule), "facts") as outflow:
-        await eventually(lambda: _has(ruled))
+        await asyncio.wait_for(ruled.wait(), PATIENCE_S)
         outflow.stop()
         await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
-    assert len(ruled) == 1
+    assert len(batches) == 1
     assert await room.likes("ann") == []
     assert await room.states("facts", "ann") == {"f1": "waiting"}
     assert room.counts.seen == Counter()
 
 
-async def test_one_poisoned_fact_is_set_aside_and_its_neighbours_are_kept(room: Room) -> None:
-    """The batch fails, its facts run one by one, and only the culprit is held up, and what follows it until then."""
+async def test_one_failing_fact_is_set_aside_and_its_neighbours_are_kept(room: Room) -> None:
     batches: list[list[str]] = []
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
@@ -114,24 +117,7 @@ async def test_one_poisoned_fact_is_set_aside_and_its_neighbours_are_kept(room: 
     assert batches[-1] == ["f4"]
 
 
-async def test_a_fact_that_kills_its_worker_is_set_aside_too(room: Room) -> None:
-    """Nobody lives to say what happened: its runs are counted by whoever finds them."""
-    await room.learn("ann", "killer", "two")
-    for _ in range(5):
-        await eventually(lambda: _claims_and_dies(room, "ann"))
-    ruled: list[str] = []
-
-    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-        ruled.extend(pending.fact.fact_id for pending in batch.facts)
-        return await keep_all(batch, context)
-
-    async with room.listening(judge(rule), "facts"):
-        await room.closed("facts", "ann")
-    assert ruled == ["f2"]
-    assert (await room.states("facts", "ann"))["f1"] == "failed"
-
-
-async def test_what_a_crash_has_hit_runs_alone_until_it_has_come_through(room: Room) -> None:
+async def test_facts_after_a_crash_run_alone_until_they_have_come_through(room: Room) -> None:
     """Only one of them is to blame, and it must not take the others with it again and again."""
     under_way, beside = set[str](), dict[str, set[str]]()
 
@@ -156,8 +142,7 @@ async def test_what_a_crash_has_hit_runs_alone_until_it_has_come_through(room: R
         assert await room.states("facts", user) == {"f1": "done"}
 
 
-async def test_what_is_to_run_alone_waits_for_nobody_for_ever(room: Room) -> None:
-    """Where something runs for long, it comes later, and the others go on; who waits for it may leave."""
+async def test_an_exclusive_run_that_has_to_wait_long_lets_the_others_go_on(room: Room) -> None:
     exclusive = ExclusiveRuns(patience_s=0.01)
     await exclusive.enter(alone=False)
     await room.learn("ann", "soup")
@@ -170,8 +155,7 @@ async def test_what_is_to_run_alone_waits_for_nobody_for_ever(room: Room) -> Non
         await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
 
 
-async def test_what_cannot_be_read_or_is_another_users_is_set_aside(room: Room) -> None:
-    """And holds nothing up."""
+async def test_unreadable_facts_and_those_of_another_user_are_set_aside(room: Room) -> None:
     await room.facts.append("ann", [("odd", b"no JSON"), fact_row("ben", 1, "his"), fact_row("ann", 2, "hers")])
     async with room.listening(judge(keep_all), "facts"):
         await room.closed("facts", "ann")
@@ -185,16 +169,99 @@ async def _claims_and_dies(room: Room, user: str) -> bool:
     return await room.facts.claim(user, holder="mortal", limit=32, lease_ms=1, now_ms=now_ms()) is not None
 
 
-async def _has(found: list[int]) -> bool:
-    return bool(found)
+#: A fact for which a model is asked what it leaves out.
+VEGAN = ("food.diets", "Vegan", "new")
 
 
-async def _commit_like(room: Room, snapshot: object, text: str) -> None:
-    """Write one more thing that is liked, beside every table."""
-    from memory.documents.draft import Draft, Snapshot
-    from memory.documents.guard import LIMITS
+async def learn(room: Room, *facts: tuple[str, str, str], start: int = 1) -> None:
+    rows = []
+    for number, (category, value, relation) in enumerate(facts, start=start):
+        told = {"fact_id": f"f{number}", "text": f"You: {value}", "evidence": value, "category": category}
+        fact = Fact.model_validate({**told, "value": value, "relation": relation})
+        body = ExtractedFacts(turn_id=f"t{number}", conversation_id="c", user_id="ann", facts=(fact,), at=now())
+        rows.append((fact.fact_id, body.model_dump_json().encode()))
+    await room.facts.append("ann", rows)
 
-    assert isinstance(snapshot, Snapshot)
-    draft = Draft(snapshot, LIMITS, now())
-    draft.apply(plan_of(Fact(fact_id=f"other-{text}", text=text), now()))
-    await room.store.commit(draft)
+
+def likes(what: str) -> tuple[str, str, str]:
+    return ("food.likes", what, "new")
+
+
+def sweep(_role: str, _user: str) -> Mapping[str, Any]:
+    return {"reasoning": "looked", "locations": [{"fact": 1, "path": f"{FOOD}:food.likes[0]"}]}
+
+
+async def live(room: Room, place: str = "likes") -> list[str]:
+    food: Any = (await room.store.snapshot("ann", [FOOD])).documents[FOOD].body["food"]
+    return [one["display"] for one in food[place] if "until" not in one]
+
+
+def away(_role: str, _user: str) -> LlmError:
+    return LlmUnavailable("503")
+
+
+async def parked(room: Room, fact_id: str) -> None:
+    async def is_parked() -> bool:
+        return (await room.states("facts", "ann"))[fact_id] == "needs_model"
+
+    await eventually(is_parked)
+
+
+async def test_a_fact_that_waited_for_a_model_does_not_undo_what_was_said_meanwhile(room: Room) -> None:
+    model: Any = Model(away)
+    room.services.llm = model
+    await learn(room, likes("Steak"), VEGAN)
+    async with room.listening(agent, "facts") as outflow:
+        await parked(room, "f2")
+        await learn(room, ("food.diets", "Vegan", "ends"), start=3)
+        outflow.look_soon()
+        await parked(room, "f3")
+        model.respond = lambda _role, _user: {"reasoning": "nothing", "locations": []}
+        assert await room.facts.resume_all() == 2
+        outflow.look_soon()
+        await room.closed("facts", "ann")
+
+    states = await room.states("facts", "ann")
+    assert {states["f1"], states["f3"]} == {"done"}
+    assert await live(room) == ["Steak"]
+    assert await live(room, "diets") in ([], ["Vegan"])
+
+
+async def test_a_fact_waits_for_a_model_aside_and_is_applied_when_it_answers(room: Room) -> None:
+    model: Any = Model(away)
+    room.services.llm = model
+    await learn(room, likes("Steak"), VEGAN, likes("Bagels"))
+    async with room.listening(agent, "facts") as outflow:
+        await parked(room, "f2")
+        await room.closed("facts", "ann")
+        assert await live(room) == ["Steak", "Bagels"]
+        (row,) = [row for row in await room.rows("facts", "ann") if row.row_id == "f2"]
+        assert (row.attempts, row.note) == (0, b"parked")
+        model.respond = sweep
+        assert await room.facts.resume_all() == 1
+        outflow.look_soon()
+        await room.closed("facts", "ann")
+
+    assert set((await room.states("facts", "ann")).values()) == {"done"}
+    assert (await live(room), await live(room, "diets")) == (["Bagels"], ["Vegan"])
+
+
+async def test_a_short_failure_of_the_model_changes_no_order(room: Room) -> None:
+    """The fact stays first and is tried again; the one before it does not wait, the one after it does."""
+    seen: list[bool] = []
+    left = [3]
+
+    def respond(role: str, user: str) -> Mapping[str, Any] | LlmError:
+        seen.append("Bagels" in user.partition("lines\n")[2])
+        left[0] -= 1
+        return LlmUnavailable("503") if left[0] >= 0 else sweep(role, user)
+
+    room.services.llm = Model(respond)  # type: ignore[assignment]
+    await learn(room, likes("Steak"), VEGAN, likes("Bagels"))
+    async with room.listening(agent, "facts"):
+        await room.closed("facts", "ann")
+
+    assert set((await room.states("facts", "ann")).values()) == {"done"}
+    assert (await live(room), await live(room, "diets")) == (["Bagels"], ["Vegan"])
+    assert room.counts.seen["fact:needs_model"] == 0
+    assert not any(seen)

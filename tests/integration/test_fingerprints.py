@@ -1,4 +1,4 @@
-"""Fingerprints as child processes take them: what clients name occupies nobody, and leads nowhere it should not."""
+"""Fingerprints of files by child processes: below allowed folders, within a budget, and fairly shared."""
 
 import asyncio
 import os
@@ -35,68 +35,50 @@ def allowed(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def fingerprints(allowed: Path) -> AsyncIterator[Fingerprints]:
-    """Take fingerprints below that folder alone."""
     taken = Fingerprints([allowed], size=2**20, seconds=LOOK_S)
     yield taken
     await taken.close()
 
 
 async def took(fingerprints: Fingerprints, root: str, *globs: str, user_id: str = "ada") -> list[str]:
-    """Return the names of the files that *globs* find."""
     looks: list[Look] = [(globs, {})]
     async with asyncio.timeout(PATIENCE_S):
         found = await fingerprints.take(root, looks, user_id=user_id)
     return sorted(found.marks[0])
 
 
-@pytest.mark.parametrize(
-    "root",
-    ["/", "{0}/..", "{0}/../home2", "{0}/out", "{0}/circle", "{0}\0", "/proc/self/root", "/" + "a/" * 3000, "", "~"],
-)
-async def test_a_root_that_was_not_named_is_refused(fingerprints: Fingerprints, allowed: Path, root: str) -> None:
-    """By its field, with the cure; whatever lies there."""
-    with pytest.raises(InvalidInput, match=r"^root: .*(TASKLORE_PIPELINE_ROOTS|leave it out|give a folder)"):
-        await fingerprints.take(root.format(allowed), user_id="ada")
-
-
-async def test_without_roots_nothing_is_read(allowed: Path) -> None:
-    """No process is started for it."""
+async def test_a_root_that_is_not_allowed_is_refused(fingerprints: Fingerprints, allowed: Path) -> None:
+    for root in ("/", "{0}/..", "{0}/out", "{0}/circle", "{0}\0", "/proc/self/root", "/" + "a/" * 3000, "", "~"):
+        with pytest.raises(InvalidInput, match=r"^root: .*(TASKLORE_PIPELINE_ROOTS|leave it out|give a folder)"):
+            await fingerprints.take(root.format(allowed), user_id="ada")
     with pytest.raises(InvalidInput, match=r"^root: .*TASKLORE_PIPELINE_ROOTS names no folder"):
         await Fingerprints().take(str(allowed), user_id="ada")
 
 
-@pytest.mark.parametrize(
-    ("globs", "found"),
-    [
+async def test_only_regular_files_below_the_root_are_found(fingerprints: Fingerprints, allowed: Path) -> None:
+    """In time, whatever the patterns; neither pipes, devices nor links that lead out or in a circle."""
+    for globs, found in (
         (["**/" + "*?" * 18 + "*~"], []),
         (["**/" * 20 + "*~"], []),
         (["*" + "[!y]*" * 190, "[" * 900, "*x" * 400], []),
         (["*.py", "pipe.py", "endless.py", "circle"], ["f:own.py"]),
-        (["out/*.py", "out/**", "circle/**"], []),
-        (["**/secret.py"], []),
-    ],
-)
-async def test_what_lies_below_is_found_whatever_it_is(
-    fingerprints: Fingerprints, allowed: Path, globs: list[str], found: list[str]
-) -> None:
-    """Patterns that took years, pipes, devices, and links that lead out or nowhere."""
-    assert await took(fingerprints, str(allowed), *globs) == found
+        (["out/*.py", "out/**", "circle/**", "**/secret.py"], []),
+    ):
+        assert await took(fingerprints, str(allowed), *globs) == found
 
 
 async def test_a_look_over_its_budget_is_refused_and_the_next_is_served(
     fingerprints: Fingerprints, allowed: Path
 ) -> None:
-    """With the setting that allows more."""
     for _ in range(2):
         with pytest.raises(InvalidInput, match=r"reads_files: .*TASKLORE_FINGERPRINT_MAX_BYTES"):
             await took(fingerprints, str(allowed), "sparse")
         assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
 
 
-async def test_a_child_that_does_not_answer_is_killed(
+async def test_a_child_that_does_not_answer_is_killed_and_replaced(
     fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a disk that is away; whoever asks next gets another one."""
     monkeypatch.setattr("supervisor.pipelines.declaration.fingerprints._LATE_S", -1.0)
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
     [child] = fingerprints._idle
@@ -109,8 +91,7 @@ async def test_a_child_that_does_not_answer_is_killed(
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
 
 
-async def test_a_child_that_was_killed_while_it_waited_is_not_asked(fingerprints: Fingerprints, allowed: Path) -> None:
-    """Whoever comes next gets another one, and is not told that the files are too many."""
+async def test_a_child_that_was_killed_while_idle_is_replaced(fingerprints: Fingerprints, allowed: Path) -> None:
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
     [child] = fingerprints._idle
     os.kill(child.pid, 9)
@@ -130,7 +111,7 @@ async def test_a_child_is_given_no_secret(
 
 
 async def test_users_take_turns(fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asks for a hundred long looks has one at a time; another's is taken beside it."""
+    """A hundred slow requests of one user do not delay another's."""
     monkeypatch.setattr("supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S)
     await took(fingerprints, str(allowed), "own.py", user_id="ada")
     [child] = fingerprints._idle

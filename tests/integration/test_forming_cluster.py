@@ -1,4 +1,4 @@
-"""What a start makes of a cluster that is not yet complete: it waits, and then says what is missing."""
+"""Starting on a cluster that is not complete: declarations are repeated, and then the error says what is missing."""
 
 import asyncio
 import json
@@ -53,13 +53,11 @@ class Grudging:
 
 
 def grudging(client: Client, call: str, refusal: tuple[int, int, str] | None, times: int = 10**9) -> Any:
-    """Return a `Grudging` as the client that it stands for."""
     return Grudging(client, call, refusal, times)
 
 
 @pytest.fixture
 async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
-    """Connect to a server that has no streams yet."""
     server = NatsServer(tmp_path_factory.mktemp("nats"))
     await server.start()
     try:
@@ -69,12 +67,19 @@ async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Clie
         await server.stop()
 
 
-@pytest.mark.parametrize("refusal", [NO_PEERS, NO_LEADER, NOT_LEADER, OFFLINE, SILENCE])
-@pytest.mark.parametrize("call", ["STREAM.INFO.TASKS", "STREAM.CREATE.LATER", "STREAM.CREATE.KV_agents"])
-async def test_streams_are_made_once_the_cluster_takes_them(
+@pytest.mark.parametrize(
+    ("call", "refusal"),
+    [
+        ("STREAM.INFO.TASKS", NO_LEADER),
+        ("STREAM.INFO.TASKS", SILENCE),
+        ("STREAM.CREATE.LATER", NO_PEERS),
+        ("STREAM.CREATE.LATER", NOT_LEADER),
+        ("STREAM.CREATE.KV_agents", OFFLINE),
+    ],
+)
+async def test_streams_are_declared_again_until_the_cluster_takes_them(
     client: Client, call: str, refusal: tuple[int, int, str] | None
 ) -> None:
-    """Two refusals, or two answers that do not come, end no start."""
     asked = grudging(client, call, refusal, times=2)
     await declare_streams(asked, Sizes())
     assert len(asked.refused) == 2
@@ -82,12 +87,13 @@ async def test_streams_are_made_once_the_cluster_takes_them(
     assert {"TASKS", "LATER", "KV_agents", "KV_workers"} <= set(names)
 
 
-@pytest.mark.parametrize("refusal", [NO_LEADER, NO_QUORUM, SILENCE])
-@pytest.mark.parametrize("call", ["CONSUMER.INFO", "CONSUMER.DURABLE.CREATE"])
-async def test_a_consumer_is_made_once_the_cluster_takes_it(
+@pytest.mark.parametrize(
+    ("call", "refusal"),
+    [("CONSUMER.INFO", NO_LEADER), ("CONSUMER.DURABLE.CREATE", NO_QUORUM), ("CONSUMER.DURABLE.CREATE", SILENCE)],
+)
+async def test_a_consumer_is_declared_again_until_the_cluster_takes_it(
     client: Client, call: str, refusal: tuple[int, int, str] | None
 ) -> None:
-    """As with the stream that it reads."""
     await declare_streams(client, Sizes())
     asked = grudging(client, call, refusal, times=2)
     made_at = await declare_consumer(asked, READER)
@@ -95,8 +101,7 @@ async def test_a_consumer_is_made_once_the_cluster_takes_it(
     assert (await ask_jetstream(client, "CONSUMER.INFO.TASKS.Somebody"))["created"] == made_at
 
 
-async def test_a_cluster_with_too_few_nodes_is_told_with_the_cure(client: Client) -> None:
-    """The server's own words say neither how long it was waited nor which setting asks for so much."""
+async def test_a_cluster_with_too_few_nodes_is_an_error_with_the_cure(client: Client) -> None:
     asked = grudging(client, "STREAM.CREATE", NO_PEERS)
     with pytest.raises(JetStreamRefused) as raised:
         await declare_streams(asked, Sizes(replicas=3), patience_s=1.5)
@@ -107,15 +112,14 @@ async def test_a_cluster_with_too_few_nodes_is_told_with_the_cure(client: Client
     assert len(asked.refused) >= 2
 
 
-async def test_all_questions_of_one_start_share_its_patience(client: Client) -> None:
-    """Eight streams, each of them refused once, are not waited for eight times as long."""
+async def test_all_declarations_of_one_start_share_its_patience(client: Client) -> None:
     asked = grudging(client, "STREAM", SILENCE)
     async with asyncio.timeout(60):
         with pytest.raises(Unreachable, match=r"did not answer stream request 'STREAM.INFO.LATER'"):
             await declare_streams(asked, Sizes(), patience_s=0.3)
 
 
-async def test_who_is_at_work_asks_once(client: Client) -> None:
+async def test_healing_while_at_work_asks_once(client: Client) -> None:
     """The pull loop has pauses of its own, and would count as stuck while somebody waits within it."""
     await declare_streams(client, Sizes())
     await ask_jetstream(client, "STREAM.DELETE.TASKS")
@@ -131,8 +135,7 @@ async def test_who_is_at_work_asks_once(client: Client) -> None:
         assert len(asked.refused) == 1
 
 
-async def test_what_waiting_does_not_mend_is_told_at_once(client: Client) -> None:
-    """A server that is no cluster keeps no three copies; one without room gets none by being asked again."""
+async def test_a_refusal_that_waiting_does_not_mend_is_an_error_at_once(client: Client) -> None:
     with pytest.raises(JetStreamRefused, match=r"\(10074\); this NATS server is no cluster: set TASKLORE_REPLICAS=1"):
         await declare_streams(client, Sizes(replicas=3))
     asked = grudging(client, "STREAM.CREATE", NO_ROOM)

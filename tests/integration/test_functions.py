@@ -1,16 +1,13 @@
-"""The functions that a server is given: by whom, for how long, and what one does that has none."""
+"""Server functions: who loads them, how long they stay, and that every call ends."""
 
 import asyncio
 import contextlib
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
-from redis.cluster import key_slot
 from redis.exceptions import ResponseError
 
 from contracts.errors import Forbidden, MemoryUnavailable
@@ -24,8 +21,7 @@ from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Run
 from memory.long_term import scripts as long_term_scripts
 from memory.projects import scripts as project_scripts
-from runtime.servers.embedded import EmbeddedServers, ValkeyServer
-from tests.acceptance.command import ROOT, environment
+from runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000
@@ -44,7 +40,6 @@ ENDLESS: list[tuple[str, list[str], list[Any]]] = [
 
 
 async def test_versions_stand_side_by_side(valkey_or_redis: Redis) -> None:
-    """What another version loaded stays, and loading again changes nothing."""
     await valkey_or_redis.function_flush("SYNC")
     earlier = "redis.register_function{function_name='tl_earlier', callback=function() return 7 end}"
     await valkey_or_redis.function_load(f"#!lua name=tl_earlier\n{earlier}")
@@ -55,18 +50,7 @@ async def test_versions_stand_side_by_side(valkey_or_redis: Redis) -> None:
     assert await valkey_or_redis.fcall("tl_earlier", 0) == 7
 
 
-async def test_the_bootstrap_gives_a_server_every_function(servers: EmbeddedServers, redis: Redis) -> None:
-    """The command itself, in a process that has imported nothing else; others may not load what it leaves out."""
-    await redis.function_flush("SYNC")
-    command = [sys.executable, "-P", "-m", "tasklore", "bootstrap", "--agent-id", "BudgetTrackerAgent"]
-    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
-    done = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, env=env, capture_output=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert {one[1].decode() for one in await redis.function_list()} == set(LIBRARIES)
-
-
-async def test_a_server_that_lacks_a_function_is_given_it(valkey_or_redis: Redis) -> None:
-    """In the middle of work, by whoever may."""
+async def test_a_missing_function_is_loaded_in_the_middle_of_work(valkey_or_redis: Redis) -> None:
     ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     for number in range(2):
         await valkey_or_redis.function_flush("SYNC")
@@ -74,7 +58,7 @@ async def test_a_server_that_lacks_a_function_is_given_it(valkey_or_redis: Redis
 
 
 async def test_functions_outlive_the_server(tmp_path: Path) -> None:
-    """They lie in the append-only file, so that workers that may not load them go on after a restart."""
+    """Workers that may not load them go on after a restart."""
     server = ValkeyServer(tmp_path)
     for _ in range(2):
         await server.start()
@@ -88,8 +72,7 @@ async def test_functions_outlive_the_server(tmp_path: Path) -> None:
         await server.stop()
 
 
-async def test_who_may_not_load_is_told_who_does(valkey_or_redis: Redis) -> None:
-    """At a start, and in the middle of work."""
+async def test_a_client_that_may_not_load_functions_is_told_who_does(valkey_or_redis: Redis) -> None:
     await valkey_or_redis.function_flush("SYNC")
     await _forbid(valkey_or_redis)
     pool = valkey_or_redis.connection_pool.connection_kwargs
@@ -100,8 +83,7 @@ async def test_who_may_not_load_is_told_who_does(valkey_or_redis: Redis) -> None
             await CommandBatch(guest, PATIENCE_S).run([("FCALL", long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1)])
 
 
-async def test_another_error_than_a_wrong_type_removes_nothing(valkey_or_redis: Redis) -> None:
-    """Neither counters nor entries; a key of another type is replaced, as it always was."""
+async def test_an_error_other_than_a_wrong_type_removes_nothing(valkey_or_redis: Redis) -> None:
     ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), keys.end_counts(keys.task("odd"))
     await valkey_or_redis.hset(counter, mapping={"completed": "many", "failed": "7"})
     with pytest.raises(MemoryUnavailable, match="not an integer"):
@@ -113,8 +95,7 @@ async def test_another_error_than_a_wrong_type_removes_nothing(valkey_or_redis: 
     assert await valkey_or_redis.hgetall(counter) == {b"completed": b"1"}
 
 
-async def test_a_full_server_refuses_what_grows_and_takes_what_ends(valkey_or_redis: Redis) -> None:
-    """A refusal as a whole: the counter keeps its value; leases are renewed and given back; reads go on."""
+async def test_a_full_server_refuses_whole_writes_and_still_renews_and_reads(valkey_or_redis: Redis) -> None:
     breaker = Breaker(failures=1)
     ledger, counter = (
         Ledger(valkey_or_redis, deadline_s=PATIENCE_S, breaker=breaker),
@@ -145,8 +126,7 @@ async def test_a_full_server_refuses_what_grows_and_takes_what_ends(valkey_or_re
     assert await valkey_or_redis.hget(counter, "completed") == b"1001"
 
 
-async def test_a_full_server_refuses_nothing_that_cannot_grow(valkey_or_redis: Redis) -> None:
-    """A script that it would not let run calls something that takes memory."""
+async def test_only_scripts_that_take_memory_are_refused_by_a_full_server(valkey_or_redis: Redis) -> None:
     flags = {name.upper(): one["flags"] for name, one in (await valkey_or_redis.command()).items()}
     for library in LIBRARIES.values():
         called = {word.upper() for word in re.findall(r"(?:call|pcall)\('(\w+)'", library)}
@@ -154,19 +134,11 @@ async def test_a_full_server_refuses_nothing_that_cannot_grow(valkey_or_redis: R
             assert any("denyoom" in flags[word] for word in called), library
 
 
-@pytest.mark.parametrize("task_id", ["0199-aaaa", "x", "{x}"])
-def test_both_keys_of_a_report_lie_in_one_slot(task_id: str) -> None:
-    """A cluster takes a function whose keys are in one slot alone."""
-    key = keys.task(task_id)
-    assert key_slot(key.encode()) == key_slot(keys.end_counts(key).encode())
-
-
 async def _forbid(client: Redis) -> None:
-    """Let the user `guest` call functions, and not load any."""
     await client.acl_setuser("guest", enabled=True, passwords=["+guest"], keys=["*"], commands=["+@all", "-function"])
 
 
-async def test_a_call_ends_whatever_it_is_told(valkey_or_redis: Redis) -> None:
+async def test_every_call_ends_whatever_its_arguments(valkey_or_redis: Redis) -> None:
     """A server that runs one without an end answers nobody, and no role may stop it."""
     await load_functions(valkey_or_redis)
     await valkey_or_redis.hset(PROJECT[2], mapping={"a": "b", "b": "a"})

@@ -1,4 +1,4 @@
-"""Hostile answers of a model behind the whole supervisor: real client, service and dispatch, and a real stream."""
+"""Hostile answers of a model before a whole supervisor: real client, service, dispatch and stream."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -34,8 +34,6 @@ SUPERVISOR = "HostileStand"
 
 @dataclass
 class Stand:
-    """A supervisor's service beside a stream, and a model that is scripted."""
-
     client: Client
     redis: Redis
     model: ScriptedLlm
@@ -44,7 +42,6 @@ class Stand:
     reports: ReportDesk
 
     async def say(self, text: str, answer: Answer, conversation_id: str | None = None) -> str:
-        """Let Ann say *text*, and return what kind of reply she gets at once."""
         self.model.respond = lambda _asked: answer
         service = Service(
             SUPERVISOR,
@@ -62,18 +59,15 @@ class Stand:
         return reply.kind
 
     async def last(self) -> int:
-        """Return the number of the last assignment that the stream took."""
         return (await self.client.jetstream().stream_info(subjects.TASKS)).state.last_seq
 
     async def started(self, number: int) -> TaskAssignment:
-        """Return the assignment of that number."""
         kept = await self.client.jetstream().get_msg(subjects.TASKS, number)
         return TaskAssignment.model_validate_json(kept.data or b"")
 
 
 @asynccontextmanager
 async def standing(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
-    """Open everything within the block."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(connected(servers.nats_url, f"hostile-{new_id(0)}"))
         await declare_streams(client, Sizes())
@@ -92,7 +86,7 @@ def chosen() -> list[tuple[str, Case, Answer]]:
 
 
 async def test_no_assignment_is_published_for_a_hostile_answer(servers: EmbeddedServers, redis: Redis) -> None:
-    """The person is asked or told; and the same stand does publish what an honest answer grounds."""
+    """The same supervisor does publish what an honest answer grounds."""
     assert set(_SPOILED) <= ATTACKS.keys()
     assert len(chosen()) == 20
     async with standing(servers, redis) as stand:
@@ -107,8 +101,9 @@ async def test_no_assignment_is_published_for_a_hostile_answer(servers: Embedded
         assert (await stand.started(before + 1)).task.parameters == honest.key[0]["parameters"]
 
 
-async def test_a_task_with_effects_starts_with_the_yes_that_follows(servers: EmbeddedServers, redis: Redis) -> None:
-    """Exactly as it was shown, by the turn that the conversation keeps; a second yes starts nothing."""
+async def test_a_task_with_effects_starts_with_the_yes_that_follows_and_once(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     case = next(case for case in cases() if case.id == "it06")
     async with standing(servers, redis) as stand:
         before, conversation_id = await stand.last(), new_id(0)

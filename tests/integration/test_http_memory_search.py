@@ -1,4 +1,4 @@
-"""What was said and is remembered is found over HTTP, by whoever may read it, and turns are handed in."""
+"""Memory over HTTP: what was said is found by those who may read it, and turns are handed in once."""
 
 import secrets
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ from runtime.messaging.direct import open_direct_reads
 from runtime.messaging.link import Link
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.http.admission.key_file import KeyRing, Role, make_key
-from tests.http_client import Answer, ask
+from tests.http_client import ask
 from tests.integration.http_stand import Stand, http_stand
 from tests.servers import PATIENCE_S
 
@@ -27,7 +27,6 @@ NOW = datetime.now(UTC)
 async def guarded(
     servers: EmbeddedServers, redis: Redis, tmp_path: Path
 ) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
-    """Serve the API with a key for ann that may ask, and one for bob that may read."""
     path, headers = tmp_path / "keys.json", {}
     made: list[tuple[str, tuple[Role, ...]]] = [("ann", ("ask", "read")), ("bob", ("read",))]
     for name, roles in made:
@@ -50,8 +49,9 @@ async def _said(redis: Redis, *texts: str) -> None:
     await Episodes(redis, deadline_s=PATIENCE_S).append("ann", episodes)
 
 
-async def test_what_was_said_is_found_with_its_day(guarded: tuple[Stand, dict[str, Any]], redis: Redis) -> None:
-    """And not as it was before that day, nor where nothing was said."""
+async def test_words_are_found_with_their_day_and_by_their_user_alone(
+    guarded: tuple[Stand, dict[str, Any]], redis: Redis
+) -> None:
     stand, headers = guarded
     await _said(redis, "We moved to Porto", "I like the bridges", "It rained on Sunday")
 
@@ -67,32 +67,20 @@ async def test_what_was_said_is_found_with_its_day(guarded: tuple[Stand, dict[st
 
     block = await ask(stand.url, "GET", "/v1/memory/ann/block?q=where+did+we+move", headers=headers["ann"])
     assert '"We moved to Porto"' in block.body["text"]
+    for path in ("search?q=move", "block?q=move"):
+        assert (await ask(stand.url, "GET", f"/v1/memory/ann/{path}", headers=headers["bob"])).status == 403
+        assert (await ask(stand.url, "GET", f"/v1/memory/ann/{path}")).status == 401
 
 
-@pytest.mark.parametrize("path", ["search?q=move", "block?q=move"])
-async def test_nobody_reads_the_memory_of_another(
-    guarded: tuple[Stand, dict[str, Any]], redis: Redis, path: str
-) -> None:
-    """A key for one user is for that one."""
+async def test_an_unusable_question_is_refused(guarded: tuple[Stand, dict[str, Any]]) -> None:
     stand, headers = guarded
-    await _said(redis, "We moved to Porto")
-
-    assert (await ask(stand.url, "GET", f"/v1/memory/ann/{path}", headers=headers["bob"])).status == 403
-    assert (await ask(stand.url, "GET", f"/v1/memory/ann/{path}")).status == 401
-
-
-@pytest.mark.parametrize("query", ["q=", "q=%3F%21", "q=a&limit=0", "q=a&limit=101", "q=a&at=soon", ""])
-async def test_a_question_that_cannot_be_one_is_refused(guarded: tuple[Stand, dict[str, Any]], query: str) -> None:
-    """With the field and the cure."""
-    stand, headers = guarded
-    answer: Answer = await ask(stand.url, "GET", f"/v1/memory/ann/search?{query}", headers=headers["ann"])
-
-    assert answer.status in {400, 422}
-    assert answer.headers["content-type"] == "application/problem+json"
+    for query in ("q=", "q=%3F%21", "q=a&limit=0", "q=a&limit=101", "q=a&at=soon", ""):
+        answer = await ask(stand.url, "GET", f"/v1/memory/ann/search?{query}", headers=headers["ann"])
+        assert answer.status in {400, 422}
+        assert answer.headers["content-type"] == "application/problem+json"
 
 
-async def test_turns_are_handed_in_once(guarded: tuple[Stand, dict[str, Any]]) -> None:
-    """The same again is stored once; a role that only reads may not."""
+async def test_turns_are_handed_in_once_and_by_a_role_that_may_ask(guarded: tuple[Stand, dict[str, Any]]) -> None:
     stand, headers = guarded
     turn_id = f"mine-{secrets.token_hex(6)}"
     turn = {"turn_id": turn_id, "text": "I love sushi", "conversation_id": "elsewhere"}
@@ -109,22 +97,17 @@ async def test_turns_are_handed_in_once(guarded: tuple[Stand, dict[str, Any]]) -
     assert (await ask(stand.url, "POST", "/v1/memory/ann/turns", {"turns": [turn]}, headers["bob"])).status == 403
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"turns": []},
-        {"turns": [{"turn_id": "a", "text": "", "conversation_id": "c"}]},
-        {"turns": [{"turn_id": "a b", "text": "x", "conversation_id": "c"}]},
-        {"turns": [{"turn_id": "a", "text": "x", "conversation_id": "c", "at": "2026-01-01T00:00:00"}]},
-        {"turns": [{"turn_id": "a", "text": "x", "conversation_id": "c", "at": "2036-01-01T00:00:00Z"}]},
-        {"turns": [{"turn_id": "a", "text": "x", "conversation_id": "c", "user_id": "bob"}]},
-        {"turns": [{"turn_id": f"t{number}", "text": "x", "conversation_id": "c"} for number in range(101)]},
-    ],
-)
-async def test_turns_that_cannot_be_some_are_refused(
-    guarded: tuple[Stand, dict[str, Any]], body: dict[str, Any]
-) -> None:
-    """Empty, too many, without a zone, or for somebody else: nothing of them is stored."""
+async def test_unusable_turns_are_refused(guarded: tuple[Stand, dict[str, Any]]) -> None:
+    """Empty, too many, without a zone, from the future, or for another user."""
     stand, headers = guarded
-
-    assert (await ask(stand.url, "POST", "/v1/memory/ann/turns", body, headers["ann"])).status == 422
+    turn = {"turn_id": "a", "text": "x", "conversation_id": "c"}
+    for turns in (
+        [],
+        [turn | {"text": ""}],
+        [turn | {"turn_id": "a b"}],
+        [turn | {"at": "2026-01-01T00:00:00"}],
+        [turn | {"at": "2036-01-01T00:00:00Z"}],
+        [turn | {"user_id": "bob"}],
+        [turn | {"turn_id": f"t{number}"} for number in range(101)],
+    ):
+        assert (await ask(stand.url, "POST", "/v1/memory/ann/turns", {"turns": turns}, headers["ann"])).status == 422

@@ -1,18 +1,36 @@
-"""Requests over HTTP: answered, waited for, repeated, looked up on another replica, and never lost with a client."""
+"""Requests over HTTP: answered, streamed, repeated, found on another replica, and never lost with a client."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import itertools
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import timedelta
+from typing import Any
 
+import openai
 import pytest
+import structlog
 from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.messages import ChatTurn, CompletionReport, MemoryNote, Progress
-from memory.ledger.requests import place_of
+from contracts.errors import MemoryUnavailable
+from contracts.messages import (
+    ChatTurn,
+    CompletionReport,
+    MemoryNote,
+    PersonReply,
+    PersonRequest,
+    Progress,
+    ReplyPart,
+    TaskAssignment,
+)
+from memory.ledger.requests import RequestEnd, RequestRecord, RequestRecords, place_of
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.http.requests import routes as requests
+from supervisor.replies.combined import combine
+from supervisor.requests.request import Alongside, Ended, ignore_part, part_task_id
 from tests.http_client import PATIENCE_S, Connection, ask, until
-from tests.integration.http_stand import SUPERVISOR, Stand, assigned, http_stand
+from tests.integration.http_stand import SUPERVISOR, Scripted, Stand, assigned, http_stand
 
 HELLO = {"text": "hello"}
 
@@ -40,14 +58,12 @@ ODD = (
 
 @pytest.fixture
 async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
-    """Serve the API; the service answers at once unless its gate is shut."""
     async with http_stand(servers, redis, heartbeat_s=0.05) as found:
         found.service.gate.set()
         yield found
 
 
 def report_on(task_id: str) -> CompletionReport:
-    """Return the report of a task that went well."""
     return CompletionReport(
         task_id=task_id,
         agent_id="EchoAgent",
@@ -62,7 +78,6 @@ def report_on(task_id: str) -> CompletionReport:
 
 
 async def shown(stand: Stand, path: str, state: str) -> dict[str, object]:
-    """Return what *path* shows once its state is *state*."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             answer = await ask(stand.url, "GET", path)
@@ -71,28 +86,21 @@ async def shown(stand: Stand, path: str, state: str) -> dict[str, object]:
             await asyncio.sleep(0.02)
 
 
-async def test_what_is_ready_in_time_comes_at_once(stand: Stand) -> None:
-    """With 200, its own id, and everything of the reply; the same can be asked for later."""
+async def test_an_answer_comes_at_once_or_at_the_place_that_is_named(stand: Stand) -> None:
     answer = await ask(stand.url, "POST", "/v1/requests", HELLO)
-
     assert (answer.status, answer.body["state"], answer.body["reply"]["text"]) == (200, "done", "Heard: hello")
     later = await ask(stand.url, "GET", f"/v1/requests/{answer.body['request_id']}")
     assert (later.status, later.body["reply"]["text"]) == (200, "Heard: hello")
 
-
-async def test_what_takes_longer_is_told_where_it_will_be(stand: Stand) -> None:
-    """202 and a place; the work goes on, and is there when it is done."""
     stand.service.gate.clear()
     answer = await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0})
     assert (answer.status, answer.body["state"], answer.headers["retry-after"]) == (202, "accepted", "1")
     stand.service.gate.set()
-
     done = await shown(stand, answer.headers["location"], "done")
     assert done["reply"]["text"] == "Heard: hello"  # type: ignore[index]  # it is done
 
 
-async def test_the_same_key_starts_nothing_twice(stand: Stand) -> None:
-    """Ten at once and one later have one answer; another body under that key is refused."""
+async def test_requests_with_one_key_are_answered_by_one_run(stand: Stand) -> None:
     key = {"Idempotency-Key": "once"}
     stand.service.gate.clear()
     asking = [asyncio.create_task(ask(stand.url, "POST", "/v1/requests", HELLO, key)) for _ in range(10)]
@@ -106,8 +114,9 @@ async def test_the_same_key_starts_nothing_twice(stand: Stand) -> None:
     assert (other.status, other.body["type"]) == (409, "urn:tasklore:problem:other-body")
 
 
-async def test_another_replica_tells_what_became_of_it(stand: Stand, servers: EmbeddedServers, redis: Redis) -> None:
-    """While somebody works on it, and once it has ended: nothing is begun there."""
+async def test_another_replica_shows_a_request_while_it_runs_and_when_it_is_done(
+    stand: Stand, servers: EmbeddedServers, redis: Redis
+) -> None:
     stand.service.gate.clear()
     answer = await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0})
     place = answer.headers["location"]
@@ -119,8 +128,9 @@ async def test_another_replica_tells_what_became_of_it(stand: Stand, servers: Em
         assert other.service.asked == []
 
 
-async def test_a_request_whose_process_died_is_begun_again(servers: EmbeddedServers, redis: Redis) -> None:
-    """By the replica that is asked about it, with the words that the conversation has kept, in their time zone."""
+async def test_a_request_whose_process_died_is_begun_again_by_the_replica_that_is_asked(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     asked = HELLO | {"wait_seconds": 0, "user": "ann", "time_zone": "Asia/Tokyo"}
     async with http_stand(servers, redis) as first:
         answer = await ask(first.url, "POST", "/v1/requests", asked)
@@ -135,7 +145,6 @@ async def test_a_request_whose_process_died_is_begun_again(servers: EmbeddedServ
 
 
 async def test_the_latest_answer_to_a_request_counts(stand: Stand, servers: EmbeddedServers, redis: Redis) -> None:
-    """An earlier try of it may have left turns of its own."""
     stand.service.gate.clear()
     await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "twice"})
     words = {"conversation_id": "twice", "request_id": "twice", "at": "2026-01-01T00:00:00Z"}
@@ -150,8 +159,7 @@ async def test_the_latest_answer_to_a_request_counts(stand: Stand, servers: Embe
     assert seen.body["reply"]["text"] == "Heard: hello"
 
 
-async def test_a_fault_of_ours_is_told_as_one_and_may_be_asked_again(stand: Stand) -> None:
-    """500 without a word of what broke; the next with the same key is worked on anew."""
+async def test_an_internal_error_is_a_500_without_details_and_may_be_retried(stand: Stand) -> None:
     key = {"Idempotency-Key": "broken"}
     stand.service.error = RuntimeError("secret")
     answer = await ask(stand.url, "POST", "/v1/requests", HELLO, key)
@@ -162,8 +170,7 @@ async def test_a_fault_of_ours_is_told_as_one_and_may_be_asked_again(stand: Stan
     assert (await ask(stand.url, "POST", "/v1/requests", HELLO, key)).body["reply"]["text"] == "Heard: hello"
 
 
-async def test_a_listener_hears_every_stage_and_one_that_is_late_hears_the_end(stand: Stand) -> None:
-    """Accepted, routed, progress, partial, done, with signs of life between; then 204 for whoever heard it all."""
+async def test_a_listener_gets_every_stage_and_a_late_one_the_end(stand: Stand) -> None:
     stand.service.gate.clear()
     stand.service.assigns = True
     await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "told"})
@@ -219,8 +226,7 @@ async def test_a_client_that_hangs_up_leaves_nothing_behind(stand: Stand) -> Non
     await shown(stand, "/v1/requests/left", "done")
 
 
-async def test_a_report_alone_tells_the_end(stand: Stand, servers: EmbeddedServers, redis: Redis) -> None:
-    """A task that outlives whoever waited is found in the ledger, its answer made of the report."""
+async def test_a_report_in_the_ledger_answers_the_request(stand: Stand, servers: EmbeddedServers, redis: Redis) -> None:
     stand.service.gate.clear()
     stand.service.assigns = True
     await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "long"})
@@ -234,7 +240,6 @@ async def test_a_report_alone_tells_the_end(stand: Stand, servers: EmbeddedServe
 
 
 async def test_a_task_is_sent_once_and_its_report_comes_back(stand: Stand) -> None:
-    """Typed, checked against the card; a repeat under its key finds the report, whatever the agent's spelling."""
     body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"text": "hi"}, "wait_seconds": 0}
     key = {"Idempotency-Key": "task-1"}
     sent = await ask(stand.url, "POST", "/v1/tasks", body, key)
@@ -250,55 +255,38 @@ async def test_a_task_is_sent_once_and_its_report_comes_back(stand: Stand) -> No
     assert (await stand.parts.client.jetstream().get_last_msg("TASKS", "tasks.EchoAgent.echo")).data
 
 
-async def test_a_task_that_was_cancelled_before_it_was_sent_is_said_to_be(stand: Stand) -> None:
-    """Nobody accepted it, and there will be no report: a wish alone is no task that goes on."""
-    await stand.parts.ledger.cancel("never-sent", None, "changed my mind")
-
-    shown = await ask(stand.url, "GET", "/v1/tasks/never-sent")
-    assert (shown.status, shown.body) == (200, {"task_id": "never-sent", "state": "cancelled", "report": None})
+async def test_a_cancelled_task_is_shown_as_running_while_it_still_runs(stand: Stand) -> None:
+    """One that waits, or was never sent, is cancelled: it will not run."""
+    ledger = stand.parts.ledger
+    for task_id in ("at-work", "in-line"):
+        await ledger.accept(task_id, 1, assigned(task_id).model_dump_json().encode())
+    await ledger.begin("at-work", 1, "w", 0, 60_000)
+    states = []
+    for task_id in ("at-work", "in-line", "never-sent"):
+        await ledger.cancel(task_id, None, "changed my mind")
+        found = await ask(stand.url, "GET", f"/v1/tasks/{task_id}")
+        states.append(found.body["state"])
+    assert states == ["running", "cancelled", "cancelled"]
+    assert (found.status, found.body["report"]) == (200, None)
     assert (await ask(stand.url, "DELETE", "/v1/tasks/never-sent")).body == {"outcome": "noted", "status": None}
 
 
-async def test_a_task_that_runs_on_after_a_wish_to_cancel_is_not_said_to_have_ended(stand: Stand) -> None:
-    """Whoever runs it has not heard of the wish yet; one that waits will not run."""
-    ledger = stand.parts.ledger
-    await ledger.accept("at-work", 1, assigned("at-work").model_dump_json().encode())
-    await ledger.begin("at-work", 1, "w", 0, 60_000)
-    await ledger.accept("in-line", 1, assigned("in-line").model_dump_json().encode())
-    for task_id in ("at-work", "in-line"):
-        await ledger.cancel(task_id, None, "changed my mind")
-
-    states = [(await ask(stand.url, "GET", f"/v1/tasks/{one}")).body["state"] for one in ("at-work", "in-line")]
-    assert states == ["running", "cancelled"]
-
-
-@pytest.mark.parametrize(
-    ("change", "status", "word"),
-    [
+async def test_a_task_that_does_not_fit_its_card_is_refused_with_the_cure(stand: Stand) -> None:
+    for change, status, words in (
         ({"agent_id": "EchoAgnt"}, 404, "did you mean 'EchoAgent'?"),
         ({"task": "ecco"}, 404, "did you mean 'echo'?"),
         ({"parameters": {}}, 422, "parameters.word: is needed"),
         ({"parameters": {"word": "x", "wrod": 1}}, 422, "did you mean 'word'?"),
         ({"max_attempts": 0}, 422, "max_attempts"),
-    ],
-)
-async def test_a_task_that_does_not_fit_names_the_cure(
-    stand: Stand, change: dict[str, object], status: int, word: str
-) -> None:
-    """Before anything is sent."""
-    body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}} | change
-    answer = await ask(stand.url, "POST", "/v1/tasks", body)
-
-    assert answer.status == status
-    assert word in answer.body["detail"]
-    assert "?;" not in answer.body["detail"]
+    ):
+        body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}} | change
+        answer = await ask(stand.url, "POST", "/v1/tasks", body)
+        assert (answer.status, words in answer.body["detail"]) == (status, True), answer.body
 
 
-async def test_what_waits_when_the_process_leaves_is_answered_within_its_grace(
-    servers: EmbeddedServers, redis: Redis
-) -> None:
-    """A request and a task are done in time and answered; another task is not, and is told where it will be."""
-    async with http_stand(servers, redis, grace_s=4.0) as leaving:
+async def test_a_leaving_process_answers_what_ends_within_its_grace(servers: EmbeddedServers, redis: Redis) -> None:
+    """A task that does not is answered with the place where it will be."""
+    async with http_stand(servers, redis, grace_s=2.0) as leaving:
         body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}}
         soon, timely, never = (
             asyncio.create_task(ask(leaving.url, "POST", path, sent, {"Idempotency-Key": key}))
@@ -324,25 +312,261 @@ async def test_what_waits_when_the_process_leaves_is_answered_within_its_grace(
             await ask(leaving.url, "GET", "/v1/agents")
 
 
-async def test_two_hundred_at_once_are_all_answered(stand: Stand) -> None:
-    """Each by its own words."""
-    asking = [ask(stand.url, "POST", "/v1/requests", {"text": f"word {number}"}) for number in range(200)]
-    answers = await asyncio.gather(*asking)
-
-    assert [answer.body["reply"]["text"] for answer in answers] == [f"Heard: word {number}" for number in range(200)]
-
-
-@pytest.mark.parametrize("body", ODD)
-async def test_the_short_way_takes_and_refuses_what_the_framework_does(
-    stand: Stand, body: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Status and problem are the same without it, also where an id is odd."""
-    for named in ({}, {"Idempotency-Key": "no id"}):
-        told = []
-        for is_short in (True, False):
-            if not is_short:
-                monkeypatch.setattr(requests, "_parse", lambda _scope, _message: None)
+async def test_the_fast_route_answers_like_the_framework(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Status and problem are the same, also where an id is odd."""
+    for body, named in itertools.product(ODD, ({}, {"Idempotency-Key": "no id"})):
+        answers = []
+        for parse in (requests._parse, lambda _scope, _message: None):
+            monkeypatch.setattr(requests, "_parse", parse)
             answer = await ask(stand.url, "POST", "/v1/requests", body, named)
-            told.append((answer.status, answer.body if answer.status >= 400 else answer.body["reply"]["text"]))
+            answers.append((answer.status, answer.body if answer.status >= 400 else answer.body["reply"]["text"]))
             monkeypatch.undo()
-        assert told[0] == told[1]
+        assert answers[0] == answers[1], body
+
+
+TWO = {"text": "echo one and echo two", "wait_seconds": 0}
+WHOLE = "1. Said one\n\n2. Said two"
+
+
+class InParts(Scripted):
+    """A service that makes two tasks of every request: of the first it tells at once, of the second at the gate."""
+
+    #: Which place is answered before the gate is opened.
+    first = 1
+
+    async def answer(
+        self,
+        request: PersonRequest,
+        *,
+        routed: Callable[[TaskAssignment], None] = lambda _assignment: None,
+        before: Sequence[ChatTurn] | None = None,
+        ended: Ended = ignore_part,
+        is_new: bool = False,
+        alongside: Alongside | None = None,
+    ) -> PersonReply:
+        self.asked.append(request)
+        await self._keep(request, "person", request.text, alongside.words if alongside is not None else ())
+        whole = self.task_id_of(request)
+        parts = {}
+        for place, word in ((1, "one"), (2, "two")):
+            task_id = part_task_id(whole, place)
+            assignment = assigned(task_id, word).model_copy(update={"parent_id": whole})
+            await self.dispatch.assign(assignment)
+            routed(assignment)
+            about = {"task_id": task_id, "agent_id": "EchoAgent", "report": report_on(task_id)}
+            parts[place] = ReplyPart.model_validate({"kind": "answer", "text": f"Said {word}", **about})
+        ended(self.first, parts[self.first])
+        await self.gate.wait()
+        ended(3 - self.first, parts[3 - self.first])
+        named = {"request_id": request.request_id or "none", "conversation_id": request.conversation_id or "none"}
+        return combine(list(parts.values()), **named)
+
+
+@pytest.fixture
+async def two_tasks(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
+    async with http_stand(servers, redis, heartbeat_s=0.05, scripted=InParts) as found:
+        yield found
+
+
+def client_of(two_tasks: Stand, **options: Any) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(base_url=f"{two_tasks.url}/v1", api_key="any", max_retries=0, **options)
+
+
+async def test_each_answer_is_an_event_before_the_end(two_tasks: Stand) -> None:
+    """Once, with its reply; the request shows it too, and the end has it in the reply alone."""
+    await ask(two_tasks.url, "POST", "/v1/requests", TWO, {"Idempotency-Key": "both"})
+    heard = []
+    async with Connection(two_tasks.url) as listener, asyncio.timeout(PATIENCE_S):
+        listener.send("GET", "/v1/requests/both/events")
+        await listener.head()
+        async for number, name, body in listener.events():
+            heard.append((number, name, body))
+            if name == "partial" and body["task_id"] == "r-both-1":
+                first, second = (await ask(two_tasks.url, "GET", "/v1/requests/both")).body["parts"]
+                assert (first["reply"], "reply" in second) == (body, False)
+                two_tasks.service.gate.set()
+    told = [one for one in heard if one[1] == "partial"]
+    assert [(number, body["text"]) for number, _, body in told][:1] == [("3", "Said one")]
+    assert len({body["task_id"] for _, _, body in told}) == len(told)
+    routed, done = (next(body for _, name, body in heard if name == stage) for stage in ("routed", "done"))
+    assert all("reply" not in part for part in routed["parts"] + done["parts"])
+    assert len(done["reply"]["parts"]) == 2
+
+
+async def test_another_replica_sends_the_answers_from_the_ledger(
+    two_tasks: Stand, servers: EmbeddedServers, redis: Redis
+) -> None:
+    await ask(two_tasks.url, "POST", "/v1/requests", TWO, {"Idempotency-Key": "far"})
+    await shown(two_tasks, "/v1/requests/far", "running")
+    await two_tasks.parts.ledger.finish("r-far-2", 1, "completed", report_on("r-far-2").model_dump_json().encode())
+    async with http_stand(servers, redis) as other, asyncio.timeout(PATIENCE_S):
+        for last in ("0", "3"):
+            async with Connection(other.url) as listener:
+                listener.send("GET", "/v1/requests/far/events", headers={"Last-Event-ID": last})
+                await listener.head()
+                told = await anext(body async for _, name, body in listener.events() if name == "partial")
+            assert (told["task_id"], told["kind"], "Word: hi" in told["text"]) == ("r-far-2", "answer", True)
+    two_tasks.service.gate.set()
+
+
+@pytest.mark.parametrize("first", [1, 2])
+async def test_a_streamed_chat_has_the_answers_in_the_order_of_the_question(two_tasks: Stand, first: int) -> None:
+    assert isinstance(two_tasks.service, InParts)
+    two_tasks.service.first = first
+    said = ""
+    async with client_of(two_tasks) as client, asyncio.timeout(PATIENCE_S):
+        stream = await client.chat.completions.create(
+            model="tasklore", messages=[{"role": "user", "content": "echo one and echo two"}], stream=True
+        )
+        if first == 2:
+            two_tasks.service.gate.set()
+        async for chunk in stream:
+            said += chunk.choices[0].delta.content or ""
+            if said == "1. Said one":
+                two_tasks.service.gate.set()
+    assert said == WHOLE
+
+
+async def test_the_time_zone_of_a_chat_comes_from_the_body_or_else_the_header(two_tasks: Stand) -> None:
+    two_tasks.service.gate.set()
+    zone, header = {"time_zone": "Asia/Tokyo"}, {"X-Time-Zone": "Europe/Berlin"}
+    asked: dict[str, Any] = {"model": "tasklore", "messages": [{"role": "user", "content": "what is tomorrow?"}]}
+    found = []
+    async with client_of(two_tasks) as plain, client_of(two_tasks, default_headers=header) as zoned:
+        for client, extra in ((plain, {}), (plain, zone), (zoned, {}), (zoned, zone)):
+            await client.chat.completions.create(**asked, extra_body=extra)
+            found.append(two_tasks.service.asked[-1].time_zone)
+        for extra_body, headers, param in (
+            ({"time_zone": "Asia/Tokio"}, {}, "time_zone"),
+            ({}, {"X-Time-Zone": "../x"}, "header.X-Time-Zone"),
+        ):
+            with pytest.raises(openai.BadRequestError, match="there is no time zone") as refusal:
+                await plain.chat.completions.create(**asked, extra_body=extra_body, extra_headers=headers)
+            assert refusal.value.param == param
+    assert found == [None, "Asia/Tokyo", "Europe/Berlin", "Asia/Tokyo"]
+    await until(lambda: two_tasks.parts.life.inside == 0)
+
+
+COMPLETIONS = "/v1/chat/completions"
+CHAT = {"model": "tasklore", "messages": [{"role": "user", "content": "hello"}]}
+STREAMED = {**CHAT, "stream": True}
+
+
+@pytest.fixture
+async def slow(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
+    async with http_stand(servers, redis, heartbeat_s=0.05) as found:
+        yield found
+
+
+async def reached(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not is_so():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
+
+
+async def test_clients_that_leave_early_leave_nothing_behind(slow: Stand) -> None:
+    """Neither a stream, nor a request, nor a task of the event loop that waits for the answer."""
+    await ask(slow.url, "GET", "/v1/models")
+    before = len(asyncio.all_tasks())
+    async with Connection(slow.url) as whole, Connection(slow.url) as connection:
+        whole.send("POST", COMPLETIONS, CHAT)
+        await reached(lambda: slow.parts.life.inside == 1)
+        connection.send("POST", COMPLETIONS, STREAMED)
+        await connection.head()
+        events = connection.events()
+        _, _, first = await anext(events)
+        assert first["choices"][0]["delta"]["role"] == "assistant"
+        # A sign of life is no part of the answer.
+        assert (await anext(events))[1] == ":"
+        assert slow.parts.life.streams == 1
+    await reached(lambda: slow.parts.life.streams == slow.parts.life.inside == 0)
+    await reached(lambda: len(asyncio.all_tasks()) <= before)
+
+
+async def test_an_error_after_the_first_event_is_the_last_event(slow: Stand) -> None:
+    slow.service.error = MemoryUnavailable("the store is away")
+    slow.service.gate.set()
+    async with Connection(slow.url) as connection:
+        connection.send("POST", COMPLETIONS, STREAMED)
+        status, headers = await connection.head()
+        events = [data async for _, name, data in connection.events() if name != ":"]
+    assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert events[-1]["error"]["type"] == "server_error"
+    assert len(events) == 2
+
+
+async def test_errors_have_openais_form_and_show_nothing_internal(slow: Stand) -> None:
+    # Drawing the traceback for a terminal takes seconds.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    slow.service.error = RuntimeError("secret")
+    slow.service.gate.set()
+    answer = await ask(slow.url, "POST", COMPLETIONS, CHAT)
+    assert (answer.status, answer.body["error"]["code"]) == (500, "internal")
+    assert "secret" not in str(answer.body)
+    slow.service.error = MemoryUnavailable("the store is away")
+    answer = await ask(slow.url, "POST", COMPLETIONS, CHAT)
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert answer.body["error"]["type"] == "server_error"
+
+
+async def test_when_the_process_leaves_waiting_clients_are_told_to_ask_again(slow: Stand) -> None:
+    whole = asyncio.create_task(ask(slow.url, "POST", COMPLETIONS, CHAT))
+    async with Connection(slow.url) as connection:
+        connection.send("POST", COMPLETIONS, STREAMED)
+        await connection.head()
+        await reached(lambda: len(slow.service.asked) == 2)
+        slow.parts.life.leaving.set()
+        events = [data async for _, name, data in connection.events() if name != ":"]
+    assert events[-1]["error"]["code"] == "unavailable"
+    assert (await whole).status == 503
+
+
+PLACE = place_of("", "request", "r1")
+RECORD = RequestRecord(digest="d1", task_id="t1", at_ms=1, conversation_id="c1", memory="bypass")
+
+
+async def test_of_many_claims_of_an_id_one_succeeds(valkey_or_redis: Redis) -> None:
+    records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
+    others = [RECORD.model_copy(update={"digest": f"d{number}"}) for number in range(20)]
+    found = await asyncio.gather(*(records.claim(PLACE, one) for one in others))
+
+    [first] = [one for one, earlier in zip(others, found, strict=True) if earlier is None]
+    assert {earlier for earlier in found if earlier is not None} == {first}
+    assert await records.find(PLACE) == (first, None, False)
+
+
+async def test_one_process_at_a_time_holds_a_request(valkey_or_redis: Redis) -> None:
+    """Until it lets go, or stops renewing."""
+    records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
+    assert [await records.hold(PLACE, 60_000), await records.hold(PLACE, 60_000)] == [True, False]
+    assert (await records.find(PLACE)).is_held
+    await records.let_go(PLACE, None)
+    assert await records.hold(PLACE, 1)
+    await records.keep_holding([PLACE], 60_000)
+    assert not await records.hold(PLACE, 1)
+
+
+async def test_a_new_id_is_claimed_and_held_in_one_step(valkey_or_redis: Redis) -> None:
+    records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
+    assert await records.claim(PLACE, RECORD, 60_000) is None
+    assert not await records.hold(PLACE, 1)
+    assert await records.find(PLACE) == (RECORD, None, True)
+
+
+async def test_an_end_is_known_until_the_request_is_begun_again(valkey_or_redis: Redis) -> None:
+    records = RequestRecords(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S)
+    await records.claim(PLACE, RECORD)
+    end = RequestEnd(kind="question", missing=("spent",), elapsed_ms=3)
+    await records.let_go(PLACE, end)
+    assert await records.find(PLACE) == (RECORD, end, False)
+    lives_ms = [await valkey_or_redis.pttl(key) for key in await valkey_or_redis.keys("*")]
+    assert len(lives_ms) == 2
+    assert all(0 < one <= 60_000 for one in lives_ms)
+    await records.let_go(PLACE, None)
+    assert await records.find(PLACE) == (RECORD, None, False)
+
+
+def test_a_place_contains_no_id_and_differs_by_space_kind_and_id() -> None:
+    places = {place_of(space, kind, name) for space in ("", "YQ") for kind in ("request", "task") for name in "ab"}
+    assert len(places) == 8
+    assert all(len(place) == 32 for place in places)

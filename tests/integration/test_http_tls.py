@@ -43,7 +43,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def test_answers_and_events_come_over_tls(servers: EmbeddedServers, redis: Redis, certificates: Path) -> None:
-    """Clients that do not trust the authority, speak plain HTTP or say nothing get no answer, and hold up no other."""
+    """Clients that do not trust the authority, speak plain HTTP or say nothing get no answer and delay no other."""
     tls = demand_tls(certificates / "nats.crt", certificates / "nats.key")
     assert tls is not None
     assert tls.minimum_version == ssl.TLSVersion.TLSv1_2
@@ -67,10 +67,10 @@ async def test_answers_and_events_come_over_tls(servers: EmbeddedServers, redis:
         await until(lambda: stand.server.connections == 0)
 
 
-async def test_a_silent_client_over_tls_makes_room_for_a_key_at_once(
+async def test_a_silent_client_over_tls_makes_room_for_a_known_key(
     servers: EmbeddedServers, redis: Redis, certificates: Path, tmp_path: Path
 ) -> None:
-    """Its connection ends although it does not take part in the end of the TLS session."""
+    """Although it does not take part in the end of the TLS session."""
     shown = {"Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'shop', ('ask',), None)}"}
     keys, tls = KeyRing(tmp_path / "keys.json"), demand_tls(certificates / "nats.crt", certificates / "nats.key")
     client = ssl.create_default_context(cafile=certificates / "ca.crt")
@@ -94,7 +94,6 @@ async def test_a_silent_client_over_tls_makes_room_for_a_key_at_once(
 
 
 def test_files_that_are_no_certificate_are_refused_at_the_start(certificates: Path, tmp_path: Path) -> None:
-    """With the settings that name them; a key of another certificate, too, and of a missing file its own setting."""
     good, empty = certificates / "nats.crt", tmp_path / "empty.pem"
     empty.touch()
     assert demand_tls(None, None) is None
@@ -108,10 +107,9 @@ def test_files_that_are_no_certificate_are_refused_at_the_start(certificates: Pa
 
 
 @pytest.mark.parametrize(("first_day", "problem"), [(-2, "has expired"), (1, "is not valid yet")])
-def test_a_certificate_whose_time_is_not_now_is_refused_at_the_start(
+def test_an_expired_or_future_certificate_is_refused_at_the_start(
     certificates: Path, tmp_path: Path, first_day: int, problem: str
 ) -> None:
-    """Every client would refuse it, one after the other."""
     key, request, made, config = certificates / "nats.key", *(tmp_path / name for name in ("asked", "made.pem", "ca"))
     config.write_text(_CA.format(folder=tmp_path))
     (tmp_path / "index.txt").touch()
@@ -129,8 +127,9 @@ def test_a_certificate_whose_time_is_not_now_is_refused_at_the_start(
 
 
 @pytest.mark.parametrize("one", ["CERT", "KEY"])
-def test_a_certificate_and_its_key_go_together(monkeypatch: pytest.MonkeyPatch, one: str) -> None:
-    """One without the other would be served without TLS."""
+def test_a_certificate_without_its_key_is_refused_and_so_is_a_key_alone(
+    monkeypatch: pytest.MonkeyPatch, one: str
+) -> None:
     monkeypatch.setenv(f"TASKLORE_API_TLS_{one}_FILE", "file.pem")
     with pytest.raises(ConfigurationError, match="set both or neither"):
         Settings.load()

@@ -7,7 +7,6 @@ from memory.long_term.store import LongTermMemory
 
 
 async def test_a_file_is_known_by_its_content_and_agent(redis: Redis) -> None:
-    """A changed file is another one, and so is the same file of another agent."""
     log = ImportLog(redis)
     assert not await log.knows("A", b"one")
     await log.note("A", b"one")
@@ -16,8 +15,8 @@ async def test_a_file_is_known_by_its_content_and_agent(redis: Redis) -> None:
     assert not await log.knows("B", b"one")
 
 
-async def test_what_was_forgotten_is_not_imported_again(redis: Redis) -> None:
-    """Forgetting everything leaves the note, or the next worker would bring the answers back."""
+async def test_forgetting_answers_keeps_the_note_of_their_import(redis: Redis) -> None:
+    """Or the next worker would bring the answers back."""
     log = ImportLog(redis)
     await log.note("A", b"one")
     await LongTermMemory(redis, budget_s=1.0).forget(everything=True)

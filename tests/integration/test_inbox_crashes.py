@@ -1,4 +1,4 @@
-"""Agents that die at every seam: no message is lost, and none is new again once a task has used it."""
+"""Agents that die at every step: no message is lost, and none is new again once a task has used it."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -39,13 +39,11 @@ class Seams:
     crashes: Counter[str] = field(default_factory=Counter)
 
     def here(self, seam: str) -> None:
-        """Die at *seam*, now and then."""
         if self.random.random() < 0.12:
             self.crashes[seam] += 1
             raise Crash(seam)
 
     async def around(self, seam: str, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Do *call*, or die before or after it."""
         self.here(f"before {seam}")
         result = await call()
         self.here(f"after {seam}")
@@ -67,7 +65,6 @@ class Village:
     gave_up: int = 0
 
     async def task(self, agent: str, number: int, arriving: list[Utterance]) -> None:
-        """Run one task of *agent* until it has reported, or its caller gives it up."""
         task_id = f"{agent}-{number}"
         assignment = TaskAssignment(
             task_id=task_id,
@@ -114,7 +111,6 @@ class Village:
         return True
 
     async def own_words(self) -> dict[str, str]:
-        """Return what the agents remember to have said themselves, by id."""
         pages = [await self.inbox.page(agent, None, 1_000) for agent in AGENTS]
         assert not any(page.before for page in pages)
         return {one.message_id: one.message for page in pages for one in page.messages if one.own}
@@ -127,7 +123,7 @@ class Village:
 
 
 async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(redis: Redis) -> None:
-    """Before the call, during it, after it and on its report; senders keep their order, and a wish stands once."""
+    """Before, during and after each call; senders keep their order, and a decision stands once."""
     random = Random(7)
     village = Village(Inbox(redis, deadline_s=60), Seams(random))
     expected: dict[str, set[str]] = defaultdict(set)

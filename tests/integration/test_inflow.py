@@ -1,59 +1,34 @@
-"""From TURNS and FACTS into the tables: every message once, in order, off the disk, and none in the way of others."""
+"""From TURNS and FACTS into the tables: every message once, in order, and off the disk."""
 
-import asyncio
 import contextlib
-import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.errors import MemoryUnavailable, TaskloreError
+from contracts.errors import TaskloreError
 from contracts.identifiers import partition_of
 from contracts.messages import ChatTurn, DeadLetter, ExtractedFacts, Fact
 from memory.queues.queue import PersonalQueue
-from runtime.messaging.connection import connected
+from runtime.messaging import partitions
 from runtime.messaging.erasure import Eraser
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.leases import Leases
-from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.messaging.partitions import MOST_ERASURES, Whose
-from runtime.messaging.pull import PullEngine
-from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
-from runtime.metrics import Metrics
+from runtime.messaging.streams import declare_consumer
 from runtime.servers.embedded import EmbeddedServers
-from tests.integration.listening import Counts, eventually
+from tests.integration.listening import eventually
+from tests.integration.partitions import ACK_WAIT_S, Partitions, partitions_on
 from workers.listening.declaration import Queue
 from workers.listening.inflow import InflowDesk
 from workers.listening.wiring import sources_of
 
-ACK_WAIT_S = 600.0
-
-
-class Table(PersonalQueue):
-    """A table that can be away, and is so as often as it is told."""
-
-    is_away_for = 0
-
-    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]], *, trace: str = "") -> int:
-        """Append, unless away."""
-        if self.is_away_for:
-            self.is_away_for -= 1
-            raise MemoryUnavailable("away")
-        return await super().append(owner, rows, trace=trace)
-
 
 class Tired(Eraser):
-    """An eraser that cannot, as often as it is told."""
-
     fails_for = 0
 
     async def erase(self, stream: str, sequence: int) -> bool:
-        """Erase, unless tired."""
         if self.fails_for:
             self.fails_for -= 1
             raise TaskloreError("may not delete")
@@ -61,91 +36,50 @@ class Tired(Eraser):
 
 
 class Inflow:
-    """Desks and engines on both streams of a server of their own."""
+    """Turns and facts as a worker takes them in, and programs that publish them."""
 
-    def __init__(self, link: Link, redis: Redis, leases: Leases) -> None:
-        self.link = link
-        self.leases = leases
-        self.counts = Counts()
-        self.metrics = Metrics("test")
-        self.tables: dict[Queue, Table] = {"turns": Table(redis, "turns"), "facts": Table(redis, "facts")}
-        self.eraser: Tired | None = Tired(link.client)
+    def __init__(self, partitions: Partitions) -> None:
+        self.partitions, self.link, self.counts = partitions, partitions.link, partitions.counts
+        self.tables: dict[Queue, PersonalQueue] = {
+            "turns": PersonalQueue(partitions.redis, "turns"),
+            "facts": PersonalQueue(partitions.redis, "facts"),
+        }
+        self.eraser = Tired(self.link.client)
         self.appended = 0
 
     def _note(self) -> None:
         self.appended += 1
 
     @contextlib.asynccontextmanager
-    async def running(self, *queues: Queue, readers: int = 1) -> AsyncIterator[None]:
-        """Take in what comes to *queues*, with so many engines on each partition, as so many workers have."""
-        running = []
+    async def running(self, queue: Queue, readers: int = 1) -> AsyncIterator[None]:
+        """Take in the stream of *queue* until it is empty."""
+        stream = subjects.TURNS if queue == "turns" else subjects.FACTS
         async with open_outbox(self.link) as outbox:
-            for queue in queues:
-                stream = subjects.TURNS if queue == "turns" else subjects.FACTS
-                desk = InflowDesk(
-                    stream,
-                    Whose("worker-1", "Ear"),
-                    queue=self.tables[queue],
-                    eraser=self.eraser,
-                    outbox=outbox,
-                    meter=self.counts,
-                    appended=self._note,
-                )
-                for source in sources_of(queue, ACK_WAIT_S):
-                    await declare_consumer(self.link.client, source)
-                    engines = [self._engine(source, desk) for _ in range(readers)]
-                    running += [(engine, asyncio.create_task(engine.run())) for engine in engines]
-            try:
+            desk = InflowDesk(
+                stream,
+                Whose("worker-1", "Ear"),
+                queue=self.tables[queue],
+                eraser=self.eraser,
+                outbox=outbox,
+                meter=self.counts,
+                appended=self._note,
+            )
+            async with self.partitions.taken_in(desk, sources_of(queue, ACK_WAIT_S), readers):
                 yield
-            finally:
-                for engine, _ in running:
-                    engine.stop()
-                await asyncio.gather(*(task for _, task in running))
-
-    def _engine(self, source: Source, desk: InflowDesk) -> PullEngine:
-        async def heal() -> str:
-            return await find_consumer(self.link.client, source, Sizes(), may_create=True)
-
-        return PullEngine(self.link, source, 1, desk, self.leases, self.metrics, heal)
-
-    async def publish(self, subject: str, body: bytes) -> None:
-        """Put a message into its stream."""
-        answer = json.loads((await self.link.client.request(subject, body, timeout=60)).data)
-        assert "error" not in answer, answer
+                await self.partitions.until_empty(stream)
 
     async def say(self, user: str | None, turn_id: str, text: str = "hello", conversation: str = "c") -> None:
-        """Publish a turn."""
         turn = a_turn(user, turn_id, text, conversation)
-        await self.publish(subjects.turns(user or conversation), turn)
+        await self.partitions.publish(subjects.turns(user or conversation), turn)
 
-    async def stored(self, stream: str) -> int:
-        """Return how many messages lie in *stream*."""
-        info = await ask_jetstream(self.link.client, f"STREAM.INFO.{stream}")
-        return int(info["state"]["messages"])
-
-    async def emptied(self, stream: str) -> None:
-        """Return once nothing lies in *stream* any more and every word on it is said."""
-
-        async def is_empty() -> bool:
-            return await self.stored(stream) == 0
-
-        await eventually(is_empty)
+    async def learn(self, turn_id: str, *texts: str) -> None:
+        await self.partitions.publish(subjects.facts("ann"), some_facts("ann", turn_id, *texts))
 
     async def ids(self, queue: Queue, user: str) -> list[str]:
-        """Return the ids of the rows of *user*, in order."""
         return [row.row_id for row in await self.tables[queue].rows(user, 10_000)]
-
-    async def letters(self) -> list[DeadLetter]:
-        """Return what lies in DEAD."""
-        info = await ask_jetstream(self.link.client, f"STREAM.INFO.{subjects.DEAD}")
-        stream = self.link.client.jetstream()
-        first, last = info["state"]["first_seq"], info["state"]["last_seq"]
-        found = [await stream.get_msg(subjects.DEAD, number) for number in range(first, last + 1)]
-        return [DeadLetter.model_validate_json(message.data or b"") for message in found]
 
 
 def a_turn(user: str | None, turn_id: str, text: str = "hello", conversation: str = "c") -> bytes:
-    """Return a turn as it crosses the wire."""
     turn = ChatTurn(
         turn_id=turn_id,
         conversation_id=conversation,
@@ -158,40 +92,27 @@ def a_turn(user: str | None, turn_id: str, text: str = "hello", conversation: st
 
 
 def some_facts(user: str, turn_id: str, *texts: str) -> bytes:
-    """Return facts as they cross the wire."""
     facts = tuple(Fact(fact_id=f"{turn_id}-{number}", text=text) for number, text in enumerate(texts))
     extracted = ExtractedFacts(turn_id=turn_id, conversation_id="c", user_id=user, facts=facts, at=datetime.now(UTC))
     return extracted.model_dump_json(exclude_none=True).encode()
 
 
 def holds(folder: Path, word: bytes) -> bool:
-    """Return whether *word* stands in any file below *folder*."""
     return any(word in file.read_bytes() for file in folder.rglob("*") if file.is_file())
-
-
-def _must_not_fail(error: BaseException) -> None:
-    raise AssertionError(f"the leases ended: {error!r}")
 
 
 @pytest.fixture
 async def inflow(own_servers: EmbeddedServers) -> AsyncIterator[Inflow]:
-    """Connect to servers of the test's own, whose streams are empty."""
-    async with (
-        connected(own_servers.nats_url, "inflow") as client,
-        Leases(own_servers.nats_url, ACK_WAIT_S, Metrics("test"), failed=_must_not_fail) as leases,
-        Redis.from_url(own_servers.redis_url, socket_timeout=None) as redis,
-    ):
-        await declare_streams(client, Sizes())
-        yield Inflow(Link(client), redis, leases)
+    async with partitions_on(own_servers) as partitions:
+        yield Inflow(partitions)
 
 
-async def test_turns_lie_in_their_users_table_in_order_and_no_longer_in_the_stream(inflow: Inflow) -> None:
-    """As they came, letter by letter."""
+async def test_turns_are_moved_into_their_users_table_in_order_by_several_workers(inflow: Inflow) -> None:
     for number in range(20):
         await inflow.say("ann", f"a{number}", f"text {number}")
         await inflow.say("ben", f"b{number}")
-    async with inflow.running("turns"):
-        await inflow.emptied(subjects.TURNS)
+    async with inflow.running("turns", readers=3):
+        pass
     assert await inflow.ids("turns", "ann") == [f"a{number}" for number in range(20)]
     assert await inflow.ids("turns", "ben") == [f"b{number}" for number in range(20)]
     bodies = [row.body for row in await inflow.tables["turns"].rows("ann", 100)]
@@ -199,12 +120,15 @@ async def test_turns_lie_in_their_users_table_in_order_and_no_longer_in_the_stre
     assert inflow.appended == 40
 
 
-async def test_one_message_of_facts_becomes_a_row_a_fact(inflow: Inflow) -> None:
-    """Each is still the message that it came in, with that one fact."""
-    await inflow.publish(subjects.facts("ann"), some_facts("ann", "t1", "one", "two"))
-    await inflow.publish(subjects.facts("ann"), some_facts("ann", "t2", "three"))
-    async with inflow.running("facts"):
-        await inflow.emptied(subjects.FACTS)
+async def test_each_fact_of_a_message_is_one_row_however_often_it_is_published(inflow: Inflow) -> None:
+    """Also long after the stream has forgotten the first; each row is still the message, with that one fact."""
+    for _ in range(2):
+        await inflow.learn("t1", "one", "two")
+        await inflow.learn("t2", "three")
+        await inflow.say("ann", "t1")
+        async with inflow.running("facts"), inflow.running("turns"):
+            pass
+    assert await inflow.ids("turns", "ann") == ["t1"]
     assert await inflow.ids("facts", "ann") == ["t1-0", "t1-1", "t2-0"]
     rows = [ExtractedFacts.model_validate_json(row.body) for row in await inflow.tables["facts"].rows("ann", 9)]
     assert [(row.turn_id, [fact.text for fact in row.facts]) for row in rows] == [
@@ -214,78 +138,33 @@ async def test_one_message_of_facts_becomes_a_row_a_fact(inflow: Inflow) -> None
     ]
 
 
-async def test_a_message_that_comes_twice_is_one_row(inflow: Inflow) -> None:
-    """Whoever publishes again does no harm, also long after the stream has forgotten the first."""
-    async with inflow.running("turns", "facts"):
-        for _ in range(2):
-            await inflow.say("ann", "t1")
-            await inflow.publish(subjects.facts("ann"), some_facts("ann", "t1", "one", "two"))
-            await inflow.emptied(subjects.TURNS)
-            await inflow.emptied(subjects.FACTS)
-    assert await inflow.ids("turns", "ann") == ["t1"]
-    assert await inflow.ids("facts", "ann") == ["t1-0", "t1-1"]
-
-
-async def test_several_workers_keep_the_order_of_a_user(inflow: Inflow) -> None:
-    """One message of a partition is under way at a time, whoever reads it."""
-    for number in range(60):
-        await inflow.say("ann", f"a{number}")
-    async with inflow.running("turns", readers=3):
-        await inflow.emptied(subjects.TURNS)
-    assert await inflow.ids("turns", "ann") == [f"a{number}" for number in range(60)]
-
-
-async def test_what_nobody_known_said_is_not_kept(inflow: Inflow) -> None:
-    """There is nobody to learn it for, also when a conversation is called like somebody."""
+async def test_turns_without_a_user_are_not_kept(inflow: Inflow) -> None:
+    """Also when a conversation has the name of a user."""
     await inflow.say(None, "t1", conversation="talk")
     await inflow.say(None, "t2", conversation="ann")
     async with inflow.running("turns"):
-        await inflow.emptied(subjects.TURNS)
+        pass
     assert await inflow.ids("turns", "talk") == await inflow.ids("turns", "ann") == []
     assert inflow.counts.seen["turn:anonymous"] == 2
-    assert await inflow.stored(subjects.DEAD) == 0
+    assert await inflow.partitions.stored(subjects.DEAD) == 0
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"no JSON", b"{}", b"\xff\xfe", a_turn("ben", "t9"), a_turn(None, "t9", conversation="talk")],
-    ids=["no JSON", "no turn", "no text", "another user's", "nobody's"],
-)
-async def test_what_cannot_be_read_is_set_aside_and_holds_nobody_up(inflow: Inflow, body: bytes) -> None:
-    """Also what would write into another user's table: who may publish where is the server's to say."""
-    await inflow.publish(subjects.turns("ann"), body)
+async def test_unreadable_turns_and_those_of_another_user_become_dead_letters(inflow: Inflow) -> None:
+    """They hold nobody up, and write into nobody's table: who may publish where is the server's to say."""
+    bodies = (b"no JSON", b"{}", b"\xff\xfe", a_turn("ben", "t9"), a_turn(None, "t9", conversation="talk"))
+    for body in bodies:
+        await inflow.partitions.publish(subjects.turns("ann"), body)
     await inflow.say("ann", "t1")
     async with inflow.running("turns"):
-        await inflow.emptied(subjects.TURNS)
+        pass
     assert await inflow.ids("turns", "ann") == ["t1"]
     assert await inflow.ids("turns", "ben") == []
-    (letter,) = await inflow.letters()
-    assert (letter.reason, letter.subject) == ("unreadable", subjects.turns("ann"))
-    assert inflow.counts.seen["dead:unreadable"] == 1
+    letters = [DeadLetter.model_validate_json(one.data or b"") for one in await inflow.partitions.dead_letters()]
+    assert [(letter.reason, letter.subject) for letter in letters] == [("unreadable", subjects.turns("ann"))] * 5
+    assert inflow.counts.seen["dead:unreadable"] == len(bodies)
 
 
-async def test_a_store_that_is_away_delays_its_partition_and_loses_nothing(inflow: Inflow) -> None:
-    """The message is offered again, before what follows it."""
-    inflow.tables["turns"].is_away_for = 2
-    for number in range(3):
-        await inflow.say("ann", f"a{number}")
-    async with inflow.running("turns"):
-        await inflow.emptied(subjects.TURNS)
-    assert await inflow.ids("turns", "ann") == ["a0", "a1", "a2"]
-
-
-async def test_where_nothing_is_erased_messages_are_acknowledged(inflow: Inflow) -> None:
-    """Forgetting somebody sees to the rest."""
-    inflow.eraser = None
-    for number in range(20):
-        await inflow.say("ann", f"a{number}")
-    async with inflow.running("turns", readers=2):
-        await inflow.emptied(subjects.TURNS)
-    assert await inflow.ids("turns", "ann") == [f"a{number}" for number in range(20)]
-
-
-async def test_what_was_taken_in_is_nowhere_in_the_servers_files(inflow: Inflow, own_servers: EmbeddedServers) -> None:
-    """Not in the stream's, which an acknowledgement alone would leave it in."""
+async def test_turns_are_erased_from_the_servers_files(inflow: Inflow, own_servers: EmbeddedServers) -> None:
     await inflow.say("ann", "a0", "a secret word: xylophone")
     await inflow.say("ben", "b0", "something that stays in the same file")
 
@@ -295,24 +174,25 @@ async def test_what_was_taken_in_is_nowhere_in_the_servers_files(inflow: Inflow,
     # The server writes down what it stored when it likes.
     await eventually(lambda: is_written(True))
     async with inflow.running("turns"):
-        await inflow.emptied(subjects.TURNS)
+        pass
     await eventually(lambda: is_written(False))
 
 
-async def test_what_could_not_be_erased_is_tried_again_and_then_let_go(inflow: Inflow) -> None:
+async def test_a_turn_that_cannot_be_erased_is_tried_again_and_then_acknowledged(
+    inflow: Inflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The row is there; a server that forbids it must not stop all that is said."""
-    assert inflow.eraser is not None
+    monkeypatch.setattr(partitions, "RETURN_S", 0.1)
     inflow.eraser.fails_for = MOST_ERASURES
     await inflow.say("ann", "a0")
     await inflow.say("ann", "a1")
     async with inflow.running("turns"):
-        await inflow.emptied(subjects.TURNS)
+        pass
     assert await inflow.ids("turns", "ann") == ["a0", "a1"]
     assert inflow.eraser.fails_for == 0
 
 
 async def test_a_worker_that_dies_after_erasing_holds_nothing_up(inflow: Inflow) -> None:
-    """What it could not acknowledge any more is not there to be offered again."""
     source = sources_of("turns", ACK_WAIT_S)[partition_of("ann")]
     await declare_consumer(inflow.link.client, source)
     await inflow.say("ann", "a0")
@@ -322,12 +202,11 @@ async def test_a_worker_that_dies_after_erasing_holds_nothing_up(inflow: Inflow)
     await inflow.tables["turns"].append("ann", [("a0", message.data)])
     await Eraser(inflow.link.client).erase(subjects.TURNS, message.metadata.sequence.stream)
     async with inflow.running("turns"):
-        await inflow.emptied(subjects.TURNS)
+        pass
     assert await inflow.ids("turns", "ann") == ["a0", "a1"]
 
 
-def test_every_partition_has_a_reader_of_its_own() -> None:
-    """In order: one message at a time, over all workers."""
+def test_every_partition_has_a_consumer_of_its_own_with_one_message_at_a_time() -> None:
     for queue, stream in (("turns", subjects.TURNS), ("facts", subjects.FACTS)):
         sources = sources_of(queue, 10.0)  # type: ignore[arg-type]  # both are queues
         assert [source.durable for source in sources] == [f"{queue}-{number}" for number in range(16)]

@@ -1,4 +1,4 @@
-"""What a request was read as is gone by as it was kept, or not at all: by another version, and without the memory."""
+"""A kept reading of a request is followed as it was kept: by another version, and without the memory."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,33 +7,32 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.errors import MemoryUnavailable
+from contracts.identifiers import new_id
 from memory.conversations.conversation import Conversations
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.understanding import Interpretation, Understood
 from supervisor.understanding.outcome import Several
 from tests.integration.test_hostile_dispatch import standing
-from tests.integration.test_repeats import ONE, OTHER, TWO, Desk, Fickle, new_request, tasks_of
+from tests.integration.test_repeats import ONE, OTHER, TWO, Desk, Fickle, tasks_of
 
 #: What of a kept reading a later version would write otherwise.
 LATER = [(b'"kind":"task"', b'"kind":"dream"'), (b'"form":1', b'"form":2')]
 
 
 def by_model(found: Interpretation) -> Interpretation:
-    """Return *found* as an interpreter does that asked a model for it."""
     if isinstance(found, Several):
         return Several(tuple(replace(one, by_model=True) for one in found.parts if isinstance(one, Understood)))
     return replace(found, by_model=True) if isinstance(found, Understood) else found
 
 
 @pytest.mark.parametrize("written", LATER, ids=["another kind of part", "another form"])
-async def test_what_a_later_version_read_is_not_read_anew(
+async def test_a_reading_of_a_later_version_is_refused_and_left_as_it_is(
     servers: EmbeddedServers, redis: Redis, written: tuple[bytes, bytes]
 ) -> None:
-    """An older supervisor says so and leaves it as it is; the later one goes by it when it is asked again."""
     async with standing(servers, redis) as stand:
         desk, store = Desk(stand, redis), Conversations(redis)
-        request, fickle = desk.request(request_id=new_request()), Fickle([TWO, ONE])
-        handed = await desk.killed_in(desk.service(fickle), request, 2)
+        request, fickle = desk.request(request_id=new_id(0)), Fickle([TWO, ONE])
+        handed = await desk.kill(desk.service(fickle), request, 2)
         [kept] = await store.recent(desk.conversation_id)
         later, before = kept.replace(*written), await stand.last()
         assert await store.replace(desk.conversation_id, kept, later)
@@ -51,22 +50,20 @@ async def test_what_a_later_version_read_is_not_read_anew(
 async def test_what_a_model_read_starts_nothing_until_it_is_kept(
     servers: EmbeddedServers, redis: Redis, read: Interpretation
 ) -> None:
-    """Another supervisor could be told something else; what the rules read alone is begun all the same."""
+    """Another supervisor could get another answer; what the rules read alone is begun all the same."""
 
     class Away(Conversations):
-        """Keeps nothing."""
-
         async def append(self, *_arguments: object, **_named: object) -> bool:
             raise MemoryUnavailable("away")
 
     async with standing(servers, redis) as stand:
         before, desk = await stand.last(), Desk(stand, redis)
-        request, away = desk.request(request_id=new_request()), Away(redis)
+        request, away = desk.request(request_id=new_id(0)), Away(redis)
         refused = await desk.service(Fickle([by_model(read)]), conversations=away).answer(request)
         assert await stand.last() == before
         begun = await desk.service(Fickle([by_model(OTHER)])).answer(request)
         assert await stand.last() == before + 1
-        await desk.service(Fickle([read]), conversations=away).answer(desk.request(request_id=new_request()))
+        await desk.service(Fickle([read]), conversations=away).answer(desk.request(request_id=new_id(0)))
         assert await stand.last() > before + 1
     assert (refused.kind, tasks_of(refused)) == ("failed", [None])
     assert "Nothing was started now" in refused.text
@@ -81,8 +78,6 @@ async def test_other_words_under_an_id_are_refused_also_without_the_memory(
     is_away = iter(away)
 
     class Shaky(Conversations):
-        """Is away or there, for one request at a time."""
-
         gone = False
 
         async def append(self, *arguments: Any, **named: Any) -> bool:
@@ -98,7 +93,7 @@ async def test_other_words_under_an_id_are_refused_also_without_the_memory(
                 raise MemoryUnavailable("away")
 
     async with standing(servers, redis) as stand:
-        before, desk, store, request_id = await stand.last(), Desk(stand, redis), Shaky(redis), new_request()
+        before, desk, store, request_id = await stand.last(), Desk(stand, redis), Shaky(redis), new_id(0)
         service, told = desk.service(Fickle([ONE, OTHER]), conversations=store), []
         for text in ("hm", "something else"):
             store.gone = next(is_away)

@@ -1,4 +1,4 @@
-"""The ledger's contract."""
+"""The ledger on a real store: runs, leases, crashes, cancel requests, effects, the one report of a task, and counts."""
 
 import asyncio
 from datetime import timedelta
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
+from redis.crc import key_slot
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
@@ -21,98 +22,65 @@ LEASE_MS = 30_000
 
 @pytest.fixture
 def ledger(valkey_or_redis: Redis) -> Ledger:
-    """Return a ledger on a server."""
     return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
-async def test_a_first_attempt_may_run_and_is_recorded(ledger: Ledger) -> None:
-    """With its worker, number and start."""
+async def test_an_accepted_task_runs_and_is_recorded(ledger: Ledger) -> None:
+    assert await ledger.read(TASK) is None
+    await ledger.accept(TASK, 1, b"{}")
+    accepted = (await ledger.read(TASK)).generations[1]
+    assert (accepted.state, accepted.assignment) == ("accepted", b"{}")
     assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == Run(1)
-    entry = await ledger.read(TASK)
-    assert entry is not None
-    running = entry.generations[1]
+    await ledger.accept(TASK, 1, b"{}")  # the worker may be quicker than the note of the supervisor
+    running = (await ledger.read(TASK)).generations[1]
     assert (running.state, running.attempts, running.worker_id, running.started_at_ms) == ("running", 1, "w1", 1000)
     assert running.report is None
 
 
-async def test_the_first_report_is_the_one(ledger: Ledger) -> None:
-    """A later one gets the first back, to publish it instead, and is counted."""
-    assert await ledger.finish(TASK, 1, "completed", b"first") is None
-    assert await ledger.finish(TASK, 1, "failed", b"second") == b"first"
-    entry = await ledger.read(TASK)
-    assert entry is not None
-    assert (entry.generations[1].state, entry.generations[1].report, entry.generations[1].refused) == (
-        "completed",
-        b"first",
-        1,
-    )
-
-
-async def test_the_same_report_again_is_still_the_one(ledger: Ledger) -> None:
-    """A repeat after a lost reply must not read as a rival."""
-    assert await ledger.finish(TASK, 1, "completed", b"first") is None
-    assert await ledger.finish(TASK, 1, "completed", b"first") is None
-
-
-async def test_a_finished_task_does_not_run_again(ledger: Ledger) -> None:
-    """Its redelivery is told the report."""
+async def test_the_first_report_of_a_task_counts_and_the_task_runs_no_more(ledger: Ledger) -> None:
+    """A rival gets the first report, to publish that instead; the same report after a lost reply is no rival."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
-    await ledger.finish(TASK, 1, "completed", b"done")
-    assert await ledger.begin(TASK, 1, "w2", 2000, LEASE_MS) == b"done"
-    entry = await ledger.read(TASK)
-    assert entry is not None
-    assert (entry.generations[1].state, entry.generations[1].report) == ("completed", b"done")
+    assert [await ledger.finish(TASK, 1, "completed", b"first") for _ in range(2)] == [None, None]
+    assert await ledger.finish(TASK, 1, "failed", b"second") == b"first"
+    assert await ledger.begin(TASK, 1, "w2", 2000, LEASE_MS) == b"first"
+    first = (await ledger.read(TASK)).generations[1]
+    assert (first.state, first.report, first.refused) == ("completed", b"first", 1)
+    assert await ledger.cancel(TASK, None, "no need") == b"first"
+    assert await ledger.wish(TASK) is None
 
 
-async def test_runs_are_counted_whoever_runs_them(ledger: Ledger) -> None:
-    """One after the other, each let go before the next; what is handed back unstarted is none."""
+async def test_each_run_is_counted_once_over_workers_streams_and_lost_replies(ledger: Ledger) -> None:
     for number in (1, 2, 3):
-        assert await ledger.begin(TASK, 1, f"w{number}", 1000 + number, LEASE_MS, token=f"t{number}") == Run(number)
+        for _ in range(2):
+            assert await ledger.begin(TASK, 1, f"w{number}", 1000, LEASE_MS, token=f"t{number}") == Run(number)
         await ledger.release([Ended(TASK, 1, f"t{number}")])
     entry = await ledger.read(TASK)
-    assert entry is not None
     assert (entry.generations[1].attempts, entry.generations[1].worker_id) == (3, "w3")
+    # A copy out of another stream says how many runs there were.
+    assert await ledger.begin("copy", 1, "w", 1000, LEASE_MS, before=2, token="a") == Run(3)
+    assert await ledger.begin("copy", 1, "w", 1000, LEASE_MS, before=2, token="b") == Run(4)
+    assert await ledger.begin("copy", 1, "w", 1000, LEASE_MS, token="c") == Run(5)
 
 
-async def test_runs_that_others_counted_are_counted_on(ledger: Ledger) -> None:
-    """A copy out of another stream says how many there were; what is known here is never forgotten for it."""
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2, token="a") == Run(3)
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, before=2, token="b") == Run(4)
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(5)
-
-
-async def test_a_run_that_asks_again_is_the_same_run(ledger: Ledger) -> None:
-    """The first answer was lost on its way; a run that was not begun must not count."""
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(2)
-
-
-async def test_a_run_that_is_excused_is_told_apart(ledger: Ledger) -> None:
-    """Once, however often it is released; a stranger's token releases nothing."""
+async def test_an_excused_run_is_counted_apart_and_an_uncounted_one_not_at_all(ledger: Ledger) -> None:
+    """Once, however often it is released or parked; the token of another run releases nothing."""
     await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a")
     await ledger.release([Ended(TASK, 1, "stranger", excused=True)])
     for _ in range(2):
         await ledger.release([Ended(TASK, 1, "a", excused=True), Ended("unknown", 1, "a", excused=True)])
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(2, 0, 1)
     await ledger.park(Ended(TASK, 1, "b", excused=True), 0)
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(3, 0, 2)
+    for token in ("c", "d", "e"):
+        assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token=token) == Run(3, 0, 2)
+        for _ in range(2):
+            if token == "c":
+                await ledger.park(Ended(TASK, 1, token, uncounted=True), 0)
+            else:
+                await ledger.release([Ended(TASK, 1, token, uncounted=True)])
     assert await ledger.read("unknown") is None
 
 
-async def test_a_run_that_is_uncounted_is_no_attempt(ledger: Ledger) -> None:
-    """Once, however often that is told, and whether it is parked or released."""
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a") == Run(1)
-    for _ in range(2):
-        await ledger.park(Ended(TASK, 1, "a", uncounted=True), 0)
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(1)
-    for _ in range(2):
-        await ledger.release([Ended(TASK, 1, "b", uncounted=True)])
-    assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="c") == Run(1)
-
-
-async def test_what_runs_elsewhere_is_held_until_its_lease_ends(ledger: Ledger) -> None:
-    """A copy at another worker waits; the same worker, and another generation, do not."""
+async def test_a_task_that_runs_at_another_worker_is_held(ledger: Ledger) -> None:
     assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == Run(1)
     held = await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS)
     assert isinstance(held, Held)
@@ -132,7 +100,6 @@ async def crash(ledger: Ledger, *, alone: bool = False) -> Suspect:
 
 
 async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(ledger: Ledger) -> None:
-    """A worker that died holds nothing for long, and nobody prolongs a stranger's run but is told that it is one."""
     await crash(ledger)
     assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, alone=True) == Run(2, crashes=1)
     assert await ledger.hold([(TASK, 1), ("unknown", 1)], "w1", LEASE_MS) == [(TASK, 1)]
@@ -140,19 +107,16 @@ async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(ledger: Ledg
     assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), Held)
 
 
-async def test_a_run_that_ended_without_a_word_makes_its_task_suspect(ledger: Ledger) -> None:
-    """Counted once, and apart from those beside which nothing ran; no run begins until it is alone."""
+async def test_a_crashed_run_makes_its_task_suspect_until_it_runs_alone(ledger: Ledger) -> None:
     assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
     assert await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS) == Suspect(1, 0, 1)
     assert await crash(ledger, alone=True) == Suspect(2, 1, 2, is_news=True)
     assert await crash(ledger, alone=True) == Suspect(3, 2, 3, is_news=True)
     entry = await ledger.read(TASK)
-    assert entry is not None
     assert (entry.generations[1].attempts, entry.generations[1].crashes) == (3, 3)
 
 
-async def test_as_many_crashes_as_are_tolerated_let_a_run_begin_beside_others(ledger: Ledger) -> None:
-    """The one after them finds a suspect; a crash is news once."""
+async def test_tolerated_crashes_let_a_run_begin_beside_others(ledger: Ledger) -> None:
     assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
     assert await ledger.begin(TASK, 1, "w1", 1000, 1, most_crashes=1, token="b") == Run(2, crashes=1)
     async with asyncio.timeout(60):
@@ -163,8 +127,7 @@ async def test_as_many_crashes_as_are_tolerated_let_a_run_begin_beside_others(le
     assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=1, token="c") == Suspect(2, 0, 3)
 
 
-async def test_a_run_that_ended_with_a_word_is_no_crash(ledger: Ledger) -> None:
-    """Whether it was let go, or parked for another run."""
+async def test_a_released_or_parked_run_is_no_crash(ledger: Ledger) -> None:
     assert await ledger.begin(TASK, 1, "w1", 1000, 1, token="a") == Run(1)
     await ledger.park(Ended(TASK, 1, "a"), 0)
     assert await ledger.hold([(TASK, 1)], "w1", LEASE_MS) == []
@@ -174,7 +137,6 @@ async def test_a_run_that_ended_with_a_word_is_no_crash(ledger: Ledger) -> None:
 
 
 async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger) -> None:
-    """Also by the worker that parked it; its assignment is known from then on, and a stranger parks nothing."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS, token="a")
     await ledger.park(Ended(TASK, 1, "stranger"), 60_000, b"{}")
     assert isinstance(await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held)
@@ -182,7 +144,6 @@ async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger) -> No
     held, entry = await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), await ledger.read(TASK)
     assert isinstance(held, NotDue)
     assert 50_000 < held.wait_ms <= 60_000
-    assert entry is not None
     assert (entry.generations[1].state, entry.generations[1].assignment) == ("waiting", b"{}")
     await ledger.begin("soon", 1, "w1", 1000, LEASE_MS, token="a")
     await ledger.park(Ended("soon", 1, "a"), 1)
@@ -191,8 +152,7 @@ async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger) -> No
             await asyncio.sleep(0.001)
 
 
-async def test_a_task_to_be_cancelled_takes_no_run_and_no_other_report(ledger: Ledger) -> None:
-    """Not even the success of the run that had begun before."""
+async def test_a_cancel_request_refuses_runs_and_any_other_report(ledger: Ledger) -> None:
     await ledger.accept(TASK, 1, b"{}")
     assert await ledger.cancel(TASK, None, "no need") == CancelOutcome(1, "accepted", b"{}")
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS) == CancelRequest("no need")
@@ -203,15 +163,7 @@ async def test_a_task_to_be_cancelled_takes_no_run_and_no_other_report(ledger: L
     assert await ledger.finish(TASK, 1, "completed", b"done") == b"stopped"
 
 
-async def test_cancelling_comes_too_late_for_a_finished_task(ledger: Ledger) -> None:
-    """Its report is returned instead, and nothing is noted."""
-    await ledger.finish(TASK, 1, "completed", b"done")
-    assert await ledger.cancel(TASK, None, "no need") == b"done"
-    assert await ledger.wish(TASK) is None
-
-
 async def test_the_newest_generation_is_cancelled_unless_one_is_named(ledger: Ledger) -> None:
-    """A task nobody heard of yet is cancelled before it arrives."""
     await ledger.finish(TASK, 1, "failed", b"one")
     await ledger.accept(TASK, 2, b"{}")
     assert await ledger.cancel(TASK, None, "why") == CancelOutcome(2, "accepted", b"{}")
@@ -224,7 +176,6 @@ async def test_the_newest_generation_is_cancelled_unless_one_is_named(ledger: Le
 
 
 async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger) -> None:
-    """Whatever its name, over all generations; a call whose answer was lost is told the same when it asks again."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     assert await ledger.once(TASK, 1, "w1", "mail:1", "call-1") is True
     assert await ledger.once(TASK, 1, "w1", "mail:1", "call-1") is True
@@ -232,12 +183,10 @@ async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger) -> None:
     assert await ledger.once(TASK, 1, "w1", "other", "call-3") is True
     assert await ledger.once(TASK, 2, "w2", "mail:1", "call-4") is False
     entry = await ledger.read(TASK)
-    assert entry is not None
     assert list(entry.generations) == [1]
 
 
-async def test_a_run_that_was_replaced_makes_no_effect(ledger: Ledger) -> None:
-    """Another worker runs the task, or it has ended, or it is to be cancelled."""
+async def test_a_replaced_ended_or_cancelled_run_makes_no_effect(ledger: Ledger) -> None:
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     assert await ledger.once(TASK, 1, "w2", "mail", "call-1") is None
     await ledger.cancel(TASK, 1, "why")
@@ -246,120 +195,56 @@ async def test_a_run_that_was_replaced_makes_no_effect(ledger: Ledger) -> None:
     assert await ledger.once("done", 1, "w1", "mail", "call-3") is None
 
 
-async def test_a_higher_generation_reopens_the_task(ledger: Ledger) -> None:
-    """A redrive runs although the generation before failed."""
+async def test_each_generation_gets_exactly_one_report_of_its_own(ledger: Ledger) -> None:
     await ledger.finish(TASK, 1, "failed", b"one")
-    assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == Run(1)
-    assert await ledger.finish(TASK, 2, "completed", b"two") is None
-    entry = await ledger.read(TASK)
-    assert entry is not None
-    assert [one.report for one in entry.generations.values()] == [b"one", b"two"]
-    assert entry.newest == 2
-
-
-async def test_a_generation_left_behind_still_gets_exactly_one_report(ledger: Ledger) -> None:
-    """Its own, whether it was reported before the redrive or not."""
-    await ledger.finish(TASK, 1, "failed", b"one")
-    await ledger.finish(TASK, 3, "completed", b"three")
+    assert await ledger.finish(TASK, 3, "completed", b"three") is None
     assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"one"
     assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == Run(1)
     assert await ledger.finish(TASK, 2, "failed", b"two") is None
     assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == b"two"
-
-
-async def test_accepting_notes_the_assignment_and_undoes_nothing(ledger: Ledger) -> None:
-    """The worker may be quicker than the supervisor's note."""
-    await ledger.accept(TASK, 1, b"{}")
-    await ledger.begin("quick", 1, "w", 1, LEASE_MS)
-    await ledger.accept("quick", 1, b"{}")
-    accepted, quick = await ledger.read(TASK), await ledger.read("quick")
-    assert accepted is not None
-    assert quick is not None
-    assert (accepted.generations[1].state, accepted.generations[1].assignment) == ("accepted", b"{}")
-    assert (quick.generations[1].state, quick.generations[1].attempts) == ("running", 1)
-
-
-async def test_an_unknown_task_is_none(ledger: Ledger) -> None:
-    """Not an empty entry."""
-    assert await ledger.read("never") is None
+    entry = await ledger.read(TASK)
+    assert {number: one.report for number, one in entry.generations.items()} == {1: b"one", 2: b"two", 3: b"three"}
+    assert entry.newest == 3
 
 
 async def test_a_hundred_finishes_at_once_have_one_winner(ledger: Ledger) -> None:
-    """The ninety-nine others all get the winner's report."""
     reports = [b"report %d" % number for number in range(100)]
     outcomes = await asyncio.gather(*(ledger.finish(TASK, 1, "completed", report) for report in reports))
     (winner,) = [report for report, outcome in zip(reports, outcomes, strict=True) if outcome is None]
     assert {outcome for outcome in outcomes if outcome is not None} == {winner}
     entry = await ledger.read(TASK)
-    assert entry is not None
     assert (entry.generations[1].report, entry.generations[1].refused) == (winner, 99)
 
 
 async def test_a_batch_keeps_its_order(ledger: Ledger) -> None:
-    """Each answer belongs to its item, also when one task comes twice."""
     await ledger.finish("b", 1, "completed", b"earlier")
     finished = [Finish("a", 1, "completed", b"A"), ("b", 1, "failed", b"B"), Finish("a", 1, "failed", b"C")]
     assert await ledger.finish_many(finished) == [None, b"earlier", b"A"]
     assert await ledger.finish_many([]) == []
 
 
-async def test_a_task_is_known_for_the_time_asked(valkey_or_redis: Redis) -> None:
-    """Seven days unless said otherwise, from its last event."""
-    await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).begin(TASK, 1, "w", 1, LEASE_MS)
-    assert 604_000_000 < await valkey_or_redis.pttl(keys.task(TASK)) <= 604_800_000
-    await Ledger(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S).finish(TASK, 1, "completed", b"x")
-    assert 0 < await valkey_or_redis.pttl(keys.task(TASK)) <= 60_000
-
-
-async def test_scripts_that_redis_forgot_are_given_again(valkey_or_redis: Redis) -> None:
-    """A restart or SCRIPT FLUSH costs a round trip, no task."""
-    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
-    await ledger.finish(TASK, 1, "completed", b"x")
-    await valkey_or_redis.script_flush()
-    assert await ledger.finish_many([(TASK, 1, "failed", b"y"), ("other", 1, "completed", b"z")]) == [b"x", None]
-
-
-async def test_a_foreign_value_under_a_task_is_replaced(valkey_or_redis: Redis) -> None:
-    """It must not fail every delivery of the task, nor the other tasks of a batch."""
-    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+async def test_foreign_values_unknown_fields_and_lost_scripts_stop_no_task(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
+    """Neither the task itself nor the other tasks of a batch; a task is known for seven days unless said otherwise."""
     await valkey_or_redis.set(keys.task(TASK), b"a string")
     assert await ledger.finish_many([(TASK, 1, "completed", b"x"), ("other", 1, "completed", b"y")]) == [None, None]
+    await valkey_or_redis.script_flush()
     assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"x"
+    await valkey_or_redis.hset(keys.task("novel"), mapping={"note": b"x", "note:of": b"y", ":1": b"z"})
+    assert await ledger.read("novel") is None
+    await ledger.finish("novel", 1, "completed", b"x")
+    assert list((await ledger.read("novel")).generations) == [1]
+    assert 604_000_000 < await valkey_or_redis.pttl(keys.task("novel")) <= 604_800_000
+    await Ledger(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S).finish("brief", 1, "failed", b"x")
+    assert 0 < await valkey_or_redis.pttl(keys.task("brief")) <= 60_000
 
 
-async def test_fields_of_a_newer_writer_are_passed_over(valkey_or_redis: Redis) -> None:
-    """They neither fail the reading nor pass for a generation."""
-    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
-    await valkey_or_redis.hset(keys.task(TASK), mapping={"note": b"x", "note:of": b"y", ":1": b"z"})
-    assert await ledger.read(TASK) is None
-    await ledger.finish(TASK, 1, "completed", b"x")
-    entry = await ledger.read(TASK)
-    assert entry is not None
-    assert list(entry.generations) == [1]
-
-
-async def test_a_server_that_is_not_there_is_unavailable() -> None:
-    """Nothing of redis-py gets out."""
+async def test_a_frozen_stopped_or_missing_server_is_unavailable_and_found_again(tmp_path: Path) -> None:
+    """The connection that was given up is closed: no later call reads an answer that was meant for an earlier one."""
     async with Redis(host="127.0.0.1", port=1) as nowhere:
         with pytest.raises(MemoryUnavailable):
             await Ledger(nowhere, deadline_s=0.1).finish(TASK, 1, "completed", b"x")
-
-
-async def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
-    """The pooled connection is of the process that died; the next call opens another."""
-    server = ValkeyServer(tmp_path)
-    await server.start()
-    async with Redis.from_url(server.url) as client:
-        ledger = Ledger(client, deadline_s=60.0)
-        await ledger.begin(TASK, 1, "w", 1, LEASE_MS)
-        await server.stop()
-        await server.start()
-        assert await ledger.finish(TASK, 1, "completed", b"x") is None
-    await server.stop()
-
-
-async def test_a_frozen_server_is_unavailable_and_its_late_answers_are_nobodys(tmp_path: Path) -> None:
-    """The connection that was given up is closed, so no later call reads what was meant for an earlier one."""
     server = ValkeyServer(tmp_path)
     await server.start()
     async with Redis.from_url(server.url) as client:
@@ -371,13 +256,14 @@ async def test_a_frozen_server_is_unavailable_and_its_late_answers_are_nobodys(t
         server.resume()
         assert await patient.begin("new", 1, "w", 1, LEASE_MS) == Run(1)
         assert await patient.begin(TASK, 1, "w", 1, LEASE_MS) == b"first"
+        await server.stop()
+        await server.start()
+        assert await patient.begin("newer", 1, "w", 1, LEASE_MS) == Run(1)
     await server.stop()
 
 
 @pytest.mark.parametrize("before", ["nothing", "another", "the same", "a wish"])
-async def test_what_reports_holds_becomes_the_one_report(valkey_or_redis: Redis, before: str) -> None:
-    """Whatever is there, once and for all, and counted once; another generation and a right that was given stay."""
-    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+async def test_an_adopted_report_becomes_the_one_report(ledger: Ledger, valkey_or_redis: Redis, before: str) -> None:
     stored = Finish(TASK, 1, "completed", b"stored", "token")
     await ledger.finish(TASK, 2, "failed", b"two")
     assert await ledger.once(TASK, 1, "w", "pay", "t")
@@ -389,7 +275,6 @@ async def test_what_reports_holds_becomes_the_one_report(valkey_or_redis: Redis,
         await ledger.adopt_many([stored])
 
     entry = await ledger.read(TASK)
-    assert entry is not None
     assert (entry.generations[1].report, entry.generations[2].report) == (b"stored", b"two")
     assert entry.generations[1].state == ("expired" if before == "the same" else "completed")
     assert await ledger.finish(TASK, 1, "cancelled", b"late") == b"stored"
@@ -398,9 +283,8 @@ async def test_what_reports_holds_becomes_the_one_report(valkey_or_redis: Redis,
     assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {state: 1, "failed": 1}
 
 
-async def test_an_entry_costs_little_beside_its_report(valkey_or_redis: Redis) -> None:
-    """What only a run needs is gone; an effect that was made, and a report that was refused, are known on."""
-    ledger, report = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), b"r" * 420
+async def test_an_entry_costs_little_beside_its_report(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    report = b"r" * 420
     task_id, token = "0199c0de-1234-7abc-8def-0123456789ab", "$JS.ACK.TASKS.BudgetTrackerAgent.1.100.100.17639000000.0"
     await ledger.accept(task_id, 1, b"a" * 500)
     await ledger.begin(task_id, 1, "budget-worker-7d9f-1234-abcdef12", 1763900000000, LEASE_MS, token=token)
@@ -413,21 +297,60 @@ async def test_an_entry_costs_little_beside_its_report(valkey_or_redis: Redis) -
     assert set(await valkey_or_redis.hkeys(keys.task(task_id))) == {b"state:1", b"report:1", b"user"}
 
 
-async def test_the_end_of_one_generation_leaves_the_others(valkey_or_redis: Redis) -> None:
-    """Also what a version wrote that left all fields in place."""
-    ledger, key = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), keys.task(TASK)
+async def test_the_end_of_one_generation_leaves_the_others(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    key = keys.task(TASK)
     earlier = {"state:1": "failed", "report:1": "first", "worker:1": "w0", "attempts:1": "5", "assignment:1": "{}"}
     await valkey_or_redis.hset(key, mapping={**earlier, "once.mail": "m1", "novel": "x", "refused:1": "2"})
     await ledger.begin(TASK, 2, "w1", 1000, LEASE_MS)
     assert await ledger.finish(TASK, 2, "failed", b"second") is None
     fields = {name.decode(): value.decode() for name, value in (await valkey_or_redis.hgetall(key)).items()}
-    assert fields == {
-        **earlier,
-        "once.mail": "m1",
-        "novel": "x",
-        "refused:1": "2",
-        "state:2": "failed",
-        "report:2": "second",
-    }
+    kept = {"once.mail": "m1", "novel": "x", "refused:1": "2"}
+    assert fields == {**earlier, **kept, "state:2": "failed", "report:2": "second"}
     assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == b"first"
     assert await ledger.once(TASK, 3, "w1", "mail", "m2") is False
+
+
+async def test_each_generation_counts_once_in_the_state_it_ended(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    for report in (b"first", b"first", b"rival"):
+        await ledger.finish("t1", 1, "completed", report)
+    await ledger.finish("t1", 2, "failed", b"again")
+    await ledger.finish_many([(f"u{number}", 1, "completed", b"done") for number in range(500)])
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 501, "failed": 1}
+
+
+async def test_a_report_that_is_not_taken_does_not_count(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    await ledger.cancel("t1", 1, "enough")
+    await ledger.finish("t1", 1, "completed", b"late")
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {}
+    await ledger.finish("t1", 1, "cancelled", b"as wished")
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"cancelled": 1}
+
+
+async def test_a_counter_that_is_no_number_counts_nothing(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    await ledger.finish("t1", 1, "completed", b"done")
+    for value in (b"\xff", b"1e400", b"9" * 5000, b""):
+        await valkey_or_redis.hset(keys.end_counts(keys.task("t2")), "failed", value)  # type: ignore[arg-type]
+        assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+
+
+async def test_a_forgotten_task_stays_counted(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    await ledger.finish("t1", 1, "completed", b"done")
+    await valkey_or_redis.unlink(keys.task("t1"))
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+    assert await valkey_or_redis.ttl(keys.end_counts(keys.task("t1"))) == -1
+
+
+async def test_a_foreign_value_under_the_key_of_a_counter_stops_no_report(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
+    await valkey_or_redis.set(keys.end_counts(keys.task("t1")), b"not a counter")
+    assert await ledger.finish("t1", 1, "completed", b"done") is None
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+
+
+def test_a_task_and_its_counter_lie_in_one_slot_and_every_slot_has_one_counter() -> None:
+    for task_id in ("0199-aaaa", "with {braces}:and/more", "ümläut", "x" * 512):
+        task = keys.task(task_id)
+        assert key_slot(task.encode()) == key_slot(keys.end_counts(task).encode())
+        assert keys.end_counts(task) in set(keys.every_ended())
+    assert {key_slot(key.encode()) for key in keys.every_ended()} == set(range(16_384))

@@ -1,4 +1,4 @@
-"""What surrounds a listener's loop: how much waits, what comes back once a model is there, and who may listen."""
+"""Around the loop of a listener: its backlog, rows that waited for a model, and one listener a queue."""
 
 import asyncio
 import time
@@ -28,13 +28,11 @@ class AwayQueue(PersonalQueue):
     forgotten = 0
 
     async def pending_total(self, limit_owners: int = 10_000) -> int:
-        """Answer, unless away."""
         if self.is_away:
             raise MemoryUnavailable("away")
         return await super().pending_total(limit_owners)
 
     async def mend(self, limit: int = 1, cursor: int = 0) -> Mended:
-        """Put back who was forgotten."""
         return Mended(self.forgotten, cursor + 1)
 
 
@@ -42,12 +40,10 @@ class NoWork:
     """Does nothing with rows."""
 
     async def work(self, claim: Claim, is_leaving: Any, rests: int) -> float:
-        """Close them."""
         return 0.0
 
 
-async def test_the_backlog_is_as_it_was_last_read(redis: Redis) -> None:
-    """Number and age of the rows; while the store is away, those of the last look."""
+async def test_the_backlog_is_the_last_reading_while_the_store_is_away(redis: Redis) -> None:
     later_ms = 0
     queue, mended = AwayQueue(redis, "facts", deadline_s=PATIENCE_S), list[int]()
     backlog = Backlog(queue, lambda: mended.append(1), now_ms=lambda: int(time.time() * 1000) + later_ms)
@@ -68,8 +64,7 @@ async def test_the_backlog_is_as_it_was_last_read(redis: Redis) -> None:
     assert mended == [1]
 
 
-async def test_what_waits_for_a_model_comes_back_when_a_worker_with_one_starts(redis: Redis) -> None:
-    """Without one it stays where it is."""
+async def test_parked_rows_come_back_when_a_worker_with_a_model_starts(redis: Redis) -> None:
     for has_model in (False, True):
         await redis.flushall()
         queue = PersonalQueue(redis, "facts", deadline_s=PATIENCE_S)
@@ -110,7 +105,6 @@ def listening(agent_id: str) -> Agent:
 
 
 def test_two_agents_of_one_worker_cannot_listen_to_one_queue() -> None:
-    """Each would get a part of what is said."""
     with pytest.raises(ConfigurationError, match=r"One.hear and Two.hear both listen to 'turns'"):
         demand_one_listener([listening("One"), listening("Two")])
     demand_one_listener([listening("One"), Agent("Other")])

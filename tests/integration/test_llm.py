@@ -2,8 +2,6 @@
 
 import io
 import logging
-import subprocess
-import sys
 import traceback
 from decimal import Decimal
 
@@ -45,7 +43,6 @@ pytest_plugins = ["tests.fixtures_llm"]
 
 
 async def test_an_answer_comes_back_as_the_model_asked_for(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """The value, what it cost, who gave it and in how many attempts are in one reply."""
     scripted_llm.queue(answer(GOOD, input_tokens=1_000, output_tokens=50, cached_tokens=200))
     reply = await ask(open_llm())
     assert reply.value == Colour(reasoning="grass is green", colour="green")
@@ -56,33 +53,24 @@ async def test_an_answer_comes_back_as_the_model_asked_for(open_llm: Opener, scr
     assert reply.duration_ms >= 0
 
 
-@pytest.mark.parametrize(
-    ("role", "model"),
-    [
-        ("finder", "gpt-6-luna"),
-        ("editor", "gpt-6.1-terra"),
-        ("supervisor", "gpt-6.1-terra"),
-        ("nobody described it", "gpt-6.1-terra"),
-    ],
-)
-async def test_each_role_asks_its_own_model(open_llm: Opener, scripted_llm: ScriptedLlm, role: str, model: str) -> None:
-    """Model, limit, prompts and the strict schema stand in the request; a shipped model neither thinks nor is warm."""
-    scripted_llm.queue(GOOD)
-    await ask(open_llm(), role)
-    asked = scripted_llm.requests[0]
-    assert (asked.model, asked.body["reasoning_effort"], asked.body["max_completion_tokens"]) == (model, "none", 2_048)
+async def test_each_role_asks_its_own_model_with_a_strict_schema(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    llm = open_llm()
+    for role, model in (("finder", "gpt-6-luna"), ("editor", "gpt-6.1-terra"), ("undescribed", "gpt-6.1-terra")):
+        scripted_llm.queue(GOOD)
+        await ask(llm, role)
+        asked = scripted_llm.requests[-1]
+        assert asked.model == model
+    assert (asked.body["reasoning_effort"], asked.body["max_completion_tokens"]) == ("none", 2_048)
     assert "temperature" not in asked.body
     assert (asked.system, asked.user, asked.schema_name) == ("Name the colour.", "grass", "Colour")
     assert asked.body["response_format"]["json_schema"]["strict"] is True
     assert list(asked.schema["properties"]) == asked.schema["required"] == ["reasoning", "colour", "shade"]
     assert asked.schema["additionalProperties"] is False
-    assert asked.headers["authorization"] == f"Bearer {KEY}"
 
 
 async def test_a_role_without_temperature_leaves_it_to_the_provider(
     open_llm: Opener, scripted_llm: ScriptedLlm
 ) -> None:
-    """A model that refuses any is asked without one; what is known of shipped models alone is sent to no other."""
     scripted_llm.queue(GOOD, GOOD)
     llm = open_llm(roles={"editor": LlmRole(model="o-any", temperature=None), "finder": LlmRole(model="own")})
     await ask(llm)
@@ -92,15 +80,9 @@ async def test_a_role_without_temperature_leaves_it_to_the_provider(
     assert (second["temperature"], "reasoning_effort" in second) == (0.2, False)
 
 
-async def test_a_role_of_ones_own_leaves_the_shipped_ones() -> None:
-    """Describing one role does not take the others away."""
-    settings = LlmSettings(roles={"poet": LlmRole(model="verse")})
+async def test_without_key_and_base_url_asking_is_an_error() -> None:
+    settings = LlmSettings(base_url=" ", api_key=SecretStr(""), roles={"poet": LlmRole(model="verse")})
     assert (settings.role("poet").model, settings.role("finder").model) == ("verse", "gpt-6-luna")
-
-
-async def test_nobody_to_ask_is_an_error_of_its_own() -> None:
-    """Without key and base URL nothing is sent anywhere; a blank setting counts as none."""
-    settings = LlmSettings(base_url=" ", api_key=SecretStr(""))
     assert not settings.configured
     async with Llm(settings) as llm:
         with pytest.raises(LlmNotConfigured, match="TASKLORE_LLM_API_KEY"):
@@ -120,29 +102,24 @@ NOT_RETRIED: list[tuple[Canned, type[LlmError], str]] = [
 
 RETRIED: list[tuple[Canned, type[LlmError], str]] = [
     (saying("no JSON at all"), LlmMalformed, "Colour"),
-    (saying('{"reasoning": "cut'), LlmMalformed, "Colour"),
     (answer({"reasoning": "", "colour": "blue"}), LlmMalformed, "colour"),
-    (answer({"colour": "red"}), LlmMalformed, "reasoning"),
     (saying(None), LlmMalformed, "holds no Colour"),
     (raw(b"<html>proxy</html>", content_type="text/html"), LlmMalformed, "no JSON"),
-    (raw(b'{"choices": [{"mess'), LlmMalformed, "no JSON"),
     (raw(b"[]"), LlmMalformed, "list"),
     (raw(b'{"choices": []}'), LlmMalformed, "no chat completion"),
     (raw(b'{"error": {"message": "upstream"}}'), LlmMalformed, "choices"),
     (rate_limited(), LlmRateLimited, "slow down"),
     (fault(408), LlmTimeout, "408"),
     (fault(500), LlmUnavailable, "500"),
-    (fault(503), LlmUnavailable, "503"),
     (dropped(), LlmUnavailable, "127.0.0.1"),
     (truncated(), LlmUnavailable, "127.0.0.1"),
 ]
 
 
 @pytest.mark.parametrize(("canned", "error", "words"), NOT_RETRIED)
-async def test_what_asking_again_cannot_mend_is_asked_once(
+async def test_a_hopeless_fault_is_asked_once(
     open_llm: Opener, scripted_llm: ScriptedLlm, canned: Canned, error: type[LlmError], words: str
 ) -> None:
-    """Each hopeless fault has its class, and no second request."""
     scripted_llm.queue(canned, GOOD)
     with pytest.raises(error, match=words) as caught:
         await ask(open_llm())
@@ -151,10 +128,9 @@ async def test_what_asking_again_cannot_mend_is_asked_once(
 
 
 @pytest.mark.parametrize(("canned", "error", "words"), RETRIED)
-async def test_what_asking_again_may_mend_is_asked_again(
+async def test_a_passing_fault_is_asked_again(
     open_llm: Opener, scripted_llm: ScriptedLlm, canned: Canned, error: type[LlmError], words: str
 ) -> None:
-    """Each passing fault is retried up to the limit, then raised as its class; a later good answer wins."""
     llm = open_llm(max_attempts=2)
     scripted_llm.queue(canned, canned)
     with pytest.raises(error, match=words) as caught:
@@ -167,15 +143,13 @@ async def test_what_asking_again_may_mend_is_asked_again(
     assert (reply.value.colour, reply.attempts) == ("green", 2)
 
 
-#: Answers that do not fit, and what the model is told of each.
-MALFORMED = [
-    ('{"reasoning": "sky", "colour": "blue"}', "colour: Input should be 'red' or 'green'"),
-    ('{"colour": "red"}', "reasoning: is needed"),
-    ("It is green.", "Invalid JSON"),
-]
-
-
-@pytest.mark.parametrize(("text", "fault"), MALFORMED)
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ('{"reasoning": "sky", "colour": "blue"}', "colour: Input should be 'red' or 'green'"),
+        ("It is green.", "Invalid JSON"),
+    ],
+)
 async def test_a_malformed_answer_goes_back_with_its_fault(
     open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses, text: str, fault: str
 ) -> None:
@@ -192,7 +166,6 @@ async def test_a_malformed_answer_goes_back_with_its_fault(
 
 
 async def test_a_malformed_answer_is_corrected_once(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """A model that does not converge is not paid a third time; what fails in between keeps the correction."""
     bad = answer({"colour": "red"})
     scripted_llm.queue(bad, fault(503), bad, GOOD)
     with pytest.raises(LlmMalformed, match="reasoning"):
@@ -201,15 +174,12 @@ async def test_a_malformed_answer_is_corrected_once(open_llm: Opener, scripted_l
 
 
 async def test_an_endless_answer_is_not_sent_back(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """What is longer than any answer of its limit costs no second time: the question alone is repeated."""
     scripted_llm.queue(saying("x" * 5_000_000), GOOD)
     assert (await ask(open_llm())).attempts == 2
     assert [len(asked.body["messages"]) for asked in scripted_llm.requests] == [2, 2]
 
 
 async def test_a_correction_keeps_the_deadline(open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses) -> None:
-    """A malformed answer that came as the time ran out is not sent back."""
-
     def respond(asked: Asked) -> Canned:
         pauses.now_s += 10.0
         return answer({"colour": "red"})
@@ -220,16 +190,7 @@ async def test_a_correction_keeps_the_deadline(open_llm: Opener, scripted_llm: S
     assert len(scripted_llm.requests) == 1
 
 
-async def test_errors_keep_what_caused_them(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """The client library's own error is the cause, for whoever debugs."""
-    scripted_llm.queue(fault(401))
-    with pytest.raises(LlmRejected) as caught:
-        await ask(open_llm())
-    assert type(caught.value.__cause__).__name__ == "AuthenticationError"
-
-
 async def test_every_attempt_is_accounted(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """An answer that did not fit was paid for too: reply, task and process see the sum."""
     book, spent = Book(), Spent()
     scripted_llm.queue(
         answer({"reasoning": "", "colour": "blue"}, input_tokens=1_000, output_tokens=100),
@@ -247,41 +208,30 @@ async def test_every_attempt_is_accounted(open_llm: Opener, scripted_llm: Script
     assert reply.attempts == spent.attempts == 3
 
 
-@pytest.mark.parametrize("canned", [refusal(), cut_off(), filtered()])
-async def test_a_failed_task_still_knows_what_it_spent(
-    open_llm: Opener, scripted_llm: ScriptedLlm, canned: Canned
-) -> None:
-    """No reply comes back, but the task's account holds the tokens; two questions add up in it."""
-    spent = Spent()
-    llm = open_llm()
-    for _ in range(2):
+async def test_a_failed_task_still_knows_its_expense(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+    spent, llm = Spent(), open_llm()
+    for canned in (refusal(), cut_off(), filtered()):
         scripted_llm.queue(canned)
         with pytest.raises(LlmError):
             await ask(llm, spent=spent)
-    assert spent == Spent(Expense(200, 40, Decimal("0.0004")), attempts=2)
+    assert spent == Spent(Expense(300, 60, Decimal("0.0006")), attempts=3)
 
 
-async def test_a_model_without_a_price_is_unpriced_until_told(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """What nobody knows is not free; a price in the settings changes that, and dated names share it."""
+async def test_a_model_without_a_price_is_unpriced(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
     prices = {"priced": ModelPrice(input=Decimal(1), output=Decimal(2))}
-    llm = open_llm(
-        roles={"free": LlmRole(model="local"), "priced": LlmRole(model="priced-2026-01-31")},
-        prices=prices,
-    )
+    llm = open_llm(roles={"free": LlmRole(model="local"), "priced": LlmRole(model="priced-2026-01-31")}, prices=prices)
     scripted_llm.queue(GOOD, answer(GOOD, input_tokens=10, output_tokens=10, cached_tokens=10))
     assert (await ask(llm, "free")).usage == Expense(100, 20, unpriced=True)
     assert (await ask(llm, "priced")).usage.cost_usd == Decimal("0.00003")
 
 
-@pytest.mark.parametrize("usage", ["null", '"many"', '{"prompt_tokens": -3}', '{"prompt_tokens": 1e300}'])
-async def test_nonsense_about_usage_does_not_spoil_the_answer(
-    open_llm: Opener, scripted_llm: ScriptedLlm, usage: str
-) -> None:
-    """A provider that cannot count still answers; nothing is billed for it."""
+async def test_nonsense_about_usage_does_not_spoil_the_answer(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
     message = '{"content": "{\\"reasoning\\": \\"\\", \\"colour\\": \\"red\\"}"}'
-    scripted_llm.queue(raw(f'{{"choices": [{{"message": {message}}}], "usage": {usage}}}'.encode()))
-    reply = await ask(open_llm())
-    assert (reply.value.colour, reply.usage) == ("red", Expense())
+    llm = open_llm()
+    for usage in ("null", '"many"', '{"prompt_tokens": -3}', '{"prompt_tokens": 1e300}'):
+        scripted_llm.queue(raw(f'{{"choices": [{{"message": {message}}}], "usage": {usage}}}'.encode()))
+        reply = await ask(llm)
+        assert (reply.value.colour, reply.usage) == ("red", Expense())
 
 
 class Hasty(BaseModel):
@@ -292,27 +242,25 @@ class Hasty(BaseModel):
 
 
 async def test_an_answer_must_begin_with_its_reasoning(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """A verdict before the reasoning is a mistake in our code, found before anybody is asked."""
     with pytest.raises(ConfigurationError, match="'colour'"):
         await open_llm().ask("editor", Hasty, system="", user="")
     assert scripted_llm.requests == []
 
 
-@pytest.mark.parametrize("canned", [fault(401, f"Incorrect API key provided: {KEY}"), fault(500, KEY)])
 async def test_the_key_is_never_shown(
-    open_llm: Opener, scripted_llm: ScriptedLlm, caplog: pytest.LogCaptureFixture, canned: Canned
+    open_llm: Opener, scripted_llm: ScriptedLlm, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not in settings, nor in an error or its whole traceback, nor in any log, even when the provider quotes it."""
     caplog.set_level(logging.DEBUG)
     printed = io.StringIO()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(printed))
     try:
         llm = open_llm(max_attempts=1)
-        scripted_llm.queue(canned)
+        scripted_llm.queue(fault(500, f"Incorrect API key provided: {KEY}"))
         with pytest.raises(LlmError) as caught:
             await ask(llm)
     finally:
         structlog.reset_defaults()
+    assert caught.value.__cause__ is not None
     trace = "".join(traceback.format_exception(caught.value))
     shown = [repr(llm), repr(llm.settings), llm.settings.model_dump_json(), repr(caught.value), trace, caplog.text]
     assert "***" in str(caught.value)
@@ -320,22 +268,10 @@ async def test_the_key_is_never_shown(
     assert not [text for text in [*shown, printed.getvalue()] if KEY in text]
 
 
-async def test_a_key_from_a_file_loses_its_newline(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """Mounted secrets end with one, which no header can carry."""
-    scripted_llm.queue(GOOD)
-    await ask(open_llm(api_key=SecretStr(f"{KEY}\n")))
-    assert scripted_llm.requests[0].headers["authorization"] == f"Bearer {KEY}"
-
-
-def test_a_key_that_no_header_carries_is_refused_unquoted() -> None:
-    """The complaint names the setting and not its value."""
+def test_an_unusable_key_or_base_url_is_refused_unquoted() -> None:
     with pytest.raises(ValidationError, match="api_key") as caught:
         LlmSettings(api_key=SecretStr("sk-vielgehéim"))
     assert "vielgeh" not in str(caught.value)
-
-
-def test_a_base_url_without_scheme_is_refused() -> None:
-    """The mistake shows at start, not at the first question."""
     with pytest.raises(ValidationError, match="http://"):
         LlmSettings(base_url="localhost:8080")
 
@@ -343,54 +279,23 @@ def test_a_base_url_without_scheme_is_refused() -> None:
 async def test_a_server_of_ones_own_learns_no_credentials_from_the_environment(
     scripted_llm: ScriptedLlm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only our own settings say who is asked and with what; the client's variables belong to another server."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-somebody-else")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-somebody-else")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
-    scripted_llm.queue(GOOD)
-    async with Llm(LlmSettings(base_url=scripted_llm.base_url)) as llm:
-        await ask(llm)
-    assert "somebody-else" not in str(scripted_llm.requests[0].headers)
+    scripted_llm.queue(GOOD, GOOD)
+    for key in (None, SecretStr(f"{KEY}\n")):  # a mounted secret ends with a newline, which no header can carry
+        settings = LlmSettings(base_url=scripted_llm.base_url, **({} if key is None else {"api_key": key}))
+        async with Llm(settings) as llm:
+            await ask(llm)
+    assert "somebody-else" not in str([asked.headers for asked in scripted_llm.requests])
+    assert scripted_llm.requests[1].headers["authorization"] == f"Bearer {KEY}"
 
 
 async def test_a_server_that_is_not_there_is_unavailable(pauses: Pauses) -> None:
-    """A refused connection is a passing fault that names the host."""
     with ScriptedLlm() as gone:
         address = gone.base_url
     async with Llm(LlmSettings(base_url=address), sleep=pauses.sleep) as llm:
         with pytest.raises(LlmUnavailable, match=r"127\.0\.0\.1"):
             await ask(llm)
     assert len(pauses.pauses) == 2
-
-
-def test_importing_us_does_not_import_the_client() -> None:
-    """Its CPU time is spent only by who asks; opening and closing spends nothing either."""
-    code = (
-        "import asyncio, sys\n"
-        "from runtime.models.llm import Llm, LlmSettings\n"
-        "async def main():\n"
-        "    async with Llm(LlmSettings(api_key='sk-test')): pass\n"
-        "asyncio.run(main())\n"
-        "print(sorted({'openai', 'httpx', 'httpx2', 'genai_prices'} & set(sys.modules)))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "[]"
-
-
-async def test_the_double_answers_by_a_function_of_the_request(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    """What is queued goes first; then the script sees what was asked."""
-
-    def respond(asked: Asked) -> Colour:
-        return Colour(reasoning=asked.user, colour="red")
-
-    scripted_llm.respond = respond
-    scripted_llm.queue(GOOD)
-    llm = open_llm()
-    assert [(await ask(llm)).value.reasoning for _ in range(2)] == ["grass is green", "grass"]
-
-
-async def test_the_double_does_not_invent_answers(open_llm: Opener) -> None:
-    """A request that no test scripted fails at once and says why."""
-    with pytest.raises(LlmRejected, match="nothing scripted"):
-        await ask(open_llm())

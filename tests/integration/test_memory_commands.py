@@ -1,26 +1,36 @@
-"""`tasklore memory` against real servers: what each command prints, changes and refuses."""
+"""`tasklore memory` on real servers: output, changes, refusals, and awaiting the outcome of a turn."""
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nats.aio.client import Client
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput, TaskloreError, UndoRefused, UnknownPath, Unreachable
+from contracts.messages import ExtractedFacts, Fact
 from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
+from memory.queues.claims import Closing
+from memory.queues.queue import PersonalQueue
+from runtime.messaging.connection import connected
+from runtime.messaging.streams import Sizes, declare_streams
 from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import FAILED, OK, USAGE
+from tasklore.memory import tell as telling
 from tasklore.memory.files import export_documents, import_documents
 from tasklore.memory.history import print_difference, print_explanation, print_history, print_undo
 from tasklore.memory.migration import migrate_folder
 from tasklore.memory.review import print_audit, print_conflicts
-from tasklore.memory.tell import tell
+from tasklore.memory.stores import user_memory
+from tasklore.memory.tell import make_turn, outcome_of, publish_turn, tell
 from tasklore.memory.views import print_documents, print_facts
 from tests.integration.documents import FOOD, NOW, ROUTINE, commit, item, like, plan, store_on
+from tests.servers import PATIENCE_S
 
 USER = "ana"
 
@@ -58,36 +68,26 @@ OLDER = """# Food
 """
 
 
-@pytest.fixture(autouse=True)
-def _place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the commands find the servers of the tests, with an empty store."""
-    monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
-    monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
+pytestmark = pytest.mark.usefixtures("command_servers")
 
 
 @pytest.fixture
 def store(redis: Redis) -> DocumentStore:
-    """Return the store that the commands look into."""
     return store_on(redis)
 
 
-@pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
-    """Return what returns what was printed since it was last called."""
-    return lambda: capsys.readouterr().out
-
-
-def _names(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
+    """Return the names of the files in *folder*."""
     return sorted(one.name for one in folder.iterdir())
 
 
-async def _learn(store: DocumentStore) -> None:
+async def learn(store: DocumentStore) -> None:
+    """Store two plans of one like each."""
     await commit(store, plan("p-first-1", like("Eggs"), evidence="I like eggs", turn_id="t1"), user=USER)
     await commit(store, plan("p-later-2", like("Lox", expiry="2999-01-01", confidence=0.5)), user=USER)
 
 
-async def test_of_somebody_new_nothing_is_remembered_and_that_is_said(printed: Callable[[], str]) -> None:
-    """By every command that looks, and as empty JSON for programs."""
+async def test_an_empty_memory_is_said_in_words_and_as_json(printed: Callable[[], str]) -> None:
     await print_documents(USER, None, at=None, as_prompt=False, as_json=False)
     assert printed().startswith("Nothing is remembered of ana yet")
     await print_documents(USER, None, at=None, as_prompt=True, as_json=False)
@@ -104,11 +104,10 @@ async def test_of_somebody_new_nothing_is_remembered_and_that_is_said(printed: C
     assert json.loads(printed()) == []
 
 
-async def test_documents_are_shown_as_paths_that_explain_takes(
+async def test_documents_are_shown_by_paths_that_explain_takes(
     store: DocumentStore, printed: Callable[[], str]
 ) -> None:
-    """With what is worth knowing of an item, as they were, as JSON and as a prompt quotes them."""
-    await _learn(store)
+    await learn(store)
     await print_documents(USER, "food", at=None, as_prompt=False, as_json=False)
     first, eggs, lox = printed().splitlines()
     assert first == f"{FOOD}  revision 2"
@@ -119,38 +118,33 @@ async def test_documents_are_shown_as_paths_that_explain_takes(
     await print_documents(USER, None, at=None, as_prompt=True, as_json=False)
     assert '- "Eggs"' in printed()
     await print_explanation(USER, None, "food.likes[0]", as_json=False)
-    told = printed()
-    assert told.startswith(f"{FOOD} food.likes[0]\n")
-    assert "p-first-1" in told
-    assert "I like eggs" in told
-    assert "p-later-2" not in told
+    shown = printed()
+    assert shown.startswith(f"{FOOD} food.likes[0]\n")
+    assert "p-first-1" in shown
+    assert "I like eggs" in shown
+    assert "p-later-2" not in shown
 
 
-@pytest.mark.parametrize("as_json", [False, True])
-@pytest.mark.parametrize("as_prompt", [False, True])
-async def test_a_document_of_any_shape_is_shown(
-    as_json: bool, as_prompt: bool, tmp_path: Path, printed: Callable[[], str]
-) -> None:
-    """One line each without what steers a terminal; it can be named by its id or a word of it."""
+async def test_a_document_of_any_shape_is_shown(tmp_path: Path, printed: Callable[[], str]) -> None:
     (tmp_path / "odd.json").write_bytes(ODD)
     assert await import_documents([tmp_path / "odd.json"], USER, None) == OK
     printed()
-    for resource in (None, "books", "resource_user_books"):
-        await print_documents(USER, resource, at=None, as_prompt=as_prompt, as_json=as_json)
-        shown = printed()
-        assert "\x1b" not in shown
-        assert as_json or as_prompt or "  a[4].b: x[2J y\n" in shown
-    await print_audit(USER, None, as_json=as_json)
-    await print_conflicts(USER, "books", as_json=as_json)
-    await print_history(USER, "books", 20, as_json=as_json)
-    await print_difference(USER, "books", 0, None, as_json=as_json)
+    for as_json in (False, True):
+        for resource, as_prompt in product((None, "books", "resource_user_books"), (False, True)):
+            await print_documents(USER, resource, at=None, as_prompt=as_prompt, as_json=as_json)
+            shown = printed()
+            assert "\x1b" not in shown
+            assert as_json or as_prompt or "  a[4].b: x[2J y\n" in shown
+        await print_audit(USER, None, as_json=as_json)
+        await print_conflicts(USER, "books", as_json=as_json)
+        await print_history(USER, "books", 20, as_json=as_json)
+        await print_difference(USER, "books", 0, None, as_json=as_json)
 
 
-async def test_the_history_is_a_line_for_each_plan_that_undo_takes_by_its_end(
+async def test_history_lists_plans_and_undo_takes_the_end_of_a_plan_id(
     store: DocumentStore, printed: Callable[[], str]
 ) -> None:
-    """Newest first, cut to what a line holds; the older plan is taken back beneath the newer one, and applied again."""
-    await _learn(store)
+    await learn(store)
     await commit(store, plan("p-wide-3", *(like(f"dish {number} {'x' * 100}") for number in range(9))), user=USER)
     await print_history(USER, "food", 20, as_json=False)
     lines = printed().splitlines()
@@ -165,21 +159,15 @@ async def test_the_history_is_a_line_for_each_plan_that_undo_takes_by_its_end(
     assert json.loads(printed())["kind"] == "redo"
     with pytest.raises(UndoRefused, match="nowhere-1"):
         await print_undo(USER, "nowhere-1", again=False, as_json=False)
-
-
-async def test_an_end_that_several_plans_share_takes_none_back(store: DocumentStore) -> None:
-    """Both are named."""
-    await commit(store, plan("a-same-end-1", like("Eggs")), plan("b-same-end-1", like("Lox")), user=USER)
+    await commit(store, plan("a-same-end-1", like("Tea")), plan("b-same-end-1", like("Milk")), user=USER)
     with pytest.raises(InvalidInput, match=r"b-same-end-1, a-same-end-1|a-same-end-1, b-same-end-1"):
         await print_undo(USER, "same-end-1", again=False, as_json=False)
-    assert len(await store.history(USER)) == 2
 
 
-async def test_a_difference_is_between_the_last_two_revisions_unless_others_are_named(
+async def test_a_difference_is_between_the_last_two_revisions_or_named_ones(
     store: DocumentStore, printed: Callable[[], str]
 ) -> None:
-    """By entries for people, by places for programs; also backwards."""
-    await _learn(store)
+    await learn(store)
     await print_difference(USER, "food", None, None, as_json=False)
     assert printed().splitlines() == [f"{FOOD}, revision 1 to 2", "  + food.likes[1]: Lox"]
     await print_difference(USER, "food", 2, 0, as_json=False)
@@ -191,16 +179,13 @@ async def test_a_difference_is_between_the_last_two_revisions_unless_others_are_
 
 
 @pytest.mark.parametrize(
-    ("command", "error", "said"),
+    ("command", "error", "words"),
     [
         (lambda: print_documents(USER, None, at=1, as_prompt=False, as_json=False), InvalidInput, "--resource"),
         (lambda: print_documents(USER, "food", at=9, as_prompt=False, as_json=False), InvalidInput, "from 0 to 2"),
         (lambda: print_documents(USER, "fod", at=None, as_prompt=False, as_json=False), InvalidInput, "--resource"),
-        (lambda: print_difference(USER, "food", 9, None, as_json=False), InvalidInput, "from 0 to 2"),
         (lambda: print_explanation(USER, None, "food.likes[9]", as_json=False), UnknownPath, "memory show"),
         (lambda: print_explanation(USER, None, "food.likes[", as_json=False), InvalidInput, "character 12"),
-        (lambda: print_explanation(USER, None, "$", as_json=False), InvalidInput, "--resource"),
-        (lambda: print_undo(USER, "p-none", again=False, as_json=False), UndoRefused, "p-none"),
         (lambda: print_undo(USER, None, again=True, as_json=False), UndoRefused, "applied again"),
         (lambda: export_documents(Path("-"), USER, None), InvalidInput, "--resource"),
         (lambda: export_documents(Path("/proc/none"), USER, None), InvalidInput, "/proc/none"),
@@ -209,18 +194,16 @@ async def test_a_difference_is_between_the_last_two_revisions_unless_others_are_
         (lambda: migrate_folder(Path("/nowhere"), USER, is_dry=True), InvalidInput, "/nowhere"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_with_the_cure(
-    command: Callable[[], Any], error: type[TaskloreError], said: str, store: DocumentStore
+async def test_a_wrong_argument_is_refused_with_the_cure(
+    command: Callable[[], Any], error: type[TaskloreError], words: str, store: DocumentStore
 ) -> None:
-    """By the name of what is to be mended, and nothing is changed."""
-    await _learn(store)
-    with pytest.raises(error, match=said):
+    await learn(store)
+    with pytest.raises(error, match=words):
         await command()
     assert len(await store.history(USER)) == 2
 
 
-async def test_a_server_that_is_away_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By every command, before anything else."""
+async def test_an_unreachable_store_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
     with pytest.raises(Unreachable, match="tasklore up"):
         await print_documents(USER, None, at=None, as_prompt=False, as_json=False)
@@ -229,10 +212,9 @@ async def test_a_server_that_is_away_is_named_with_the_cure(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("content", [SEED, ODD, SEED.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + ODD])
-async def test_what_was_imported_is_exported_byte_for_byte(
+async def test_an_imported_document_is_exported_byte_for_byte(
     content: bytes, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """Into a folder that is made for it and to stdout; importing it again says that it is that already."""
     file, out = tmp_path / "some.json", tmp_path / "new" / "folder"
     file.write_bytes(content)
     assert await import_documents([file], USER, None) == OK
@@ -248,21 +230,12 @@ async def test_what_was_imported_is_exported_byte_for_byte(
 
 @pytest.mark.parametrize(
     "content",
-    [
-        None,
-        b"{nope",
-        b"[]",
-        b"\xff\xfe",
-        b'{"a": 1}',
-        SEED.replace(FOOD.encode(), b"../evil"),
-        b" " * 3_000_000 + b"{}",
-    ],
-    ids=["folder", "no json", "list", "no text", "nameless", "evil", "huge"],
+    [None, b"[]", b"\xff\xfe", b'{"a": 1}', SEED.replace(FOOD.encode(), b"../evil"), b" " * 3_000_000 + b"{}"],
+    ids=["folder", "list", "no text", "nameless", "evil", "huge"],
 )
-async def test_a_file_that_is_no_document_is_refused_and_the_others_are_stored(
+async def test_an_import_refuses_a_wrong_file_and_stores_the_others(
     content: bytes | None, tmp_path: Path, store: DocumentStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In one line that names the file; the command ends as for unusable input."""
     bad, good = tmp_path / "bad.json", tmp_path / "good.json"
     good.write_bytes(SEED)
     if content is None:
@@ -277,8 +250,7 @@ async def test_a_file_that_is_no_document_is_refused_and_the_others_are_stored(
     assert [record.revisions for record in await store.history(USER)] == [{FOOD: 1}]
 
 
-async def test_a_file_without_a_name_is_what_the_option_says(tmp_path: Path, store: DocumentStore) -> None:
-    """A word for a document that there is, or a new one by its whole name; never another than the file says."""
+async def test_a_nameless_file_is_imported_under_the_resource_option(tmp_path: Path, store: DocumentStore) -> None:
     (tmp_path / "a.json").write_bytes(b'{"a": 1}')
     (tmp_path / "b.json").write_bytes(SEED)
     assert await import_documents([tmp_path / "a.json"], USER, "routine") == OK
@@ -288,16 +260,9 @@ async def test_a_file_without_a_name_is_what_the_option_says(tmp_path: Path, sto
     assert stored == [ROUTINE, "resource_user_new"]
 
 
-async def test_nothing_is_written_of_somebody_unknown(tmp_path: Path) -> None:
-    """Not even the folder."""
-    await export_documents(tmp_path / "out", USER, None)
-    assert not (tmp_path / "out").exists()
-
-
-async def test_older_memories_become_documents_and_keep_another_name(
+async def test_older_memories_are_migrated_and_archived(
     tmp_path: Path, store: DocumentStore, printed: Callable[[], str]
 ) -> None:
-    """The dry run shows what would be and changes nothing; afterwards there is nothing left to do."""
     older = tmp_path / f"{FOOD}.md"
     older.write_text(OLDER)
     assert await migrate_folder(tmp_path, USER, is_dry=True) == OK
@@ -310,7 +275,7 @@ async def test_older_memories_become_documents_and_keep_another_name(
     shown = printed()
     assert f"{FOOD}.md -> {FOOD}: 3 entries; kept as {FOOD}.md.archive" in shown
     assert "line 8 is kept at food.other" in shown
-    assert _names(tmp_path) == [f"{FOOD}.md.archive"]
+    assert names_in(tmp_path) == [f"{FOOD}.md.archive"]
     assert (tmp_path / f"{FOOD}.md.archive").read_text() == OLDER
     for is_dry in (True, False):
         assert await migrate_folder(tmp_path, USER, is_dry=is_dry) == OK
@@ -319,7 +284,6 @@ async def test_older_memories_become_documents_and_keep_another_name(
 
 
 async def test_a_migration_that_stopped_before_the_rename_is_finished(tmp_path: Path, store: DocumentStore) -> None:
-    """What the file says is stored already, so only its name changes."""
     older = tmp_path / f"{FOOD}.md"
     older.write_text(OLDER)
     assert await migrate_folder(tmp_path, USER, is_dry=False) == OK
@@ -329,24 +293,20 @@ async def test_a_migration_that_stopped_before_the_rename_is_finished(tmp_path: 
     assert len(await store.history(USER)) == 1
 
 
-async def test_an_older_memory_never_takes_the_place_of_what_is_remembered(
+async def test_a_migration_never_replaces_a_stored_document(
     tmp_path: Path, store: DocumentStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is left with its name, as is one that is no text; the others are migrated."""
-    await _learn(store)
+    await learn(store)
     (tmp_path / f"{FOOD}.md").write_text(OLDER)
     (tmp_path / "resource_user_health.md").write_bytes(b"\xff\xfe")
     (tmp_path / f"{ROUTINE}.md").write_text("# Routine\n## Daily\n- Up at 7\n")
     assert await migrate_folder(tmp_path, USER, is_dry=False) == FAILED
-    assert _names(tmp_path) == [
-        f"{FOOD}.md", "resource_user_health.md", f"{ROUTINE}.md.archive",
-    ]  # fmt: skip
+    assert names_in(tmp_path) == [f"{FOOD}.md", "resource_user_health.md", f"{ROUTINE}.md.archive"]
     assert capsys.readouterr().err.count("\n") == 2
     assert len(await store.history(USER)) == 3
 
 
 async def test_conflicts_and_an_audit_name_the_entries(store: DocumentStore, printed: Callable[[], str]) -> None:
-    """What is liked and disliked, and what is there twice."""
     disliked: list[JsonValue] = [item("eggs")]
     await commit(store, plan("p1", like("Eggs"), like("Lox"), like("lox")), user=USER)
     content = json.dumps(
@@ -354,12 +314,65 @@ async def test_conflicts_and_an_audit_name_the_entries(store: DocumentStore, pri
     )
     await store.import_document(USER, content.encode(), at=NOW)
     await print_conflicts(USER, "food", as_json=False)
-    told = printed()
-    assert f"{FOOD} food.likes[0]: Eggs" in told
-    assert f"{FOOD} food.dislikes[0]: eggs" in told
+    shown = printed()
+    assert f"{FOOD} food.likes[0]: Eggs" in shown
+    assert f"{FOOD} food.dislikes[0]: eggs" in shown
     await print_audit(USER, None, as_json=False)
     assert f"3 entries in {len(Kinds.load().ids)} documents" in printed()
     await print_audit(USER, None, as_json=True)
     assert json.loads(printed())["rates"]["duplicate"] == pytest.approx(1 / 3)
     await print_conflicts(USER, None, as_json=True)
     assert len(json.loads(printed())) == 1
+
+
+@pytest.fixture
+async def nats(servers: EmbeddedServers) -> Client:  # type: ignore[misc]  # it yields one
+    async with connected(servers.nats_url, "test") as client:
+        await declare_streams(client, Sizes())
+        yield client
+
+
+async def test_a_turn_that_no_worker_takes_is_kept_and_the_command_fails(
+    nats: Client, printed: Callable[[], str]
+) -> None:
+    assert await tell("I like eggs", USER, conversation=None, wait_s=0, as_json=False) == FAILED
+    assert printed().startswith("Kept as turn ")
+    assert await tell("I like eggs", USER, conversation=None, wait_s=0, as_json=True) == FAILED
+    assert json.loads(printed())["state"] is None
+    assert (await nats.jetstream().stream_info("TURNS")).state.messages >= 1
+
+
+async def test_the_outcome_of_a_turn_is_awaited_until_its_facts_are_decided(
+    nats: Client, redis: Redis, store: DocumentStore, printed: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = make_turn("I like eggs", USER)
+    await publish_turn(nats, turn)
+    turns, facts = (PersonalQueue(redis, name, deadline_s=PATIENCE_S) for name in ("turns", "facts"))
+    fact = Fact(fact_id="f-1", text="User likes eggs")
+    extracted = ExtractedFacts(turn_id=turn.turn_id, conversation_id="c", user_id=USER, facts=(fact,), at=NOW)
+    async with user_memory() as memory:
+        assert (await outcome_of(memory, turn, 0)).state is None
+        await turns.append(USER, [(turn.turn_id, turn.model_dump_json().encode())])
+        assert (await outcome_of(memory, turn, 0)).state == "waiting"
+        await close(turns, turn.turn_id, "learned")
+        outcome = await outcome_of(memory, turn, 0)
+        assert (outcome.state, outcome.is_settled) == ("waiting", False)
+        await facts.append(USER, [("f-1", extracted.model_dump_json().encode())])
+        await commit(store, plan("f-1", like("Eggs")), user=USER)
+        await close(facts, "f-1", "tells like: eggs", plan_id="f-1")
+        outcome = await outcome_of(memory, turn, 30)
+    assert outcome.is_settled
+    monkeypatch.setattr(telling, "make_turn", lambda *_: turn)
+    assert await tell("I like eggs", USER, conversation=None, wait_s=30, as_json=False) == OK
+    assert printed().splitlines() == ["done        User likes eggs", "  + food.likes[0]: Eggs", "  tells like: eggs"]
+    await print_facts(USER, 20, as_json=False)
+    assert "User likes eggs  done" in printed()
+    await print_facts(USER, 20, as_json=True)
+    assert json.loads(printed())[0]["plan_id"] == "f-1"
+
+
+async def close(queue: PersonalQueue, row_id: str, reason: str, plan_id: str | None = None) -> None:
+    """Close a row as done."""
+    claim = await queue.claim(USER, holder="test", limit=1, lease_ms=30_000, now_ms=0)
+    assert await queue.close(claim, [Closing(row_id, "done", reason, plan_id)])
+    await queue.release(claim)

@@ -1,4 +1,4 @@
-"""Near matches in the memory, and what is left behind."""
+"""Near matches on a real store: the nearest neighbour within tolerance, and no place left behind."""
 
 import asyncio
 from datetime import timedelta
@@ -64,18 +64,10 @@ async def places(redis: Redis) -> list[str]:
 
 @pytest.fixture
 def memory(valkey_or_redis: Redis) -> LongTermMemory:
-    """Return a memory on a server."""
-    return LongTermMemory(valkey_or_redis, budget_s=60.0)
-
-
-@pytest.fixture
-def store(valkey_or_redis: Redis) -> LongTermMemory:
-    """Return the store alone, for what only a server can show."""
     return LongTermMemory(valkey_or_redis, budget_s=60.0)
 
 
 async def test_the_nearest_within_the_tolerance_is_found(memory: LongTermMemory) -> None:
-    """With its key, its place and its answer as it was stored; of equally near ones the lesser."""
     for limit in (100, 104, 111, -100, "100.5"):
         await remember(memory, limit)
     [found] = await memory.nearest([asking(101)])
@@ -90,25 +82,23 @@ async def test_the_nearest_within_the_tolerance_is_found(memory: LongTermMemory)
     assert await nearest(memory, 1) is None
 
 
-async def test_the_own_answer_is_no_neighbour(memory: LongTermMemory) -> None:
-    """An exact answer is asked for elsewhere, and first."""
-    await remember(memory, 100)
-    assert await nearest(memory, 100) is None
-
-
-async def test_neighbours_are_of_one_agent_version_user_and_frame(memory: LongTermMemory) -> None:
-    """What differs in anything else is no neighbour."""
-    await remember(memory, 100)
+async def test_an_answer_of_another_question_agent_version_user_or_frame_is_no_neighbour(
+    memory: LongTermMemory,
+) -> None:
+    await memory.remember(asking(95)[0], b"without a place", computed_ms=1, ttl=HOUR, now_ms=1)
+    key = await remember(memory, 100)
     await remember(memory, 100, ANNA)
+    assert await nearest(memory, 100) is None
     assert await nearest(memory, 101, agent="Other") is None
     assert await nearest(memory, 101, version="1.2") is None
     assert await nearest(memory, 101, town="Ulm") is None
     assert await nearest(memory, 101, user_token("ben")) is None
     assert await nearest(memory, 101, ANNA) == b"100"
+    await memory.put(key, b'"mended"', ttl=HOUR, now_ms=2)
+    assert await nearest(memory, 94) == b'"mended"'
 
 
-async def test_many_are_asked_for_at_once(memory: LongTermMemory) -> None:
-    """Each gets its own, in order."""
+async def test_neighbours_of_a_batch_come_in_order(memory: LongTermMemory) -> None:
     await remember(memory, 100)
     await remember(memory, 200)
     found = await memory.nearest([asking(205), asking(150), asking(95)])
@@ -116,64 +106,39 @@ async def test_many_are_asked_for_at_once(memory: LongTermMemory) -> None:
     assert await memory.nearest([]) == []
 
 
-async def test_what_was_stored_without_a_place_is_no_neighbour(memory: LongTermMemory) -> None:
-    """An entry from before a tolerance was declared is served to its own question alone."""
-    key, _ = asking(100)
-    await memory.remember(key, b"1", computed_ms=1, ttl=HOUR, now_ms=1)
-    assert await nearest(memory, 101) is None
-
-
-async def test_an_answer_put_by_hand_keeps_its_place(memory: LongTermMemory) -> None:
-    """As it keeps what else is known of it."""
-    key = await remember(memory, 100)
-    await memory.put(key, b'"mended"', ttl=HOUR, now_ms=2)
-    assert await nearest(memory, 101) == b'"mended"'
-
-
-@pytest.mark.parametrize("how", ["key", "agent", "task", "age", "everything"])
-async def test_what_is_forgotten_is_no_neighbour_any_more(memory: LongTermMemory, how: str) -> None:
-    """However it was forgotten."""
-    key = await remember(memory, 100)
+async def test_forgetting_leaves_no_neighbour_and_no_place(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
+    """A place is a number that a person said: it goes with the answer, and its neighbours stay."""
+    gone = await remember(memory, 100)
+    await remember(memory, 120)
     assert await nearest(memory, 101) == b"100"
-    match how:
-        case "key":
-            assert await memory.forget(key) == 1
-        case "agent":
-            assert await memory.forget(agent_id="Planner") == 1
-        case "task":
-            assert await memory.forget(agent_id="Planner", task="plan") == 1
-        case "age":
-            assert await memory.forget(created_before_ms=5) == 1
-        case _:
-            assert await memory.forget(everything=True) == 1
+    assert await memory.forget(gone) == 1
     assert await nearest(memory, 101) is None
+    assert await places(valkey_or_redis) == ["120", "120"]
+    for selection in (
+        {"agent_id": "Planner"},
+        {"agent_id": "Planner", "task": "plan"},
+        {"created_before_ms": 5},
+        {"everything": True},
+    ):
+        await remember(memory, 100)
+        assert await memory.forget(**selection) >= 1
+        assert await nearest(memory, 101) is None
+        assert await places(valkey_or_redis) == []
 
 
-async def test_forgetting_leaves_no_place_behind(store: LongTermMemory, valkey_or_redis: Redis) -> None:
-    """A place is a number that somebody said: it goes with the answer, and its neighbours stay."""
-    gone = await remember(store, 100)
-    await remember(store, 104)
-    await store.forget(gone)
-    assert await places(valkey_or_redis) == ["104", "104"]
-    await store.forget(agent_id="Planner", task="plan")
+async def test_forgetting_a_user_leaves_no_place_behind(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
+    await remember(memory, 100, ANNA)
+    await remember(memory, 104, user=ANNA)
+    await memory.forget(user_token=ANNA)
     assert await places(valkey_or_redis) == []
-
-
-async def test_forgetting_a_user_leaves_no_place_behind(store: LongTermMemory, valkey_or_redis: Redis) -> None:
-    """By either way there is: everything their tasks stored, or what nobody else asked for."""
-    await remember(store, 100, ANNA)
-    await remember(store, 104, user=ANNA)
-    await store.forget(user_token=ANNA)
-    assert await places(valkey_or_redis) == []
-    await remember(store, 100, ANNA)
-    await remember(store, 104, user=ANNA)
+    await remember(memory, 100, ANNA)
+    await remember(memory, 104, user=ANNA)
     released = await EntryOwners(valkey_or_redis, deadline_s=PATIENCE_S).release(ANNA)
     assert (released.removed, released.kept) == (2, 0)
     assert await places(valkey_or_redis) == []
 
 
-async def test_an_answer_whose_time_is_over_is_no_neighbour(memory: LongTermMemory) -> None:
-    """And a place outlives it only until somebody looks there, or stores another."""
+async def test_an_expired_answer_is_no_neighbour(memory: LongTermMemory) -> None:
     await remember(memory, 100, ttl=timedelta(milliseconds=20))
     await remember(memory, 110, ttl=HOUR)
     async with asyncio.timeout(60):
@@ -182,53 +147,46 @@ async def test_an_answer_whose_time_is_over_is_no_neighbour(memory: LongTermMemo
     assert await nearest(memory, 101) == b"110"
 
 
-async def test_places_of_expired_answers_go_with_the_next_one(store: LongTermMemory, valkey_or_redis: Redis) -> None:
-    """The index never grows past what is alive; and it goes with its last answer."""
+async def test_places_of_expired_answers_go_with_the_next_one(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
     key, near = asking(100)
     for place, now_ms in ((100, 1), (104, 1), (108, 3_600_002)):
         key, near = asking(place)
-        await store.remember(key, b"1", computed_ms=1, ttl=HOUR, now_ms=now_ms, near=near)
+        await memory.remember(key, b"1", computed_ms=1, ttl=HOUR, now_ms=now_ms, near=near)
     assert await places(valkey_or_redis) == ["108", "108"]
     for index in keys.near(key, near.frame):
         assert 0 < await valkey_or_redis.pttl(index) <= 3_600_000
-    await remember(store, 112, ttl=None)
+    await remember(memory, 112, ttl=None)
     assert [await valkey_or_redis.pttl(index) for index in keys.near(key, near.frame)] == [-1, -1]
 
 
-async def test_an_entry_that_redis_evicted_is_passed_over(store: LongTermMemory, valkey_or_redis: Redis) -> None:
-    """The next nearest is served, and the place of the one that is gone is let go of."""
-    evicted = await remember(store, 100)
-    await remember(store, 104)
+async def test_an_evicted_entry_is_passed_over(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
+    evicted = await remember(memory, 100)
+    await remember(memory, 104)
     await valkey_or_redis.unlink(evicted)
-    assert await nearest(store, 101) == b"104"
+    assert await nearest(memory, 101) == b"104"
     assert await places(valkey_or_redis) == ["104", "104"]
 
 
-async def test_a_place_that_is_none_of_ours_is_passed_over(store: LongTermMemory, valkey_or_redis: Redis) -> None:
-    """Whoever put it there; and an entry that cannot be read is a miss."""
-    broken = await remember(store, 100)
+async def test_a_foreign_place_in_the_index_is_passed_over(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
+    broken = await remember(memory, 100)
     key, near = asking(101)
     index = keys.near(key, near.frame)[0]
     await valkey_or_redis.zadd(index, {"nonsense": 101.0, "1e2": 101.0, "-101": 101.0, b"\xff": 101.0, "100.0": 100.0})
-    assert await nearest(store, 101) == b"100"
+    assert await nearest(memory, 101) == b"100"
     await valkey_or_redis.set(broken, b"broken")
-    assert await nearest(store, 101) is None
+    assert await nearest(memory, 101) is None
 
 
-async def test_the_index_is_not_listed_among_entries(store: LongTermMemory, valkey_or_redis: Redis) -> None:
-    """It lies under the same prefix, so that the rights of an agent need no word more."""
-    key = await remember(store, 100)
-    assert [entry.key async for entry in store.entries()] == [key]
-    assert (await store.stats()).entries == 1
-    [shown] = [entry async for entry in store.entries()]
+async def test_the_index_is_not_listed_among_entries(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
+    key = await remember(memory, 100)
+    assert [entry.key async for entry in memory.entries()] == [key]
+    assert (await memory.stats()).entries == 1
+    [shown] = [entry async for entry in memory.entries()]
     assert shown.standing == (asking(100)[1].frame, "100")
 
 
-async def test_without_a_tolerance_nothing_is_stored_but_the_entry(
-    store: LongTermMemory, valkey_or_redis: Redis
-) -> None:
-    """The same keys and the same bytes as ever."""
-    await store.remember(keys.ltm("A", "1.1", "q:1"), b"1", computed_ms=1, ttl=HOUR, now_ms=1)
+async def test_without_a_tolerance_only_the_entry_is_stored(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
+    await memory.remember(keys.ltm("A", "1.1", "q:1"), b"1", computed_ms=1, ttl=HOUR, now_ms=1)
     assert [key async for key in valkey_or_redis.scan_iter(match="tl:*")] == [b"tl:ltm:{A}:v1.1:q:1"]
     assert await valkey_or_redis.get(keys.ltm("A", "1.1", "q:1")) == (
         b'{"format":1,"created_at":1,"computed_ms":1,"check":2212294583,"size":1,"result":1,'
@@ -237,7 +195,6 @@ async def test_without_a_tolerance_nothing_is_stored_but_the_entry(
 
 
 async def test_the_rights_of_a_worker_are_enough(store_server: ValkeyServer, valkey_or_redis: Redis) -> None:
-    """Of the agent alone, as they are given out: no word was added for neighbours."""
     [worker] = [role for role in Cast(workers={"plans": ("Planner",)}).roles() if role.name == "worker-plans"]
     keys_of = [f"~{pattern}" for pattern in worker.owns]
     rules = ["on", "nopass", "resetkeys", *keys_of, "-@all", *(f"+{command}" for command in worker.commands)]
@@ -251,14 +208,15 @@ async def test_the_rights_of_a_worker_are_enough(store_server: ValkeyServer, val
     assert await places(valkey_or_redis) == []
 
 
-async def test_a_desk_serves_a_neighbour_from_a_real_store(store: LongTermMemory, valkey_or_redis: Redis) -> None:
-    """Stored by one worker, served by another one; its hit is counted where it was stored."""
+async def test_a_worker_serves_a_neighbour_that_another_worker_stored(
+    memory: LongTermMemory, valkey_or_redis: Redis
+) -> None:
     runs: list[Decimal] = []
-    await a_worker(runs, store).work(a_plan("t1", "50,000"))
-    second = a_worker(runs, store)
+    await a_worker(runs, memory).work(a_plan("t1", "50,000"))
+    second = a_worker(runs, memory)
     await second.work(a_plan("t2", "50,200"), a_plan("t3", "60,000"))
     told = {report.task_id: report.memory for report in second.outbox.reports()}
     assert (told["t2"].outcome, told["t2"].distances, told["t3"].outcome) == ("near", {"limit": "200"}, "miss")
     assert runs == [50_000, 60_000]
-    assert await store.count_hits(second.hits) == 1
+    assert await memory.count_hits(second.hits) == 1
     assert sorted(set(await places(valkey_or_redis))) == ["50000", "60000"]

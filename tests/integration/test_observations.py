@@ -1,4 +1,4 @@
-"""The contract of observations."""
+"""Observations of agents in conversations, on a real store."""
 
 import asyncio
 from datetime import timedelta
@@ -17,42 +17,21 @@ from tests.servers import PATIENCE_S
 
 @pytest.fixture
 def observations(valkey_or_redis: Redis) -> Observations:
-    """Return a store that keeps five."""
     return Observations(valkey_or_redis, keep=5, deadline_s=PATIENCE_S)
 
 
-async def test_observations_come_back_oldest_first(observations: Observations) -> None:
-    """As many as are asked for."""
-    for number in range(4):
-        assert await observations.note("c", f"t{number}", seen(number))
-    assert await observations.recent("c", 9) == tuple(seen(number) for number in range(4))
-    assert await observations.recent("c", 2) == (seen(2), seen(3))
-
-
-@pytest.mark.parametrize("count", [0, -1])
-async def test_none_asked_are_none_given(observations: Observations, count: int) -> None:
-    """Not all of them."""
-    await observations.note("c", "t1", seen())
-    assert await observations.recent("c", count) == ()
-
-
-async def test_a_task_observes_once(observations: Observations) -> None:
-    """Its retry adds nothing, not even by many at the same time."""
-    noted = await asyncio.gather(*(observations.note("c", "t1", seen(number)) for number in range(10)))
-    assert noted.count(True) == 1
-    assert len(await observations.recent("c", 9)) == 1
-
-
-async def test_observations_are_bounded(observations: Observations) -> None:
-    """The oldest fall off; of the last ones it is still known in which task."""
+async def test_the_last_observations_are_kept_oldest_first_one_a_task(observations: Observations) -> None:
     for number in range(12):
-        await observations.note("c", f"t{number}", seen(number))
+        assert await observations.note("c", f"t{number}", seen(number))
     assert await observations.recent("c", 99) == tuple(seen(number) for number in range(7, 12))
+    assert await observations.recent("c", 2) == (seen(10), seen(11))
+    assert await observations.recent("c", 0) == await observations.recent("c", -1) == ()
     assert not await observations.note("c", "t11", seen(11))
+    noted = await asyncio.gather(*(observations.note("c", "t12", seen(number)) for number in range(10)))
+    assert noted.count(True) == 1
 
 
-async def test_what_was_sensed_and_done_comes_back_whole(observations: Observations) -> None:
-    """Senses that nobody declared, too, and what is None."""
+async def test_senses_and_actions_come_back_whole(observations: Observations) -> None:
     sensed = SensoryData.model_validate(
         {
             "position": {"x": 0.1 + 0.2, "z": -3},
@@ -73,34 +52,26 @@ async def test_what_was_sensed_and_done_comes_back_whole(observations: Observati
     assert await observations.recent("c", 3) == tuple(every)
 
 
-@pytest.mark.parametrize("key", ["receivedTexts", "messages", "utterance"])
-def test_an_observation_with_a_message_is_none(key: str) -> None:
-    """It cannot even be made, so that no store holds one."""
-    with pytest.raises(ValidationError, match="new_messages"):
-        Observation.model_validate({"time": 1, "sensed": {"position": {"x": 1, "z": 1}, "inner": [{key: "hello"}]}})
+def test_an_observation_holds_no_message() -> None:
+    for key in ("receivedTexts", "messages", "utterance"):
+        sensed = {"position": {"x": 1, "z": 1}, "inner": [{key: "hello"}]}
+        with pytest.raises(ValidationError, match="new_messages"):
+            Observation.model_validate({"time": 1, "sensed": sensed})
 
 
-async def test_observations_of_agents_do_not_mix(observations: Observations) -> None:
-    """Whatever their conversations are called."""
+async def test_observations_of_conversations_do_not_mix(observations: Observations) -> None:
     owners = ["a", "a:ids", "a}", "{a}", "ä"]
     for number, owner in enumerate(owners):
         await observations.note(owner, "t1", seen(number))
     assert [await observations.recent(owner, 9) for owner in owners] == [(seen(number),) for number in range(5)]
     assert await observations.recent("never", 9) == ()
-
-
-async def test_an_observation_of_nobody_is_refused(observations: Observations) -> None:
-    """A conversation id is never empty."""
     with pytest.raises(InvalidInput, match="conversation id"):
         await observations.note("", "t1", seen())
 
 
-async def test_observations_are_kept_from_the_last_on(valkey_or_redis: Redis) -> None:
-    """With the tasks in which they were made, as many of which are known."""
-    observations, of = (
-        Observations(valkey_or_redis, keep=5, keep_for=timedelta(minutes=1), deadline_s=PATIENCE_S),
-        keys.conversation("c"),
-    )
+async def test_observations_expire_a_while_after_the_last(valkey_or_redis: Redis) -> None:
+    of = keys.conversation("c")
+    observations = Observations(valkey_or_redis, keep=5, keep_for=timedelta(minutes=1), deadline_s=PATIENCE_S)
     for number in range(9):
         await observations.note("c", f"t{number}", seen())
     lives = [await valkey_or_redis.pttl(key) for key in (of.observed, of.observed_in)]
@@ -108,8 +79,7 @@ async def test_observations_are_kept_from_the_last_on(valkey_or_redis: Redis) ->
     assert await valkey_or_redis.zcard(of.observed_in) == await valkey_or_redis.llen(of.observed) == 5
 
 
-async def test_what_cannot_be_read_is_left_out(valkey_or_redis: Redis) -> None:
-    """Whoever wrote it."""
+async def test_unreadable_observations_are_left_out(valkey_or_redis: Redis) -> None:
     observations = Observations(valkey_or_redis, deadline_s=PATIENCE_S)
     await observations.note("c", "t1", seen(1))
     await valkey_or_redis.rpush(keys.conversation("c").observed, b"not json", b'{"time": -1}')

@@ -1,4 +1,4 @@
-"""What is open in the ledger, read out of real servers: everything once it is there, and nothing that is done."""
+"""Open tasks read out of a real ledger: every task without a report, and none with one."""
 
 import pytest
 from redis.asyncio import Redis
@@ -16,6 +16,11 @@ LEASE_MS = 30_000
 KEEP_MS = 7 * 24 * 3600 * 1000
 
 
+@pytest.fixture
+def ledger(valkey_or_redis: Redis) -> Ledger:
+    return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+
+
 async def everything(client: Redis) -> dict[tuple[str, int], OpenTask]:
     """Return what is open by task and generation; a task may come twice, but not with two contents."""
     found: dict[tuple[str, int], OpenTask] = {}
@@ -25,24 +30,24 @@ async def everything(client: Redis) -> dict[tuple[str, int], OpenTask]:
     return found
 
 
-async def test_what_was_accepted_and_has_no_report_is_open(valkey_or_redis: Redis) -> None:
-    """With its assignment and the runs that began; a task whose assignment nobody noted cannot be told."""
-    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+async def test_an_accepted_task_without_a_report_is_open(ledger: Ledger, valkey_or_redis: Redis) -> None:
     await ledger.accept("new", 1, b"assignment of new")
     await ledger.accept("running", 1, b"assignment of running")
     await ledger.begin("running", 1, "w", 1, LEASE_MS)
     await ledger.accept("done", 1, b"assignment of done")
     await ledger.finish("done", 1, "completed", b"{}")
     await ledger.begin("of another program", 1, "w", 1, LEASE_MS)
+    await ledger.begin("parked", 1, "w", 1, LEASE_MS, token="a")
+    await ledger.park(Ended("parked", 1, "a"), 60_000, b"assignment of parked")
+    await valkey_or_redis.set(keys.task("foreign"), b"a string")
     assert await everything(valkey_or_redis) == {
         ("new", 1): OpenTask("new", 1, b"assignment of new", 0, is_waiting=False),
         ("running", 1): OpenTask("running", 1, b"assignment of running", 1, is_waiting=False),
+        ("parked", 1): OpenTask("parked", 1, b"assignment of parked", 1, is_waiting=True),
     }
 
 
-async def test_what_an_open_task_belongs_to_is_told_until_it_ends(valkey_or_redis: Redis) -> None:
-    """A trace is kept no longer than the assignment it belongs to."""
-    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+async def test_an_open_task_keeps_its_trace_until_it_ends(ledger: Ledger, valkey_or_redis: Redis) -> None:
     await ledger.accept("t1", 1, b"assignment", "00-trace-1")
     await ledger.accept("t1", 1, b"again", "00-trace-2")
     assert (await everything(valkey_or_redis))["t1", 1].trace == "00-trace-1"
@@ -50,17 +55,9 @@ async def test_what_an_open_task_belongs_to_is_told_until_it_ends(valkey_or_redi
     assert not {b"trace:1", b"assignment:1"} & set(await valkey_or_redis.hkeys(keys.task("t1")))
 
 
-async def test_a_task_that_waits_for_its_next_run_is_open(valkey_or_redis: Redis) -> None:
-    """And known by what the worker noted when it parked it."""
-    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
-    await ledger.begin("t1", 1, "w", 1, LEASE_MS, token="a")
-    await ledger.park(Ended("t1", 1, "a"), 60_000, b"assignment")
-    assert await everything(valkey_or_redis) == {("t1", 1): OpenTask("t1", 1, b"assignment", 1, is_waiting=True)}
-
-
-async def test_what_failed_since_its_fields_were_looked_at_is_not_open(valkey_or_redis: Redis) -> None:
+async def test_a_task_that_fails_while_open_tasks_are_read_is_not_open(ledger: Ledger, valkey_or_redis: Redis) -> None:
     """Its assignment is kept for good, and would be published once more: bodies are read later than names."""
-    ledger, numbers, found = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), range(40), list[int]()
+    numbers, found = range(40), list[int]()
     for number in numbers:
         await ledger.accept(f"t{number}", 1, b"assignment")
     async for batch in OpenTasks(valkey_or_redis).read():
@@ -69,9 +66,8 @@ async def test_what_failed_since_its_fields_were_looked_at_is_not_open(valkey_or
     assert sum(found) == found[0] < len(numbers)
 
 
-async def test_what_somebody_else_wrote_there_hides_nothing(valkey_or_redis: Redis) -> None:
-    """A worker may write anything into the ledger: one such row ended each supervisor that looked for open tasks."""
-    await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).accept("t1", 1, b"ours")
+async def test_foreign_values_hide_no_open_task(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    await ledger.accept("t1", 1, b"ours")
     odd = {
         f"{name}:1": b"\xff" for name in ("state", "attempts", "crashes", "refused", "worker", "started_at", "trace")
     }
@@ -84,38 +80,29 @@ async def test_what_somebody_else_wrote_there_hides_nothing(valkey_or_redis: Red
     assert {"t1", "odd"} <= set(recent)
     theirs = UserTasks(valkey_or_redis).read("token", lambda body: body == b"ours")
     assert [task.task_id async for task in theirs] == ["t1"]
-    entry = await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).read("odd")
-    assert entry is not None
+    entry = await ledger.read("odd")
     assert (entry.newest, entry.generations[1].attempts, entry.generations[1].started_at_ms) == (1, 0, None)
 
 
-async def test_generations_are_open_by_themselves(valkey_or_redis: Redis) -> None:
-    """A redrive is open although the generation before has its report."""
-    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+async def test_generations_are_open_by_themselves(ledger: Ledger, valkey_or_redis: Redis) -> None:
     await ledger.accept("t1", 1, b"first")
     await ledger.finish("t1", 1, "failed", b"{}")
     await ledger.accept("t1", 2, b"second")
     await ledger.accept("t1", 12, b"twelfth")
-    assert {key: task.assignment for key, task in (await everything(valkey_or_redis)).items()} == {
-        ("t1", 2): b"second",
-        ("t1", 12): b"twelfth",
-    }
+    found = {key: task.assignment for key, task in (await everything(valkey_or_redis)).items()}
+    assert found == {("t1", 2): b"second", ("t1", 12): b"twelfth"}
 
 
-async def test_any_task_id_comes_back_as_it_was(valkey_or_redis: Redis) -> None:
-    """Also one that is escaped in its key."""
+async def test_any_task_id_comes_back_as_it_was(ledger: Ledger, valkey_or_redis: Redis) -> None:
     for task_id in ("plain-1", "with {braces}:and/more", "ümläut", "a.b_c"):
-        await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).accept(task_id, 1, task_id.encode())
+        await ledger.accept(task_id, 1, task_id.encode())
         assert keys.parse_task(keys.task(task_id).encode()) == task_id
     found = await everything(valkey_or_redis)
-    assert {task.task_id: task.assignment.decode() for task in found.values()} == {
-        task_id: task_id for task_id, _ in found
-    }
     assert len(found) == 4
+    assert all(task.assignment.decode() == task.task_id == task_id for (task_id, _), task in found.items())
 
 
-async def test_more_than_one_step_is_read_to_the_end(valkey_or_redis: Redis) -> None:
-    """Among other keys, every one that is open and none that is done."""
+async def test_more_tasks_than_one_scan_are_all_read(ledger: Ledger, valkey_or_redis: Redis) -> None:
     pipeline = valkey_or_redis.pipeline(transaction=False)
     total = 3 * SCAN_COUNT
     for number in range(total):
@@ -128,15 +115,7 @@ async def test_more_than_one_step_is_read_to_the_end(valkey_or_redis: Redis) -> 
     assert all(task.assignment == task.task_id[1:].encode() for task in found.values())
 
 
-async def test_a_foreign_value_under_a_task_stops_nobody(valkey_or_redis: Redis) -> None:
-    """What is not a hash is none of ours."""
-    await valkey_or_redis.set(keys.task("foreign"), b"a string")
-    await Ledger(valkey_or_redis, deadline_s=PATIENCE_S).accept("t1", 1, b"{}")
-    assert list(await everything(valkey_or_redis)) == [("t1", 1)]
-
-
 async def test_a_server_that_is_not_there_is_unavailable() -> None:
-    """Whoever reads tries again later."""
     async with Redis(host="127.0.0.1", port=1) as nowhere:
         with pytest.raises(MemoryUnavailable):
             await anext(OpenTasks(nowhere, step_s=0.2).read())
@@ -144,11 +123,10 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
             await StreamEpochs(nowhere, deadline_s=0.2).known("TASKS")
 
 
-async def test_the_incarnation_of_a_stream_is_kept_for_all(valkey_or_redis: Redis) -> None:
-    """Until somebody notes another one."""
-    incarnations = StreamEpochs(valkey_or_redis, deadline_s=PATIENCE_S)
-    assert await incarnations.known("TASKS") is None
-    await incarnations.note("TASKS", "2026-11-21T10:00:00.123456789Z")
-    await incarnations.note("LATER", "2026-11-21T11:00:00Z")
+async def test_the_epoch_of_a_stream_is_kept_for_all(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    epochs = StreamEpochs(valkey_or_redis, deadline_s=PATIENCE_S)
+    assert await epochs.known("TASKS") is None
+    await epochs.note("TASKS", "2026-11-21T10:00:00.123456789Z")
+    await epochs.note("LATER", "2026-11-21T11:00:00Z")
     assert await StreamEpochs(valkey_or_redis, deadline_s=PATIENCE_S).known("TASKS") == "2026-11-21T10:00:00.123456789Z"
     assert await valkey_or_redis.ttl(keys.stream("TASKS")) == -1

@@ -1,4 +1,4 @@
-"""The outbox on a real stream: stored once however often it is sent, through outages, or given up with the reason."""
+"""The outbox on a real stream: each letter stored once, through outages, or given up with the reason."""
 
 import asyncio
 import base64
@@ -6,7 +6,7 @@ import contextlib
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,28 +32,24 @@ class Post:
     stream: str
 
     async def stored(self) -> int:
-        """Return how many messages the stream holds."""
         return int((await ask_jetstream(self.link.client, f"STREAM.INFO.{self.stream}"))["state"]["messages"])
 
     async def make_stream(self, **more: Any) -> None:
-        """Create the stream."""
         wanted = {"name": self.stream, "subjects": [f"{self.stream}.>"], "storage": "file"}
         await ask_jetstream(self.link.client, f"STREAM.CREATE.{self.stream}", wanted | more)
 
 
 class Meter:
-    """Tells when a letter was sent again, and how often the server said no for which reason."""
+    """Counts refusals by their reason, and notes that a letter was sent again."""
 
     def __init__(self) -> None:
         self.retried = asyncio.Event()
         self.refused: Counter[str] = Counter()
 
     def count_publish_retry(self) -> None:
-        """Note one."""
         self.retried.set()
 
     def count_publish_refused(self, reason: str) -> None:
-        """Note one."""
         self.refused[reason] += 1
 
 
@@ -69,7 +65,6 @@ async def a_post(url: str, meter: Meter | None = None) -> AsyncIterator[Post]:
 
 @pytest.fixture
 async def post(servers: EmbeddedServers) -> AsyncIterator[Post]:
-    """An outbox on the shared server, and a stream of its own."""
     async with a_post(servers.nats_url) as post:
         await post.make_stream()
         yield post
@@ -86,20 +81,17 @@ class Answers:
         self._complete = asyncio.Event()
 
     def __call__(self, problem: NotAccepted | None) -> None:
-        """Take one outcome."""
         self.problems.append(problem)
         if len(self.problems) == self._count:
             self._complete.set()
 
     async def complete(self) -> list[NotAccepted | None]:
-        """Return every outcome, once all are there."""
         async with asyncio.timeout(PATIENCE_S):
             await self._complete.wait()
         return self.problems
 
 
-async def test_a_thousand_letters_at_once_are_all_stored_and_told_of_once(post: Post) -> None:
-    """Nothing waits for anything, and each outcome is told once."""
+async def test_a_thousand_letters_at_once_are_all_stored_and_answered_once(post: Post) -> None:
     answers = Answers(1000)
     for number in range(1000):
         post.outbox.send(f"{post.stream}.{number}", b"{}", f"letter-{number}", answers)
@@ -107,59 +99,50 @@ async def test_a_thousand_letters_at_once_are_all_stored_and_told_of_once(post: 
     assert (await post.stored(), post.outbox.waiting) == (1000, 0)
 
 
-async def test_one_message_id_is_one_message(post: Post) -> None:
-    """Both senders are told that it is stored."""
+async def test_a_repeated_message_id_or_a_taken_subject_counts_as_stored(post: Post) -> None:
+    """Of two reports on one task the stream refuses the second, which is what its sender wanted to know."""
     for _ in range(3):
         await post.outbox.put(f"{post.stream}.x", b"{}", "the-same")
     assert await post.stored() == 1
+    single = replace(post, stream=f"{post.stream}S")
+    await single.make_stream(max_msgs_per_subject=1, discard="new", discard_new_per_subject=True)
+    await post.outbox.put(f"{single.stream}.x", b"first", "one")
+    await post.outbox.put(f"{single.stream}.x", b"second", "two")
+    assert await single.stored() == 1
 
 
-async def test_a_subject_that_takes_one_message_only_counts_as_stored(servers: EmbeddedServers) -> None:
-    """Of two reports on one task the second is refused by the stream, which is what its sender wanted to know."""
-    async with a_post(servers.nats_url) as post:
-        await post.make_stream(max_msgs_per_subject=1, discard="new", discard_new_per_subject=True)
-        await post.outbox.put(f"{post.stream}.x", b"first", "one")
-        await post.outbox.put(f"{post.stream}.x", b"second", "two")
-        assert await post.stored() == 1
-
-
-async def test_headers_go_along(post: Post) -> None:
-    """The message id and what the sender adds are on the stored message."""
+async def test_headers_are_stored_and_none_of_them_begins_another(post: Post) -> None:
     await post.outbox.put(f"{post.stream}.x", b"{}", "one", headers={"Tasklore-Generation": "2"})
     stored = await post.link.client.jetstream().get_last_msg(post.stream, f"{post.stream}.x")
     assert stored.headers == {"Nats-Msg-Id": "one", "Tasklore-Generation": "2"}
-
-
-async def test_no_value_of_a_header_begins_another_header(post: Post) -> None:
-    """Whose task it is comes out of the ledger, where workers write; other headers come with messages."""
     hostile = {"Tasklore-User": "x\r\nNats-Expected-Stream: other", "X-Odd\nNats-Expected-Last-Sequence": "7\n"}
-    await post.outbox.put(f"{post.stream}.x", b"{}", "one", headers=hostile)
-    asked = {"last_by_subj": f"{post.stream}.x"}
-    stored = await ask_jetstream(post.link.client, f"STREAM.MSG.GET.{post.stream}", asked)
-    assert set(read_headers(base64.b64decode(stored["message"]["hdrs"])) or {}) == {
-        "Nats-Msg-Id", "Tasklore-User", "X-Odd Nats-Expected-Last-Sequence"
-    }  # fmt: skip
+    await post.outbox.put(f"{post.stream}.y", b"{}", "two", headers=hostile)
+    asked = {"last_by_subj": f"{post.stream}.y"}
+    found = await ask_jetstream(post.link.client, f"STREAM.MSG.GET.{post.stream}", asked)
+    names = set(read_headers(base64.b64decode(found["message"]["hdrs"])) or {})
+    assert names == {"Nats-Msg-Id", "Tasklore-User", "X-Odd Nats-Expected-Last-Sequence"}
 
 
-async def test_what_no_stream_takes_is_given_up_with_the_reason(servers: EmbeddedServers) -> None:
-    """The sender learns of it within its patience, and nothing waits any more."""
+async def test_a_letter_that_no_stream_takes_is_given_up_with_the_reason(servers: EmbeddedServers) -> None:
     meter = Meter()
     async with a_post(servers.nats_url, meter) as post:
-        with pytest.raises(NotAccepted, match="no stream takes this subject") as refused:
-            await post.outbox.put("nowhere.at.all", b"{}", "one", patience_s=2.0)
+        with pytest.raises(NotAccepted, match="no stream takes this subject") as unknown:
+            await post.outbox.put("nowhere.at.all", b"{}", "one", patience_s=0.5)
+        await post.make_stream(max_msg_size=100)
+        with pytest.raises(NotAccepted, match="exceeds maximum") as refused:
+            await post.outbox.put(f"{post.stream}.x", b"x" * 500, "one", patience_s=0.5)
         assert post.outbox.waiting == 0
+    assert not isinstance(unknown.value, QueueFull)
     assert not isinstance(refused.value, QueueFull)
-    assert set(meter.refused) == {"no_stream"}
+    assert set(meter.refused) == {"no_stream", "other"}
 
 
-FULL = [({"max_msgs": 1}, "maximum messages exceeded"), ({"max_bytes": 200}, "maximum bytes exceeded")]
-
-
-@pytest.mark.parametrize(("limit", "words"), FULL)
-async def test_a_full_stream_is_told_at_once_and_when_to_try_again(
+@pytest.mark.parametrize(
+    ("limit", "words"), [({"max_msgs": 1}, "maximum messages exceeded"), ({"max_bytes": 200}, "maximum bytes exceeded")]
+)
+async def test_a_full_stream_is_an_error_at_once_with_the_time_to_retry(
     servers: EmbeddedServers, limit: dict[str, int], words: str
 ) -> None:
-    """Not after the whole patience, since the server's word is definite; what is stored already stays as it is."""
     meter = Meter()
     async with a_post(servers.nats_url, meter) as post:
         await post.make_stream(discard="new", **limit)
@@ -174,13 +157,15 @@ async def test_a_full_stream_is_told_at_once_and_when_to_try_again(
     assert set(meter.refused) == {"full"}
 
 
-async def test_who_waits_when_it_is_full_is_stored_once_there_is_room(servers: EmbeddedServers) -> None:
-    """A dead letter or a report has nobody who would send it again."""
-    meter = Meter()
-    async with a_post(servers.nats_url, meter) as post:
+async def test_a_letter_that_waits_for_room_is_stored_or_given_up_with_the_reason(servers: EmbeddedServers) -> None:
+    async with a_post(servers.nats_url) as post:
         await post.make_stream(max_msgs=1, discard="new")
         await post.outbox.put(f"{post.stream}.x", b"{}", "one")
-        answers = Answers(1)
+        given_up, answers = Answers(1), Answers(1)
+        post.outbox.send(f"{post.stream}.w", b"{}", "zero", given_up, patience_s=0.5)
+        [problem] = await given_up.complete()
+        assert isinstance(problem, NotAccepted)
+        assert "maximum messages exceeded" in str(problem)
         post.outbox.send(f"{post.stream}.y", b"{}", "two", answers)
         waiting = asyncio.create_task(
             post.outbox.put(f"{post.stream}.y", b"{}", "two", patience_s=PATIENCE_S, waits_when_full=True)
@@ -192,18 +177,6 @@ async def test_who_waits_when_it_is_full_is_stored_once_there_is_room(servers: E
         await waiting
         assert await answers.complete() == [None]
         assert await post.stored() == 1
-
-
-async def test_a_report_that_finds_no_room_is_given_up_with_the_reason(servers: EmbeddedServers) -> None:
-    """Whoever sent it hands its task back."""
-    async with a_post(servers.nats_url) as post:
-        await post.make_stream(max_msgs=1, discard="new")
-        await post.outbox.put(f"{post.stream}.x", b"{}", "one")
-        answers = Answers(1)
-        post.outbox.send(f"{post.stream}.y", b"{}", "two", answers, patience_s=2.0)
-        [problem] = await answers.complete()
-    assert isinstance(problem, NotAccepted)
-    assert "maximum messages exceeded" in str(problem)
 
 
 class Cramped(NatsServer):
@@ -232,7 +205,6 @@ async def fill(post: Post) -> None:
     ("per_account", "words"), [(False, "insufficient resources"), (True, "resource limits exceeded for account")]
 )
 async def test_a_server_or_an_account_without_room_is_full_too(tmp_path: Path, per_account: bool, words: str) -> None:
-    """The stream itself has no limit; whoever operates the server reads what is at its end."""
     server = Cramped(tmp_path)
     server.per_account = per_account
     await server.start()
@@ -245,19 +217,7 @@ async def test_a_server_or_an_account_without_room_is_full_too(tmp_path: Path, p
         await server.stop()
 
 
-async def test_a_message_the_stream_can_never_take_is_another_reason(servers: EmbeddedServers) -> None:
-    """It is not full: nothing that others do would help."""
-    meter = Meter()
-    async with a_post(servers.nats_url, meter) as post:
-        await post.make_stream(max_msg_size=100)
-        with pytest.raises(NotAccepted, match="exceeds maximum") as refused:
-            await post.outbox.put(f"{post.stream}.x", b"x" * 500, "one", patience_s=2.0)
-    assert not isinstance(refused.value, QueueFull)
-    assert set(meter.refused) == {"other"}
-
-
-async def test_a_letter_waits_for_a_stream_that_is_made_later(servers: EmbeddedServers) -> None:
-    """What was refused is sent again until it is stored."""
+async def test_a_letter_waits_for_a_stream_that_is_created_later(servers: EmbeddedServers) -> None:
     meter = Meter()
     async with a_post(servers.nats_url, meter) as post:
         waiting = asyncio.create_task(post.outbox.put(f"{post.stream}.x", b"{}", "one", patience_s=PATIENCE_S))
@@ -268,18 +228,11 @@ async def test_a_letter_waits_for_a_stream_that_is_made_later(servers: EmbeddedS
         assert await post.stored() == 1
 
 
-async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(post: Post) -> None:
-    """The connection survives, and the largest body that is allowed is stored."""
+async def test_a_body_or_headers_too_large_for_the_server_are_refused_before_they_are_sent(post: Post) -> None:
+    """The server closes a connection over a message of more than 1 MiB; the largest that we allow it takes."""
     with pytest.raises(MessageTooLarge, match=str(MAX_BODY)):
         await post.outbox.put(f"{post.stream}.x", b"x" * (MAX_BODY + 1), "one")
-    await post.outbox.put(f"{post.stream}.x", b"x" * MAX_BODY, "two")
-    assert await post.stored() == 1
-
-
-async def test_headers_that_are_too_large_beside_their_body_are_refused_before_they_are_sent(post: Post) -> None:
-    """The server closes a connection over a message of more than 1 MiB; the largest that we send it takes."""
-    lines = len("Nats-Msg-Id: two\r\nX-Long: \r\n")
-    longest = MAX_MESSAGE - MAX_BODY - lines
+    longest = MAX_MESSAGE - MAX_BODY - len("Nats-Msg-Id: two\r\nX-Long: \r\n")
     with pytest.raises(MessageTooLarge, match=f"{MAX_MESSAGE + 1} bytes of body and headers"):
         await post.outbox.put(f"{post.stream}.x", b"x" * MAX_BODY, "two", headers={"X-Long": "x" * (longest + 1)})
     assert (post.outbox.waiting, await post.stored()) == (0, 0)
@@ -288,7 +241,6 @@ async def test_headers_that_are_too_large_beside_their_body_are_refused_before_t
 
 
 async def test_letters_sent_during_an_outage_are_stored_once_after_it(own_servers: EmbeddedServers) -> None:
-    """Before, while and after the server is killed: three hundred letters, three hundred messages."""
     async with a_post(own_servers.nats_url) as post:
         await post.make_stream()
         answers = Answers(300)
@@ -307,16 +259,20 @@ async def test_letters_sent_during_an_outage_are_stored_once_after_it(own_server
         assert await post.stored() == 300
 
 
-async def test_what_was_given_up_in_an_outage_is_not_stored_after_it(own_servers: EmbeddedServers) -> None:
-    """Its sender was told that it is not stored: no buffer may bring it later, past the time of its message id."""
+async def test_a_letter_given_up_in_an_outage_is_not_stored_after_it(own_servers: EmbeddedServers) -> None:
+    """Its sender heard that it is not stored: no buffer may bring it later, past the time of its message id."""
     async with a_post(own_servers.nats_url) as post:
         await post.make_stream()
         own_servers.nats.kill()
         async with asyncio.timeout(PATIENCE_S):
-            while post.link.is_connected:  # noqa: ASYNC110 - the connection tells nobody here
+            while post.link.is_connected:  # noqa: ASYNC110 - the connection makes no event here
                 await asyncio.sleep(0.01)
         with pytest.raises(NotAccepted, match="the server did not answer"):
             await post.outbox.put(f"{post.stream}.x", b"{}", "one", patience_s=0.5)
+        # A subject that cannot be written must not end the repeating of the other letters.
+        with pytest.raises(UnicodeEncodeError):
+            post.outbox.send(f"{post.stream}.\udcff", b"{}", "odd", Answers(1))
+        assert post.outbox.waiting == 0
         answers = Answers(1)
         post.outbox.send(f"{post.stream}.y", b"{}", "two", answers)
         await own_servers.nats.start()
@@ -324,21 +280,7 @@ async def test_what_was_given_up_in_an_outage_is_not_stored_after_it(own_servers
         assert await post.stored() == 1
 
 
-async def test_what_cannot_be_written_is_refused_in_an_outage_too(own_servers: EmbeddedServers) -> None:
-    """One sender's mistake must not end the repeating of all the others' letters."""
-    async with a_post(own_servers.nats_url) as post:
-        own_servers.nats.kill()
-        async with asyncio.timeout(PATIENCE_S):
-            while post.link.is_connected:  # noqa: ASYNC110 - the connection tells nobody here
-                await asyncio.sleep(0.01)
-        with pytest.raises(UnicodeEncodeError):
-            post.outbox.send(f"{post.stream}.\udcff", b"{}", "one", Answers(1))
-        assert post.outbox.waiting == 0
-        await own_servers.nats.start()
-
-
-async def test_an_outbox_that_closes_waits_for_what_is_under_way(servers: EmbeddedServers) -> None:
-    """A process that ends in good order leaves no letter behind."""
+async def test_closing_waits_for_letters_under_way(servers: EmbeddedServers) -> None:
     async with connected(servers.nats_url, "reader") as client:
         async with a_post(servers.nats_url) as post:
             await post.make_stream()

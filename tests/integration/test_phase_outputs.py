@@ -1,8 +1,8 @@
-"""What phases leave in a session, on real stores: before the ledger knows, once, and under the fence of their phase."""
+"""Outputs of phases on real stores: in the session before the ledger, written once, and fenced by their phase."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,9 +13,7 @@ from contracts.errors import MemoryUnavailable
 from memory import keys
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import CancelRequest, Finish
-from memory.long_term.single_flight import SingleFlight
 from memory.long_term.store import LongTermMemory
-from memory.sessions.once import Computed
 from memory.sessions.session import EntryInfo, SessionCache
 from runtime.messaging.pull import Delivery
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task
@@ -40,7 +38,6 @@ class Witness(Ledger):
     async def finish_many(
         self, reports: Sequence[Finish | tuple[str, int, str, bytes]]
     ) -> list[bytes | CancelRequest | None]:
-        """Note, wait if told to, and answer."""
         self.saw.append([entry.key for entry in await self._sessions.entries("s1")])
         self.asked.set()
         await self.answers.wait()
@@ -57,7 +54,6 @@ class House:
         self._workers = 0
 
     def worker(self, sessions: SessionCache | None = None) -> FakeWorker:
-        """Return one more worker."""
         self._workers += 1
         return FakeWorker(
             worker_id=f"w{self._workers}",
@@ -67,20 +63,17 @@ class House:
         )
 
     async def entries(self) -> dict[str, EntryInfo]:
-        """Return what is known of each entry."""
         return {entry.key: entry for entry in await self.sessions.entries("s1")}
 
 
 @pytest.fixture
 async def house(redis: Redis) -> House:
-    """Open a house with a session."""
     house = House(redis)
     assert await house.sessions.create("s1", project="house")
     return house
 
 
-async def test_whatever_way_a_result_comes_the_session_has_it_before_the_ledger(house: House) -> None:
-    """Computed, joined, remembered, computed anew past the memory."""
+async def test_the_session_has_a_result_before_the_ledger_however_it_was_found(house: House) -> None:
     worker = house.worker()
     worker.does = lambda _word, _context: asyncio.sleep(0.005)
     phases = iter(range(10))
@@ -104,8 +97,7 @@ async def test_whatever_way_a_result_comes_the_session_has_it_before_the_ledger(
     assert took == [reports[0].run_ms] * 3 + [reports[3].run_ms, reports[4].run_ms]
 
 
-async def test_a_worker_that_leaves_between_session_and_ledger_repeats_the_phase_unnoticed(house: House) -> None:
-    """Nobody could have read the entry for its report: the next run writes it again."""
+async def test_a_phase_cut_off_before_the_ledger_runs_again(house: House) -> None:
     first, second = house.worker(), house.worker()
     house.ledger.answers.clear()
     dying = asyncio.create_task(first.work(a_task(task="mutter", **PHASE)))
@@ -120,21 +112,20 @@ async def test_a_worker_that_leaves_between_session_and_ledger_repeats_the_phase
     assert [entry.hits for entry in (await house.entries()).values()] == [0]
 
 
-@pytest.mark.parametrize("task", ["speak", "mutter"])
-async def test_a_redelivery_after_the_ledger_writes_nothing(house: House, task: str) -> None:
-    """At another worker too: the uses that others made of the entry still count, and the report is the same."""
-    first, second = house.worker(), house.worker()
-    await first.work(a_task(task=task, **PHASE))
-    for reader in ("t2", "t3"):
-        assert await house.sessions.get("s1", "say:results", reader=reader) is not None
-    await second.work(a_task(task=task, deliveries=2, **PHASE))
-    assert [body for _, body, _ in first.outbox.stored] == [body for _, body, _ in second.outbox.stored]
-    assert (second.runs, (await house.entries())["say:results"].hits) == ([], 2)
+async def test_a_redelivery_after_the_ledger_writes_no_entry(house: House) -> None:
+    for number, task in enumerate(("speak", "mutter")):
+        first, second = house.worker(), house.worker()
+        phase = PHASE | {"task": task, "task_id": f"t{number}", "phase": f"p{number}"}
+        await first.work(a_task(**phase))
+        for reader in ("t2", "t3"):
+            assert await house.sessions.get("s1", f"p{number}:results", reader=reader) is not None
+        await second.work(a_task(deliveries=2, **phase))
+        assert [body for _, body, _ in first.outbox.stored] == [body for _, body, _ in second.outbox.stored]
+        assert (second.runs, (await house.entries())[f"p{number}:results"].hits) == ([], 2)
 
 
 @pytest.mark.parametrize("remembered", [False, True])
-async def test_a_phase_that_is_another_tasks_by_now_is_cancelled(house: House, remembered: bool) -> None:
-    """What that one wrote stays."""
+async def test_a_task_whose_phase_was_given_to_another_is_cancelled(house: House, remembered: bool) -> None:
     worker = house.worker()
     if remembered:
         await worker.work(a_task(task_id="t0"))
@@ -146,35 +137,26 @@ async def test_a_phase_that_is_another_tasks_by_now_is_cancelled(house: House, r
     assert (report.task_id, report.status, report.error.type) == ("t1", "cancelled", "PhaseReplaced")
     assert [subject for subject, _, _ in worker.outbox.stored if subject.startswith("dead.")] == []
     found = await house.sessions.get("s1", "say:results")
-    assert found is not None
     assert found.value == "newer"
 
 
-async def test_a_session_that_is_gone_fails_the_phase_with_the_cure(house: House) -> None:
-    """It names the session."""
-    worker = house.worker()
-    await house.sessions.drop("s1")
-    await worker.work(a_task(**PHASE))
-    report = worker.report()
-    assert report.error is not None
-    assert (report.status, report.error.type, report.attempt) == ("failed", "UnknownSession", 1)
-    assert "'s1'" in report.error.message
-
-
-async def test_a_value_that_is_too_large_fails_the_phase_and_names_key_and_limit(house: House) -> None:
-    """Nothing of it is written."""
-    worker = house.worker(SessionCache(house.redis, max_value_bytes=1024, deadline_s=LONG_S))
-    await worker.work(a_task("x" * 2000, **PHASE))
-    report = worker.report()
-    assert report.error is not None
+async def test_a_refusal_of_the_session_fails_the_phase_with_the_cure(house: House) -> None:
+    small = house.worker(SessionCache(house.redis, max_value_bytes=1024, deadline_s=LONG_S))
+    await small.work(a_task("x" * 2000, **PHASE))
+    report = small.report()
     assert (report.status, report.error.type) == ("failed", "EntryTooLarge")
     assert "say:results" in report.error.message
     assert "1024" in report.error.message
     assert await house.entries() == {}
+    worker = house.worker()
+    await house.sessions.drop("s1")
+    await worker.work(a_task(task_id="t2", **PHASE))
+    report = worker.report()
+    assert (report.status, report.error.type, report.attempt) == ("failed", "UnknownSession", 1)
+    assert "'s1'" in report.error.message
 
 
-async def test_outputs_took_as_long_as_the_run_and_parts_as_long_as_it_says(house: House) -> None:
-    """As they are stored; of a part without a word on it nothing is known."""
+async def test_outputs_are_timed_by_the_run_and_parts_as_declared(house: House) -> None:
     worker = house.worker()
 
     async def write(_word: str, context: Context) -> None:
@@ -188,52 +170,7 @@ async def test_outputs_took_as_long_as_the_run_and_parts_as_long_as_it_says(hous
     assert took == {"say:part:0": (0, False), "say:part:1": (3000, True), "say:word": ran, "say:results": ran}
 
 
-@pytest.fixture
-async def flights(redis: Redis) -> AsyncIterator[list[SingleFlight[Computed]]]:
-    """Open what three processes have."""
-    async with (
-        SingleFlight[Computed](redis, owner="w1", budget_s=LONG_S) as one,
-        SingleFlight[Computed](redis, owner="w2", budget_s=LONG_S) as two,
-        SingleFlight[Computed](redis, owner="w3", budget_s=LONG_S) as three,
-    ):
-        yield [one, two, three]
-
-
-async def test_tasks_of_three_processes_that_ask_at_once_compute_once(
-    house: House, flights: list[SingleFlight[Computed]]
-) -> None:
-    """All have the value, and each use of it by another task is counted."""
-    runs, seen = [], []
-
-    async def compute() -> dict[str, int]:
-        runs.append(1)
-        await asyncio.sleep(0)
-        return {"modules": 3}
-
-    async def ask(_word: str, context: Context) -> None:
-        seen.append(await context.session.get_or_compute("shared:index", compute))
-
-    workers = [house.worker() for _ in flights]
-    for worker, own in zip(workers, flights, strict=True):
-        worker.does, worker.services.session_flights = ask, own
-    await asyncio.gather(
-        *(
-            worker.work(
-                *(
-                    a_task(task="mutter", task_id=f"w{number}-{task}", session_id="s1", phase=f"p{number}")
-                    for task in range(3)
-                )
-            )
-            for number, worker in enumerate(workers)
-        )
-    )
-    assert (len(runs), seen) == (1, [{"modules": 3}] * 9)
-    assert (await house.entries())["shared:index"].hits == 8
-
-
-async def test_a_server_that_is_away_has_the_phase_run_again(house: House) -> None:
-    """And nothing is told before the session has it."""
-
+async def test_a_phase_runs_again_while_the_session_store_is_away(house: House) -> None:
     class Away(SessionCache):
         is_away = True
 

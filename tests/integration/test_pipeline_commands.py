@@ -1,4 +1,4 @@
-"""`tasklore pipeline` against a supervisor and a worker: what each command prints, starts, mends and refuses."""
+"""`tasklore pipeline` beside a supervisor and a worker: output, starts, repairs and refusals of each command."""
 
 import asyncio
 import json
@@ -87,6 +87,9 @@ after = ["beside"]
 parameters = { folder = "${input.folder}", label = "c", told = "${second:results.said}" }
 """
 
+Output = pytest.CaptureFixture[str]
+MakeOptions = Callable[..., RunOptions]
+
 RESULT = '{\n  "said": "abc"\n}\n'
 LEASE_S = 0.5
 #: Seconds for a fact on a busy machine.
@@ -103,7 +106,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     built = House(servers, folder)
     try:
         worker = built.worker(str(folder / "steps_agent.py"))
-        _supervisor(built)
+        start_supervisor(built)
         worker.ready()
         yield built
     finally:
@@ -111,18 +114,19 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         asyncio.run(servers.stop())
 
 
-def _declare(text: str) -> None:
+def declare(text: str) -> None:
+    """Write the declaration of the steps."""
     Path("steps.toml").write_text(text, "utf-8")
 
 
-def _read(file: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(file.read_text("utf-8"))
-    return document
+def read_json(file: Path) -> Any:
+    """Return the document in *file*."""
+    return json.loads(file.read_text("utf-8"))
 
 
-def _supervisor(house: House) -> Any:
-    started = house.supervisor(pipeline_lease_s=LEASE_S, evidence_dir=house.folder / "evidence")
-    return started.ready()
+def start_supervisor(house: House) -> None:
+    """Start a supervisor and wait until it is ready."""
+    house.supervisor(pipeline_lease_s=LEASE_S, evidence_dir=house.folder / "evidence").ready()
 
 
 @pytest.fixture(autouse=True)
@@ -131,15 +135,14 @@ def _place(house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
     monkeypatch.setenv("TASKLORE_NATS_URL", house.servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", house.servers.redis_url)
     monkeypatch.chdir(tmp_path)
-    _declare(PIPELINE)
+    declare(PIPELINE)
     yield
     for file in tmp_path.glob("hold-*"):
         file.unlink()
 
 
 @pytest.fixture
-def options(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., RunOptions]:
-    """Return what makes a options to run the steps, in a session called as the test."""
+def options(tmp_path: Path, request: pytest.FixtureRequest) -> MakeOptions:
     name = f"s-{abs(hash(request.node.name)):x}"
 
     def make(**told: Any) -> RunOptions:
@@ -148,7 +151,7 @@ def options(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Run
     return make
 
 
-async def _until(session_id: str, is_so: Callable[[Look], bool]) -> Look:
+async def until(session_id: str, is_so: Callable[[Look], bool]) -> Look:
     """Return the run once it is so."""
     async with open_stores() as stores, asyncio.timeout(PATIENCE_S):
         while True:
@@ -158,14 +161,22 @@ async def _until(session_id: str, is_so: Callable[[Look], bool]) -> Look:
             await asyncio.sleep(0)
 
 
-def _runs(phase: str) -> Callable[[Look], bool]:
+def has_begun(phase: str) -> Callable[[Look], bool]:
+    """Return a condition: *phase* runs."""
     return lambda look: look.record is not None and look.record.phases[phase].status == "running"
 
 
-async def test_a_run_prints_its_result_and_tells_of_each_phase(
-    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The result alone on stdout; afterwards the session is gone, and how it ended is still known."""
+async def shown_until(words: str, capsys: Output) -> str:
+    """Return all of stderr once *words* stand there."""
+    shown = ""
+    async with asyncio.timeout(PATIENCE_S):
+        while words not in shown:
+            await asyncio.sleep(0.02)
+            shown += capsys.readouterr().err
+    return shown
+
+
+async def test_a_run_prints_its_result_and_each_phase(options: MakeOptions, capsys: Output) -> None:
     session = str(options().session)
     assert await run_pipeline(options()) == OK
     out, err = capsys.readouterr()
@@ -179,45 +190,31 @@ async def test_a_run_prints_its_result_and_tells_of_each_phase(
     assert await print_status(session, as_json=False) == OK
     assert f"{session} completed" in capsys.readouterr().out
     assert await print_status(session, as_json=True) == OK
-    told = json.loads(capsys.readouterr().out)
-    assert (told["state"], told["outcome"]["result"]) == ("completed", {"said": "abc"})
-    with pytest.raises(UnknownSession, match="session is gone; run the pipeline anew"):
-        await resume_run(session, ResumeOptions())
-
-
-async def test_the_same_wish_again_starts_nothing_twice_and_another_one_is_refused(
-    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Under one session id; programs get the whole outcome."""
-    assert await run_pipeline(options(as_json=True)) == OK
-    first = json.loads(capsys.readouterr().out)
-    assert await run_pipeline(options(as_json=True)) == OK
-    assert json.loads(capsys.readouterr().out) == first
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["state"], shown["outcome"]["result"]) == ("completed", {"said": "abc"})
+    # The same run again starts nothing, another one under its id is refused.
+    for _ in range(2):
+        assert await run_pipeline(options(as_json=True)) == OK
+        assert json.loads(capsys.readouterr().out)["result"] == {"said": "abc"}
     assert await run_pipeline(options(user="ana")) == USAGE
     assert "is taken by another run" in capsys.readouterr().err
+    with pytest.raises(UnknownSession, match="session is gone; run the pipeline anew"):
+        await resume_run(session, ResumeOptions())
 
 
 @pytest.mark.parametrize(
     ("mistake", "line", "said"),
     [
         (('agent = "StepAgent"', 'agent = "StepAgnt"'), 10, "StepAgent"),
-        (('task = "step"', 'task = "stop"'), 11, "step"),
         (('label = "a" }', 'label = "a", told = "${third:results.said}" }'), 8, "first -> third"),
-        (("${first:results.said}", "${first:result.said}"), 25, "result"),
         (('label = "a" }', 'lable = "a" }'), 12, "label"),
         (('name = "beside"', "name = 3"), 16, "name"),
-        (('result = "third:results"', 'result = "fourth:results"'), 2, "fourth"),
     ],
 )
 async def test_a_pipeline_that_cannot_run_is_refused_with_line_and_cure(
-    mistake: tuple[str, str],
-    line: int,
-    said: str,
-    options: Callable[..., RunOptions],
-    capsys: pytest.CaptureFixture[str],
+    mistake: tuple[str, str], line: int, said: str, options: MakeOptions, capsys: Output
 ) -> None:
-    """Before anything runs, by `run` and by `check` alike."""
-    _declare(PIPELINE.replace(*mistake, 1))
+    declare(PIPELINE.replace(*mistake, 1))
     for code in (await run_pipeline(options()), await print_check("steps.toml", (), as_json=False)):
         assert code == USAGE
     out, err = capsys.readouterr()
@@ -228,8 +225,9 @@ async def test_a_pipeline_that_cannot_run_is_refused_with_line_and_cure(
         await print_status(str(options().session), as_json=False)
 
 
-async def test_what_fits_is_said_to_fit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where nothing is started, as far as that can be told."""
+async def test_check_accepts_a_sound_pipeline_with_and_without_servers(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert await print_check("steps.toml", (), as_json=False) == OK
     assert capsys.readouterr().out == "steps: 4 phases, nothing is wrong; it fits the agents that are known here.\n"
     assert await print_check("steps.toml", ("folder=.",), as_json=True) == OK
@@ -241,10 +239,7 @@ async def test_what_fits_is_said_to_fit(capsys: pytest.CaptureFixture[str], monk
     assert "its agents and their tasks were not looked at" in err
 
 
-async def test_missing_and_mistyped_inputs_are_named(
-    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With how to give them."""
+async def test_missing_and_mistyped_inputs_are_named(options: MakeOptions, capsys: Output) -> None:
     assert await run_pipeline(RunOptions("steps.toml")) == USAGE
     assert "input 'folder' is missing; give it, such as --input folder=..." in capsys.readouterr().err
     with pytest.raises(InvalidInput, match="--input foldr"):
@@ -257,9 +252,8 @@ async def test_missing_and_mistyped_inputs_are_named(
 
 
 async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again(
-    options: Callable[..., RunOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: MakeOptions, tmp_path: Path, capsys: Output
 ) -> None:
-    """The failure names its evidence and what to type; resuming tells first what runs and what is reused."""
     session = str(options().session)
     (tmp_path / "fail-b").touch()
     assert await run_pipeline(options()) == FAILED
@@ -271,9 +265,8 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
     assert err.endswith(f"correct the file? `tasklore pipeline resume {session} --file FILE`\n")
     assert await print_status(session, as_json=False) == FAILED
     shown = capsys.readouterr().out
-    assert [line.split()[:2] for line in shown.splitlines()[2:6]] == [
-        ["first", "done"], ["beside", "done"], ["second", "failed"], ["third", "waiting"],
-    ]  # fmt: skip
+    states = [line.split()[1] for line in shown.splitlines()[2:6]]
+    assert states == ["done", "done", "failed", "waiting"]
     (tmp_path / "fail-b").unlink()
     assert await resume_run(session, ResumeOptions()) == OK
     out, err = capsys.readouterr()
@@ -283,52 +276,30 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
     assert sorted(line.split()[0] for line in reused.splitlines() if "it is done" in line) == ["beside", "first"]
 
 
-async def test_a_corrected_file_counts_once_it_is_given(
-    options: Callable[..., RunOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+async def test_a_corrected_file_counts_only_when_it_is_given(
+    options: MakeOptions, tmp_path: Path, capsys: Output
 ) -> None:
-    """Checked as a new run is; only phases that are declared otherwise run again, and what depends on them."""
     session = str(options().session)
     (tmp_path / "fail-b").touch()
     assert await run_pipeline(options()) == FAILED
     corrected = ResumeOptions(file="steps.toml")
-    _declare(PIPELINE.replace("first:results.said", "first:result.said"))
+    declare(PIPELINE.replace("first:results.said", "first:result.said"))
     capsys.readouterr()
     assert await resume_run(session, corrected) == USAGE
     assert capsys.readouterr().err.startswith("tasklore: steps.toml:25: phase second: ")
-    _declare(PIPELINE.replace('label = "b"', 'label = "B"'))
+    declare(PIPELINE.replace('label = "b"', 'label = "B"'))
     assert await resume_run(session, ResumeOptions()) == FAILED
     assert await resume_run(session, corrected) == OK
     assert json.loads(capsys.readouterr().out) == {"said": "aBc"}
 
 
-async def test_a_kept_run_is_begun_again_by_a_corrected_file(
-    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
+async def test_a_phase_whose_agent_has_no_worker_is_shown_as_waiting(
+    options: MakeOptions, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is declared otherwise is told to be."""
-    session = str(options().session)
-    assert await run_pipeline(options(keep=True)) == OK
-    capsys.readouterr()
-    _declare(PIPELINE.replace('label = "x"', 'label = "y"'))
-    assert await rerun_phase(session, "third", ResumeOptions(file="steps.toml")) == OK
-    out, err = capsys.readouterr()
-    assert out == RESULT
-    told = err.split("phases reused")[0].splitlines()
-    again = {line.split()[0]: line for line in told if line.startswith("  ")}
-    assert again.keys() == {"beside", "third"}
-    assert "its declaration changed" in again["beside"]
-
-
-async def test_a_phase_whose_agent_has_no_worker_is_said_to_wait(
-    options: Callable[..., RunOptions],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """By whoever looks once, and by whoever follows."""
     session = str(options().session)
     (tmp_path / "hold-a").touch()
     assert await run_pipeline(options(no_wait=True)) == OK
-    await _until(session, _runs("first"))
+    await until(session, has_begun("first"))
     capsys.readouterr()
 
     async def nobody(_client: Any) -> list[Any]:
@@ -343,30 +314,32 @@ async def test_a_phase_whose_agent_has_no_worker_is_said_to_wait(
         assert await print_status(session, as_json=True) == OK
         assert json.loads(capsys.readouterr().out)["without_worker"] == ["StepAgent"]
         following = asyncio.create_task(follow_run(session, as_json=False))
-        shown = ""
-        async with asyncio.timeout(PATIENCE_S):
-            while "waits for a worker of StepAgent" not in shown:
-                await asyncio.sleep(0.02)
-                shown += capsys.readouterr().err
-        assert "no worker of StepAgent is alive" in shown
+        assert "no worker of StepAgent is alive" in await shown_until("waits for a worker of StepAgent", capsys)
     (tmp_path / "hold-a").unlink()
     async with asyncio.timeout(PATIENCE_S):
         assert await following == OK
     assert capsys.readouterr().out == RESULT
 
 
-async def test_a_kept_run_is_begun_again_at_a_phase_or_by_what_changed(
-    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Exactly what depends on it; invalidating names it and runs nothing."""
+async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(options: MakeOptions, capsys: Output) -> None:
     session = str(options().session)
     assert await run_pipeline(options(keep=True)) == OK
     assert "the session is kept" in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="--from 'fourth' is no phase of 'steps'; it has first"):
+        await rerun_phase(session, "fourth", ResumeOptions())
+    for unknown, message in (
+        ({"phase": "fourth"}, "--phase 'fourth'"),
+        ({"keys": ("fourth:results",)}, "--key 'fourth'"),
+        ({"keys": ("first:result",)}, "phase 'first' writes first:results"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            await invalidate_run(session, **unknown, as_json=False)
+    assert await resume_run(session, ResumeOptions()) == USAGE
+    assert "nothing of it is stale" in capsys.readouterr().err
     assert await rerun_phase(session, "second", ResumeOptions()) == OK
     told = capsys.readouterr().err
-    assert [line.split()[0] for line in told.split("phases reused")[0].splitlines() if line.startswith("  ")] == [
-        "second", "third",
-    ]  # fmt: skip
+    again = [line.split()[0] for line in told.split("phases reused")[0].splitlines() if line.startswith("  ")]
+    assert again == ["second", "third"]
     for stale, expected in (
         ({}, []),
         ({"design": ("colours",)}, []),
@@ -393,15 +366,14 @@ async def test_a_kept_run_is_begun_again_at_a_phase_or_by_what_changed(
 
 
 async def test_evidence_is_enough_to_go_on_from(
-    options: Callable[..., RunOptions], tmp_path: Path, house: House, capsys: pytest.CaptureFixture[str]
+    options: MakeOptions, tmp_path: Path, house: House, capsys: Output
 ) -> None:
-    """Also when nothing else is left of the run; the file that is there is not written over unasked."""
     session = str(options().session)
     (tmp_path / "fail-c").touch()
     assert await run_pipeline(options()) == FAILED
-    left = _read(house.folder / "evidence" / f"{session}-failed.json")
+    left = read_json(house.folder / "evidence" / f"{session}-failed.json")
     assert await write_evidence(session, Path("own.json"), is_forced=False) == OK
-    own = _read(Path("own.json"))
+    own = read_json(Path("own.json"))
     assert (own["phases"].keys(), own["session"]["cache"]) == (left["phases"].keys(), left["session"]["cache"])
     with pytest.raises(InvalidInput, match="--force"):
         await write_evidence(session, Path("own.json"), is_forced=False)
@@ -420,20 +392,12 @@ async def test_evidence_is_enough_to_go_on_from(
     assert "3 phases reused" in err
 
 
-async def test_whoever_stops_watching_leaves_the_run_going(
-    options: Callable[..., RunOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """And is told how to look at it, and how to end it."""
+async def test_a_run_goes_on_when_its_watcher_stops(options: MakeOptions, tmp_path: Path, capsys: Output) -> None:
     session = str(options().session)
     (tmp_path / "hold-a").touch()
     watching = asyncio.create_task(run_pipeline(options()))
-    await _until(session, _runs("first"))
-    # The command has to be watching: it has said so once it shows what runs.
-    shown = ""
-    async with asyncio.timeout(PATIENCE_S):
-        while "50% holding" not in shown:
-            await asyncio.sleep(0.02)
-            shown += capsys.readouterr().err
+    await until(session, has_begun("first"))
+    await shown_until("50% holding", capsys)
     watching.cancel()
     with pytest.raises(asyncio.CancelledError):
         await watching
@@ -445,19 +409,16 @@ async def test_whoever_stops_watching_leaves_the_run_going(
     assert capsys.readouterr().out == RESULT
 
 
-async def test_a_run_is_cancelled_and_can_go_on(
-    options: Callable[..., RunOptions], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What it waited for never counts; what was done is reused."""
+async def test_a_run_is_cancelled_and_can_go_on(options: MakeOptions, tmp_path: Path, capsys: Output) -> None:
     session = str(options().session)
     (tmp_path / "hold-b").touch()
     assert await run_pipeline(options(no_wait=True)) == OK
     assert capsys.readouterr().out == f"{session}\n"
-    await _until(session, lambda look: _runs("second")(look) and look.record.phases["beside"].is_over)  # type: ignore[union-attr] # there
+    await until(session, lambda look: has_begun("second")(look) and look.record.phases["beside"].is_over)  # type: ignore[union-attr] # there
     await print_list(10, as_json=True)
     assert session in [one["session_id"] for one in json.loads(capsys.readouterr().out)["runs"]]
-    with pytest.raises(InvalidInput, match="is running"):
-        await _refused(resume_run(session, ResumeOptions()), capsys)
+    assert await resume_run(session, ResumeOptions()) == USAGE
+    assert "is running" in capsys.readouterr().err
     assert await cancel_run(session, "wrong folder", as_json=False) == OK
     assert capsys.readouterr().out == f"{session} is cancelled.\n"
     assert await cancel_run(session, "", as_json=True) == OK
@@ -471,23 +432,16 @@ async def test_a_run_is_cancelled_and_can_go_on(
     assert capsys.readouterr().out == f"{session} had ended already: completed.\n"
 
 
-async def _refused(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """Turn what a command printed as refused into an error."""
-    code = await command
-    raise InvalidInput(capsys.readouterr().err) if code == USAGE else AssertionError(code)
-
-
-async def test_a_supervisor_that_is_killed_costs_whoever_watches_nothing(
-    options: Callable[..., RunOptions], tmp_path: Path, house: House, capsys: pytest.CaptureFixture[str]
+async def test_a_watched_run_survives_the_kill_of_its_supervisor(
+    options: MakeOptions, tmp_path: Path, house: House, capsys: Output
 ) -> None:
-    """Another one goes on, and the command prints what it would have printed."""
     session = str(options().session)
     (tmp_path / "hold-b").touch()
     watching = asyncio.create_task(run_pipeline(options()))
-    await _until(session, _runs("second"))
+    await until(session, has_begun("second"))
     for process in house._processes[1:]:
         process.kill()
-    _supervisor(house)
+    start_supervisor(house)
     (tmp_path / "hold-b").unlink()
     async with asyncio.timeout(PATIENCE_S):
         assert await watching == OK
@@ -499,58 +453,24 @@ async def test_a_supervisor_that_is_killed_costs_whoever_watches_nothing(
     [
         (lambda: print_status("nobody", as_json=False), UnknownSession, "tasklore pipeline list"),
         (lambda: print_status("no body", as_json=False), InvalidInput, "SESSION 'no body'"),
-        (lambda: follow_run("nobody", as_json=False), UnknownSession, "nobody"),
         (lambda: rerun_phase("nobody", "first", ResumeOptions()), UnknownSession, "nobody"),
-        (lambda: cancel_run("nobody", "", as_json=False), UnknownSession, "nobody"),
         (lambda: write_evidence("nobody", None, is_forced=False), UnknownSession, "nobody"),
-        (lambda: invalidate_run("nobody", phase="a", as_json=False), UnknownSession, "nobody"),
-        (lambda: invalidate_run("nobody", as_json=False), UnknownSession, "nobody"),
         (lambda: invalidate_run("nobody", phase="a b"), InvalidInput, "--phase 'a b'"),
-        (
-            lambda: resume_run(None, ResumeOptions()),
-            InvalidInput,
-            "SESSION, or --evidence",
-        ),
-        (
-            lambda: resume_run(None, ResumeOptions(), evidence=Path("steps.toml")),
-            InvalidInput,
-            "steps.toml",
-        ),
-        (lambda: run_pipeline(RunOptions("steps")), InvalidInput, "tasklore pipeline list"),
+        (lambda: resume_run(None, ResumeOptions()), InvalidInput, "SESSION, or --evidence"),
+        (lambda: resume_run(None, ResumeOptions(), evidence=Path("steps.toml")), InvalidInput, "steps.toml"),
         (lambda: run_pipeline(RunOptions("repository-healht")), InvalidInput, "did you mean 'repository-health'"),
     ],
 )
-async def test_what_cannot_be_done_is_refused_with_the_cure(
+async def test_a_wrong_argument_is_refused_with_the_cure(
     command: Callable[[], Any], error: type[TaskloreError], said: str
 ) -> None:
-    """By the name of what is to be mended."""
     with pytest.raises(error, match=said):
         await command()
 
 
-async def test_a_phase_or_an_entry_that_is_not_there_is_named(
-    options: Callable[..., RunOptions], capsys: pytest.CaptureFixture[str]
+async def test_without_a_supervisor_a_run_says_what_to_start(
+    options: MakeOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With those there are."""
-    session = str(options().session)
-    assert await run_pipeline(options(keep=True)) == OK
-    with pytest.raises(InvalidInput, match="--from 'fourth' is no phase of 'steps'; it has first"):
-        await rerun_phase(session, "fourth", ResumeOptions())
-    with pytest.raises(InvalidInput, match="--phase 'fourth'"):
-        await invalidate_run(session, phase="fourth", as_json=False)
-    with pytest.raises(InvalidInput, match="--key 'fourth'"):
-        await invalidate_run(session, keys=("fourth:results",), as_json=False)
-    with pytest.raises(InvalidInput, match="phase 'first' writes first:results"):
-        await invalidate_run(session, keys=("first:result",), as_json=False)
-    capsys.readouterr()
-    assert await resume_run(session, ResumeOptions()) == USAGE
-    assert "nothing of it is stale" in capsys.readouterr().err
-
-
-async def test_with_no_supervisor_it_is_said_what_to_start(
-    options: Callable[..., RunOptions], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rather than waiting for ever."""
     monkeypatch.setenv("TASKLORE_SUPERVISOR_ID", "Nobody")
     with pytest.raises(Unreachable, match="tasklore supervisor"):
         await run_pipeline(options())
@@ -559,26 +479,15 @@ async def test_with_no_supervisor_it_is_said_what_to_start(
         await run_pipeline(options())
 
 
-async def test_where_no_supervisor_ever_ran_the_cure_comes_first(
-    options: Callable[..., RunOptions], own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before what did not answer."""
-    monkeypatch.setenv("TASKLORE_NATS_URL", own_servers.nats_url)
-    monkeypatch.setenv("TASKLORE_REDIS_URL", own_servers.redis_url)
-    with pytest.raises(Unreachable, match=r"^start the system with `tasklore up`.*bucket 'agents'"):
-        await run_pipeline(options())
-
-
-async def _orphan(session_id: str, stores: Stores) -> None:
+async def make_orphan(session_id: str, stores: Stores) -> None:
     """Make a run that no supervisor is there for."""
     pipeline = Pipeline(name="steps", phases=(Phase(name="first", agent="StepAgent", task="step"),))
     assert await stores.runs.create(NewRun(session_id, pipeline, "Nobody"))
 
 
-async def test_an_end_that_nobody_tells_of_is_found_all_the_same() -> None:
-    """An event may be lost; the store is looked at in any case."""
+async def test_a_watcher_finds_an_end_whose_event_was_lost() -> None:
     async with open_nats() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
-        await _orphan("silent", stores)
+        await make_orphan("silent", stores)
         watch, looked = Watch(client, stores, "silent", "Nobody"), asyncio.Event()
         await watch.open()
         watching = asyncio.create_task(watch.until_over(lambda _look, _told: looked.set()))
@@ -589,14 +498,13 @@ async def test_an_end_that_nobody_tells_of_is_found_all_the_same() -> None:
         assert (await watching).state == "failed"
 
 
-async def test_a_run_that_nobody_drives_is_not_waited_for_without_end(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+async def test_a_watcher_gives_up_on_a_run_that_no_supervisor_drives(
+    monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    """It is said first, and in the end how to look at it later."""
     monkeypatch.setattr("tasklore.pipeline.watch.SAY_AFTER_S", 0)
     monkeypatch.setattr("tasklore.pipeline.watch.GIVE_UP_S", 1.5)
     async with open_nats() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
-        await _orphan("left", stores)
+        await make_orphan("left", stores)
         watch = Watch(client, stores, "left", "Nobody")
         await watch.open()
         with pytest.raises(Unreachable, match="status left --follow"):

@@ -1,4 +1,4 @@
-"""What a worker shows of itself comes back when its buckets are lost, and nobody has to restart it."""
+"""Presence and card of a worker come back when their buckets are lost."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,6 @@ PRESENCE = WorkerPresence(
 
 @pytest.fixture
 async def client(own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
-    """Connect to a server with all streams; a worker shows itself twenty times a second."""
     monkeypatch.setattr(presences, "REFRESH_S", 0.05)
     async with connected(own_servers.nats_url, "worker") as client:
         await declare_streams(client, Sizes())
@@ -60,8 +59,6 @@ async def until_seen(client: Client) -> None:
 
 
 async def test_buckets_that_were_deleted_are_made_and_filled_again(client: Client) -> None:
-    """Each of them, and both at once."""
-
     async def heal() -> None:
         await declare_streams(client, Sizes())
 
@@ -73,8 +70,7 @@ async def test_buckets_that_were_deleted_are_made_and_filled_again(client: Clien
             await until_seen(client)
 
 
-async def test_who_may_not_make_buckets_waits_for_whoever_does(client: Client) -> None:
-    """It goes on showing itself, and is seen as soon as they are there."""
+async def test_a_worker_without_the_right_to_create_buckets_waits_for_them(client: Client) -> None:
     asked = asyncio.Event()
 
     async def refuse() -> None:

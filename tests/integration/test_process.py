@@ -1,4 +1,4 @@
-"""A process on real servers: it ends with the error of whatever part of it cannot go on, and with none on request."""
+"""A process on real servers: it ends with the error of a part that cannot go on, and without one on request."""
 
 import asyncio
 import os
@@ -27,24 +27,19 @@ class Frame:
         self.process.broker.subscriber("framed.hears")(self._hear)
 
     async def run(self) -> None:
-        """Run the process to its end."""
         async with asyncio.timeout(PATIENCE_S):
             await self.process.run(self._lifespan, self._start, self._drain)
 
     async def publish_too_much(self) -> None:
-        """Let the server end the broker's connection: with its headers this body is over `max_payload`."""
         await self.started.wait()
         await self.process.broker.publish(b"x" * 1024 * 1024, "framed.much")
 
     async def close(self) -> None:
-        """Close the connection as nats-py does when it gives up."""
         await self.started.wait()
         await (await self.process.broker.connect()).close()
 
     def end(self) -> None:
-        """Ask it to end, as a signal does."""
         frame = self.process._app
-        assert frame is not None
         frame.exit()
 
     async def _hear(self, body: bytes) -> None:
@@ -64,7 +59,6 @@ class Frame:
 
 @pytest.mark.parametrize("way", ["publish_too_much", "close"])
 async def test_a_process_whose_broker_was_closed_for_good_fails(servers: EmbeddedServers, way: str) -> None:
-    """Deaf it would serve nobody while its probes are green; it still drains and closes what it opened."""
     frame = Frame(servers)
     closing = asyncio.create_task(getattr(frame, way)())
     with pytest.raises(Unreachable, match="the broker's connection to NATS was closed for good"):
@@ -73,8 +67,7 @@ async def test_a_process_whose_broker_was_closed_for_good_fails(servers: Embedde
     assert frame.steps == ["drained", "closed"]
 
 
-async def test_a_process_that_is_asked_to_end_closes_its_broker_without_an_error(servers: EmbeddedServers) -> None:
-    """That the connection is closed then is no failure."""
+async def test_a_process_ends_on_request_without_an_error(servers: EmbeddedServers) -> None:
     frame = Frame(servers)
     running = asyncio.create_task(frame.run())
     await frame.started.wait()
@@ -83,8 +76,7 @@ async def test_a_process_that_is_asked_to_end_closes_its_broker_without_an_error
     assert frame.steps == ["drained", "closed"]
 
 
-async def test_a_process_that_is_asked_to_end_while_it_waits_for_servers_does_so(servers: EmbeddedServers) -> None:
-    """It opened nothing for good, drains nothing, and closes what it had opened."""
+async def test_a_process_that_waits_for_servers_ends_on_request(servers: EmbeddedServers) -> None:
     frame = Frame(servers)
     waits = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Whoever is forgotten: sessions, how those ended and evidence go; in projects their words go and records stay."""
+"""Forgetting a user of pipelines: sessions, outcomes and evidence go, records of projects lose their words."""
 
 import json
 from collections.abc import Mapping
@@ -62,17 +62,16 @@ def names_in(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-async def counted(parts: tuple[UserStore, ...], user: str) -> Mapping[str, int]:
+async def count_left(parts: tuple[UserStore, ...], user: str) -> Mapping[str, int]:
     """Return how much is left of *user*, by kind."""
     return {kind: count for part in parts for kind, count in (await part.count(user)).items()}
 
 
-async def test_whoever_is_forgotten_leaves_records_without_words(redis: Redis, tmp_path: Path) -> None:
-    """And nothing else; what is of somebody else is there as before."""
+async def test_forgetting_a_user_removes_sessions_and_empties_their_records(redis: Redis, tmp_path: Path) -> None:
     memory, parts = ProjectMemory(redis, deadline_s=30.0), parts_of(redis, tmp_path)
     for user in (ANN, BOB):
         await run_of(user, redis, tmp_path)
-    before = await counted(parts, BOB)
+    before = await count_left(parts, BOB)
     assert before == {"sessions": 4, "evidence files": 1, "texts in projects": 4}
     bobs = [record for record in [one async for one in memory.export("shop")] if record.by == BOB]
 
@@ -80,7 +79,7 @@ async def test_whoever_is_forgotten_leaves_records_without_words(redis: Redis, t
 
     assert done.is_complete
     assert done.removed == {"sessions": 3, "outcomes": 2, "evidence files": 1, "texts in projects": 4}
-    assert await counted(parts, BOB) == before
+    assert await count_left(parts, BOB) == before
     records = [record async for record in memory.export("shop")]
     assert [record.record_id for record in records] == ["d1", "h1", "d2", "h2"]
     assert [record.text for record in records[:2]] == ["[redacted]"] * 2
@@ -89,19 +88,14 @@ async def test_whoever_is_forgotten_leaves_records_without_words(redis: Redis, t
     assert await redis.keys("*ann*") == []
     assert await redis.keys(f"*{user_token(ANN)}*") == []
     assert await redis.get(keys.run("bob-gone")) == secret_of(BOB).encode()
-
-
-async def test_forgetting_again_finds_nothing(redis: Redis, tmp_path: Path) -> None:
-    """Nor does forgetting somebody who was never there, in a folder that is not."""
-    await run_of(ANN, redis, tmp_path)
-    await forget_user(ANN, parts_of(redis, tmp_path))
     for user, folder in ((ANN, tmp_path), ("nobody", tmp_path / "none")):
         done = await forget_user(user, parts_of(redis, folder))
         assert (done.removed, done.left) == ({}, {})
 
 
-async def test_the_words_are_in_no_file_of_the_store_any_more(own_servers: EmbeddedServers, tmp_path: Path) -> None:
-    """Once it was made to write its files anew."""
+async def test_after_a_rewrite_no_file_of_the_store_holds_the_words(
+    own_servers: EmbeddedServers, tmp_path: Path
+) -> None:
     folder = own_servers.valkey.data_dir
     async with Redis.from_url(own_servers.redis_url) as redis:
         for user in (ANN, BOB):
@@ -113,7 +107,6 @@ async def test_the_words_are_in_no_file_of_the_store_any_more(own_servers: Embed
 
 
 async def test_evidence_that_cannot_be_read_as_json_is_searched_as_text(redis: Redis, tmp_path: Path) -> None:
-    """One that was cut short names its user too; other files are left alone."""
     (tmp_path / "a-failed.json").write_text('{"user_id": "ann", "inputs": {')
     (tmp_path / "b-failed.json").write_text('{"inputs": {"user_id": "ann"}, "user_id": "bob"}')
     (tmp_path / "notes.json").write_text('{"user_id": "ann"}')
@@ -121,10 +114,9 @@ async def test_evidence_that_cannot_be_read_as_json_is_searched_as_text(redis: R
     assert names_in(tmp_path) == ["b-failed.json", "notes.json"]
 
 
-async def test_the_command_looks_where_pipelines_leave_something(
+async def test_the_command_forgets_in_sessions_evidence_and_projects(
     servers: EmbeddedServers, redis: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What makes tasks before these, what it leaves behind them, and evidence in the folder that the settings name."""
     monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
     monkeypatch.setenv("TASKLORE_EVIDENCE_DIR", str(tmp_path))
@@ -132,8 +124,5 @@ async def test_the_command_looks_where_pipelines_leave_something(
     async with places_of_users() as (parts, _):
         names = [part.name for part in parts]
         assert (*names[:2], *names[-2:]) == ("sessions", "tasks", "evidence files", "texts in projects")
-        assert await counted((parts[0], *parts[-2:]), ANN) == {
-            "sessions": 4,
-            "evidence files": 1,
-            "texts in projects": 4,
-        }
+        found = await count_left((parts[0], *parts[-2:]), ANN)
+        assert found == {"sessions": 4, "evidence files": 1, "texts in projects": 4}

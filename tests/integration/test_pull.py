@@ -1,11 +1,14 @@
-"""The pull engine on a real stream: never more than its slots, and everything once."""
+"""The pull engine on a real stream: its slots, its leases, and streams, consumers and connections that are lost."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
 
+from contracts.errors import ConfigurationError
 from runtime.messaging.leases import Leases
+from runtime.messaging.streams import declare_consumer
 from runtime.metrics import Metrics
 from runtime.servers.embedded import EmbeddedServers
 from tests.integration.pulling import PATIENCE_S, Bench, Book, bench_on
@@ -13,13 +16,11 @@ from tests.integration.pulling import PATIENCE_S, Bench, Book, bench_on
 
 @pytest.fixture
 async def bench(servers: EmbeddedServers) -> AsyncIterator[Bench]:
-    """Make a stream, its consumer and a connection."""
     async with bench_on(servers) as made:
         yield made
 
 
 async def test_everything_is_delivered_once_and_taken_out(bench: Bench) -> None:
-    """Five hundred messages leave nothing behind, and arrive many to a read."""
     desk = Book()
     await asyncio.gather(*(bench.publish(50, b"%d" % number) for number in range(10)))
     async with bench.running(desk, slots=64) as engine:
@@ -32,7 +33,6 @@ async def test_everything_is_delivered_once_and_taken_out(bench: Bench) -> None:
 
 
 async def test_no_more_is_taken_than_there_are_slots(bench: Bench) -> None:
-    """While the desk keeps four, the other six wait at the server; one settled makes room for one."""
     desk = Book(keeps=True)
     await bench.publish(10)
     async with bench.running(desk, slots=4) as engine:
@@ -47,58 +47,39 @@ async def test_no_more_is_taken_than_there_are_slots(bench: Bench) -> None:
             engine.settle(delivery)
 
 
-async def test_what_is_kept_longer_than_its_lease_is_not_offered_again(servers: EmbeddedServers) -> None:
-    """Two leases long the server hears of it, so that one delivery stays one."""
+async def test_a_delivery_kept_longer_than_its_lease_is_not_offered_again(servers: EmbeddedServers) -> None:
     desk = Book(keeps=True)
-    async with bench_on(servers, lease_s=3.0) as bench:
+    async with bench_on(servers, lease_s=1.5) as bench:
         await bench.publish()
         async with bench.running(desk) as engine:
             await desk.until(lambda: len(desk.deliveries) == 1)
-            await asyncio.sleep(6.5)  # the behaviour is what does not happen in this time
+            await asyncio.sleep(3.2)  # the behaviour is what does not happen in this time
             assert [delivery.deliveries for delivery in desk.deliveries] == [1]
             engine.settle(desk.deliveries[0])
             await bench.eventually_consumer((0, 0))
         assert bench.counted('tasklore_lease_heartbeats_total{result="sent"}') >= 3
 
 
-async def test_what_is_handed_back_comes_again_after_its_delay(bench: Bench) -> None:
-    """The second delivery counts two, and is no sooner than asked for."""
+async def test_a_delivery_that_is_handed_back_comes_again_after_its_delay(bench: Bench) -> None:
+    """As does one whose desk fails; a second word on a delivery is not sent."""
     desk = Book(keeps=True)
+    desk.broken = 1
     await bench.publish()
     async with bench.running(desk) as engine:
-        await desk.until(lambda: len(desk.deliveries) == 1)
-        engine.hand_back(desk.deliveries[0], 0.5)
         await desk.until(lambda: len(desk.deliveries) == 2)
-        first, second = desk.deliveries
+        failed, first = desk.deliveries
+        engine.hand_back(first, 0.5)
+        engine.settle(first)
+        await desk.until(lambda: len(desk.deliveries) == 3)
+        second = desk.deliveries[2]
         engine.settle(second)
-    assert (second.sequence, second.deliveries) == (first.sequence, 2)
+        await bench.eventually_consumer((0, 0))
+    assert [one.deliveries for one in (failed, first, second)] == [1, 2, 3]
+    assert second.sequence == first.sequence
     assert second.arrived_at - first.arrived_at >= 0.45
 
 
-async def test_a_second_word_on_a_delivery_is_not_sent(bench: Bench) -> None:
-    """What was handed back cannot be settled by a straggler any more."""
-    desk = Book(keeps=True)
-    await bench.publish()
-    async with bench.running(desk) as engine:
-        await desk.until(lambda: len(desk.deliveries) == 1)
-        engine.hand_back(desk.deliveries[0])
-        engine.settle(desk.deliveries[0])
-        await desk.until(lambda: len(desk.deliveries) == 2)
-        engine.settle(desk.deliveries[1])
-
-
-async def test_a_desk_that_fails_loses_nothing(bench: Bench) -> None:
-    """Its batch is offered again, and the engine goes on."""
-    desk = Book()
-    desk.broken = 1
-    await bench.publish()
-    async with bench.running(desk):
-        await desk.until(lambda: len(desk.deliveries) == 2)
-        await bench.eventually_consumer((0, 0))
-
-
-async def test_when_it_stops_nothing_is_left_to_its_lease(bench: Bench) -> None:
-    """What is open may finish; what the server still sends goes back at once."""
+async def test_a_stopping_engine_leaves_nothing_to_its_lease(bench: Bench) -> None:
     desk = Book(keeps=True)
     await bench.publish(6)
     async with bench.running(desk, slots=2) as engine:
@@ -114,7 +95,6 @@ async def test_when_it_stops_nothing_is_left_to_its_lease(bench: Bench) -> None:
 
 
 async def test_a_paused_engine_takes_nothing_and_hands_back_what_still_comes(bench: Bench) -> None:
-    """Somebody else has it at once; afterwards it takes again."""
     paused, other = Book(), Book()
     async with bench.running(paused, slots=2) as engine:
         await bench.publish()
@@ -130,8 +110,7 @@ async def test_a_paused_engine_takes_nothing_and_hands_back_what_still_comes(ben
         await paused.until(lambda: len(paused.deliveries) == 2)
 
 
-async def test_two_engines_on_one_consumer_share_what_there_is(bench: Bench) -> None:
-    """Neither gets what the other has, and an idle one is fed although the other stands in line too."""
+async def test_two_engines_on_one_consumer_share_the_messages(bench: Bench) -> None:
     one, two = Book(keeps=True), Book(keeps=True)
     async with bench.running(one, slots=5) as first, bench.running(two, slots=5) as second:
         await bench.publish(10)
@@ -144,18 +123,186 @@ async def test_two_engines_on_one_consumer_share_what_there_is(bench: Bench) -> 
     assert len({delivery.sequence for delivery in one.deliveries + two.deliveries}) == 10
 
 
-async def test_a_lease_thread_that_ends_too_early_is_told(servers: EmbeddedServers) -> None:
+async def test_a_lease_thread_that_fails_is_reported(servers: EmbeddedServers) -> None:
     """Without it every lease would run out unseen."""
-    told: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+    failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
 
     class Broken(Metrics):
-        """A meter that fails once somebody counts."""
+        """A meter that fails at the first heartbeat."""
 
         def count_lease_heartbeat(self, *, delivered: bool) -> None:
-            """Fail."""
             raise RuntimeError("broken meter")
 
-    async with Leases(servers.nats_url, 0.3, Broken(), failed=told.set_result) as leases:
+    async with Leases(servers.nats_url, 0.3, Broken(), failed=failure.set_result) as leases:
         leases.hold("nobody.listens")
         async with asyncio.timeout(PATIENCE_S):
-            assert "broken meter" in str(await told)
+            assert "broken meter" in str(await failure)
+
+
+async def lose_stream(bench: Bench) -> None:
+    """Delete the stream, make it anew, and return once the engine has noticed."""
+    await bench.api(f"STREAM.DELETE.{bench.source.stream}")
+    await bench.heal()
+    await bench.eventually_counted("tasklore_orphaned_deliveries_total", 1)
+
+
+async def test_a_deleted_consumer_is_made_again_while_the_engine_runs(bench: Bench) -> None:
+    desk = Book()
+    async with bench.running(desk) as engine:
+        await bench.publish()
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        await bench.api(f"CONSUMER.DELETE.{bench.source.stream}.{bench.source.durable}")
+        await bench.publish()
+        # The word on the first may have come too late for the old consumer: then it is offered again.
+        await desk.until(lambda: {delivery.sequence for delivery in desk.deliveries} == {1, 2})
+        assert engine.ready
+    assert bench.counted("tasklore_consumer_missing_total") >= 1
+
+
+async def test_a_deleted_stream_is_made_again_while_the_engine_runs(bench: Bench) -> None:
+    desk = Book()
+    async with bench.running(desk) as engine:
+        await bench.publish()
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        await bench.api(f"STREAM.DELETE.{bench.source.stream}")
+        async with asyncio.timeout(PATIENCE_S):
+            while len(desk.deliveries) < 2:
+                with contextlib.suppress(Exception):
+                    await bench.link.client.request(f"{bench.source.stream}.x", b"{}", timeout=0.2)
+        assert engine.ready
+    assert bench.counted("tasklore_consumer_missing_total") >= 1
+
+
+async def test_an_engine_without_the_right_to_create_waits_for_its_consumer(bench: Bench) -> None:
+    desk = Book()
+    await bench.api(f"CONSUMER.DELETE.{bench.source.stream}.{bench.source.durable}")
+    bench.may_create = False
+    async with bench.running(desk) as engine:
+        await bench.eventually_counted("tasklore_consumer_missing_total", 2)
+        assert not engine.ready
+        assert engine.vital_sign()[0]
+        with pytest.raises(ConfigurationError, match="TASKLORE_PROVISION=never"):
+            await declare_consumer(bench.link.client, bench.source, may_create=False)
+        await declare_consumer(bench.link.client, bench.source)
+        await bench.publish()
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        assert engine.ready
+    assert bench.counted("tasklore_consumer_missing_total") < 50
+
+
+async def test_an_acknowledgement_of_a_lost_stream_takes_nothing_out_of_the_new_one(bench: Bench) -> None:
+    old, new = Book(keeps=True), Book(keeps=True)
+    await bench.publish(body=b"old")
+    async with bench.running(old, slots=1) as engine:
+        await old.until(lambda: len(old.deliveries) == 1)
+        await bench.api(f"STREAM.DELETE.{bench.source.stream}")
+        await bench.heal()
+        await bench.publish(body=b"new")
+        async with bench.running(new, slots=1) as other:
+            await bench.eventually_counted("tasklore_orphaned_deliveries_total", 1)
+            async with asyncio.timeout(PATIENCE_S):
+                while not old.deliveries[1:] and not new.deliveries:  # noqa: ASYNC110 - either of two desks
+                    await asyncio.sleep(0.01)
+            engine.settle(old.deliveries[0])
+            await bench.link.client.flush()
+            assert old.deliveries[0].sequence == [*old.deliveries[1:], *new.deliveries][0].sequence
+            assert await bench.consumer() == (1, 0)
+            for delivery in old.deliveries[1:]:
+                engine.settle(delivery)
+            for delivery in new.deliveries:
+                other.settle(delivery)
+            await bench.eventually_consumer((0, 0))
+
+
+@pytest.mark.parametrize("stops_first", [False, True])
+async def test_acknowledgements_held_back_by_a_reconnect_are_sent_before_the_end(
+    bench: Bench, stops_first: bool
+) -> None:
+    await bench.publish(2)
+    desk, other = Book(keeps=True), Book()
+    async with bench.running(desk) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        if stops_first:
+            engine.stop()
+            # Turns of the loop in which the engine sees it.
+            for _ in range(5):
+                await asyncio.sleep(0)
+        engine.reconnected()
+        engine.stop()
+        engine.settle(desk.deliveries[0])
+        engine.hand_back(desk.deliveries[1])
+        async with asyncio.timeout(PATIENCE_S):
+            await engine.emptied()
+    async with bench.running(other):
+        await other.until(lambda: bool(other.deliveries))
+        await bench.eventually_consumer((0, 0))
+    assert [delivery.sequence for delivery in other.deliveries] == [desk.deliveries[1].sequence]
+
+
+async def test_an_engine_that_cannot_find_its_consumer_ends_all_the_same(bench: Bench) -> None:
+    await bench.publish()
+    desk = Book(keeps=True)
+    async with bench.running(desk) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        bench.may_create = False
+        await bench.api(f"CONSUMER.DELETE.{bench.source.stream}.{bench.source.durable}")
+        engine.reconnected()
+        engine.stop()
+        engine.settle(desk.deliveries[0])
+        async with asyncio.timeout(PATIENCE_S):
+            await engine.emptied()
+    assert bench.counted("tasklore_consumer_missing_total") >= 1
+
+
+async def test_a_task_of_a_lost_stream_keeps_its_slot_until_it_ends(bench: Bench) -> None:
+    desk = Book(lasts=True)
+    await bench.publish()
+    async with bench.running(desk, slots=1) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        await lose_stream(bench)
+        await bench.publish()
+        await bench.eventually_consumer((0, 1))
+        info = await bench.api(f"CONSUMER.INFO.{bench.source.stream}.{bench.source.durable}")
+        assert (info["num_waiting"], info["num_ack_pending"], info["num_pending"]) == (0, 0, 1)
+        assert (engine.held, engine.vital_sign()[0]) == (1, True)
+        desk.released.set()
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        engine.settle(desk.deliveries[1])
+        await bench.eventually_consumer((0, 0))
+
+
+async def test_of_several_tasks_of_a_lost_stream_each_frees_its_own_slot(bench: Bench) -> None:
+    desk = Book(lasts=True)
+    await bench.publish(3)
+    async with bench.running(desk, slots=3) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 3)
+        await lose_stream(bench)
+        await bench.publish(3)
+        old = desk.deliveries[:3]
+        for ends in (engine.settle, engine.hand_back, engine.forget):
+            ends(old.pop())
+            await desk.until(lambda: len(desk.deliveries) == 6 - len(old))
+            assert engine.held == 3
+        await bench.eventually_consumer((3, 0))
+        for delivery in desk.deliveries[3:]:
+            engine.settle(delivery)
+        await bench.eventually_consumer((0, 0))
+        desk.released.set()
+
+
+async def test_an_engine_is_not_emptied_before_tasks_of_a_lost_stream_end(bench: Bench) -> None:
+    desk = Book(lasts=True)
+    await bench.publish()
+    async with bench.running(desk) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        await lose_stream(bench)
+        engine.stop()
+        emptied = asyncio.create_task(engine.emptied())
+        # Turns of the loop in which it would end.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not emptied.done()
+        desk.released.set()
+        async with asyncio.timeout(PATIENCE_S):
+            await emptied
+        assert engine.held == 0

@@ -1,4 +1,4 @@
-"""The contract of waiting rows."""
+"""Queues of rows by owner on a real store: order, claims, retries, crashes and forgetting."""
 
 import time
 
@@ -28,24 +28,26 @@ from tests.servers import PATIENCE_S
 
 @pytest.fixture
 def queue(valkey_or_redis: Redis) -> PersonalQueue:
-    """Return a queue on a server."""
     return PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
 
 
-async def test_rows_are_claimed_in_the_order_in_which_they_came(queue: PersonalQueue) -> None:
-    """Over several appends, whatever their ids."""
-    assert await queue.append(OWNER, [("z", b"1"), ("m", b"2")]) == 2
+async def test_rows_are_claimed_in_the_order_of_their_append_by_one_holder_at_a_time(queue: PersonalQueue) -> None:
+    assert await queue.append(OWNER, [("z", b"1"), ("m", b"2"), ("z", b"again")]) == 2
     assert await queue.append(OWNER, [("a", b"3")]) == 1
-    claim = await claimed(queue)
-    assert [(row.row_id, row.body, row.attempts, row.note) for row in claim.rows] == [
-        ("z", b"1", 0, None),
-        ("m", b"2", 0, None),
-        ("a", b"3", 0, None),
-    ]
+    claim = await claimed(queue, limit=2)
+    rows = [(row.row_id, row.body, row.attempts, row.note) for row in claim.rows]
+    assert rows == [("z", b"1", 0, None), ("m", b"2", 0, None)]
+    await queue.append(OWNER, [("d", b"4")])
+    for holder in ("w1", "w2"):
+        assert await queue.claim(OWNER, holder=holder, limit=9, lease_ms=LEASE_MS, now_ms=LATER) is None
+    await queue.append("bob", [("a", b"of bob")])
+    assert [row.body for row in (await claimed(queue, "bob")).rows] == [b"of bob"]
+    assert await queue.close(claim, closing_all(claim))
+    await queue.release(claim)
+    assert ids(await claimed(queue)) == ["a", "d"]
 
 
 async def test_a_row_keeps_the_trace_it_came_in_until_it_is_closed(queue: PersonalQueue) -> None:
-    """Over claims that end without a word; one that came in none has none."""
     await queue.append(OWNER, [("a", b"1"), ("b", b"2")], trace="00-x-y-01 vendor=1")
     await queue.append(OWNER, [("c", b"3")])
     for _ in range(2):
@@ -54,54 +56,19 @@ async def test_a_row_keeps_the_trace_it_came_in_until_it_is_closed(queue: Person
         await queue.release(claim)
 
 
-async def test_a_claim_takes_no_more_than_it_asks_for(queue: PersonalQueue) -> None:
-    """The rest comes with the next one."""
-    await queue.append(OWNER, TABLE)
-    claim = await claimed(queue, limit=2)
-    assert ids(claim) == ["a", "b"]
-    assert await queue.close(claim, closing_all(claim))
-    await queue.release(claim)
-    assert ids(await claimed(queue)) == ["c"]
-
-
-@pytest.mark.parametrize("outcome", ["done", "failed", "rejected", "conflict"])
-async def test_a_row_that_comes_again_is_known_even_when_it_is_closed(queue: PersonalQueue, outcome: Outcome) -> None:
-    """A redelivery adds nothing and reopens nothing."""
-    await queue.append(OWNER, TABLE)
-    assert await queue.append(OWNER, [*TABLE, ("d", b"4")]) == 1
+async def test_a_row_that_is_appended_again_is_known_even_when_it_is_closed(queue: PersonalQueue) -> None:
+    outcomes: list[Outcome] = ["done", "failed", "rejected", "conflict"]
+    rows = [(outcome, b"1") for outcome in outcomes]
+    await queue.append(OWNER, rows)
+    assert await queue.append(OWNER, [*rows, ("more", b"4")]) == 1
     claim = await claimed(queue)
-    assert ids(claim) == ["a", "b", "c", "d"]
-    await queue.close(claim, closing_all(claim, outcome))
+    await queue.close(claim, [*(Closing(outcome, outcome) for outcome in outcomes), Closing("more", "done")])
     await queue.release(claim)
-    assert await queue.append(OWNER, [("a", b"other")]) == 0
+    assert await queue.append(OWNER, [(outcome, b"other") for outcome in outcomes]) == 0
     assert await queue.claim(OWNER, holder="w1", limit=1, lease_ms=LEASE_MS, now_ms=LATER) is None
 
 
-async def test_an_id_twice_in_one_append_is_one_row(queue: PersonalQueue) -> None:
-    """Its first body and place count."""
-    assert await queue.append(OWNER, [("a", b"first"), ("b", b"other"), ("a", b"second")]) == 2
-    assert [row.body for row in (await claimed(queue)).rows] == [b"first", b"other"]
-
-
-async def test_nobody_else_claims_what_is_claimed(queue: PersonalQueue) -> None:
-    """Neither another nor the same holder, nor rows that came since."""
-    await queue.append(OWNER, TABLE)
-    await claimed(queue, limit=1)
-    await queue.append(OWNER, [("d", b"4")])
-    for holder in ("w1", "w2"):
-        assert await queue.claim(OWNER, holder=holder, limit=9, lease_ms=LEASE_MS, now_ms=LATER) is None
-
-
-async def test_owners_do_not_wait_for_one_another(queue: PersonalQueue) -> None:
-    """A claim is of one owner's rows."""
-    await queue.append("ada", [("a", b"1")])
-    await queue.append("bob", [("a", b"2")])
-    await claimed(queue, "ada")
-    assert [row.body for row in (await claimed(queue, "bob")).rows] == [b"2"]
-
-
-async def test_what_is_given_back_is_there_for_the_next_as_if_untouched(queue: PersonalQueue) -> None:
-    """It counts neither as an attempt nor as a crash."""
+async def test_released_rows_are_claimed_again_untouched(queue: PersonalQueue) -> None:
     await queue.append(OWNER, TABLE)
     first = await claimed(queue)
     await queue.release(first)
@@ -111,10 +78,16 @@ async def test_what_is_given_back_is_there_for_the_next_as_if_untouched(queue: P
     assert {row.crashes for row in second.rows} == {0}
 
 
-async def test_who_lost_the_lease_can_say_nothing_more(queue: PersonalQueue) -> None:
-    """Neither close, nor note, nor renew, nor give back what is another's by now."""
+async def test_a_holder_whose_lease_ran_out_changes_nothing(queue: PersonalQueue) -> None:
+    """Whether or not another holder took the rows."""
     await queue.append(OWNER, TABLE)
     lost = await claimed(queue, lease_ms=BLINK_MS)
+
+    async def is_over() -> bool | None:
+        return None if await queue.renew(lost, BLINK_MS) else True
+
+    await until(is_over)
+    assert not await queue.close(lost, closing_all(lost))
     current = await after_a_crash(queue)
     assert not await queue.close(lost, closing_all(lost, "failed"))
     assert not await queue.note(lost, "a", b"late")
@@ -124,20 +97,7 @@ async def test_who_lost_the_lease_can_say_nothing_more(queue: PersonalQueue) -> 
     assert set((await states(queue)).values()) == {"waiting"}
 
 
-async def test_a_lease_that_ran_out_closes_nothing_even_when_nobody_took_it(queue: PersonalQueue) -> None:
-    """Time alone ends it."""
-    await queue.append(OWNER, [("a", b"1")])
-    lost = await claimed(queue, lease_ms=BLINK_MS)
-
-    async def is_over() -> bool | None:
-        return None if await queue.renew(lost, BLINK_MS) else True
-
-    await until(is_over)
-    assert not await queue.close(lost, closing_all(lost))
-
-
-async def test_a_claim_lasts_as_long_as_it_was_last_renewed_for(queue: PersonalQueue) -> None:
-    """Not as long as it was first taken for."""
+async def test_a_claim_lasts_as_long_as_its_last_renewal(queue: PersonalQueue) -> None:
     await queue.append(OWNER, [("a", b"1")])
     claim = await claimed(queue, lease_ms=LEASE_MS // 2)
     for lease_ms in (LEASE_MS, BLINK_MS):
@@ -145,8 +105,7 @@ async def test_a_claim_lasts_as_long_as_it_was_last_renewed_for(queue: PersonalQ
     await after_a_crash(queue)
 
 
-async def test_closing_again_changes_nothing(queue: PersonalQueue) -> None:
-    """As when the first answer was lost; a retry is one attempt however often it is said."""
+async def test_closing_a_row_again_changes_nothing(queue: PersonalQueue) -> None:
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
     for _ in range(2):
@@ -157,29 +116,21 @@ async def test_closing_again_changes_nothing(queue: PersonalQueue) -> None:
     assert (await states(queue))["a"] == "done"
 
 
-async def test_a_row_to_be_tried_again_stays_first_and_holds_the_others(queue: PersonalQueue) -> None:
-    """A later one must not overtake; it comes when its time has come, with one attempt more."""
-    await queue.append(OWNER, TABLE)
+async def test_a_row_to_be_tried_again_keeps_its_place_and_holds_later_rows(queue: PersonalQueue) -> None:
+    await queue.append(OWNER, [("first", b"0"), *TABLE])
     claim = await claimed(queue)
     await queue.close(claim, [Closing("a", "retry", "no luck", not_before_ms=LATER)])
     await queue.release(claim)
+    before = await claimed(queue)
+    assert ids(before) == ["first"]
+    await queue.close(before, closing_all(before))
+    await queue.release(before)
     assert await queue.claim(OWNER, holder="w1", limit=9, lease_ms=LEASE_MS, now_ms=LATER - 1) is None
     again = await claimed(queue, now_ms=LATER)
-    assert ids(again) == ["a", "b", "c"]
-    assert again.rows[0].attempts == 1
+    assert [(row.row_id, row.attempts) for row in again.rows] == [("a", 1), ("b", 0), ("c", 0)]
 
 
-async def test_a_claim_ends_before_a_row_that_is_not_due(queue: PersonalQueue) -> None:
-    """What stands before it is taken."""
-    await queue.append(OWNER, TABLE)
-    claim = await claimed(queue)
-    await queue.close(claim, [Closing("b", "retry", not_before_ms=LATER)])
-    await queue.release(claim)
-    assert ids(await claimed(queue)) == ["a"]
-
-
-async def test_a_poisoned_row_is_set_aside_and_the_next_goes_on(queue: PersonalQueue) -> None:
-    """Once its attempts are used up."""
+async def test_a_row_out_of_attempts_is_set_aside_and_the_next_goes_on(queue: PersonalQueue) -> None:
     await queue.append(OWNER, TABLE)
     for attempt in range(3):
         claim = await claimed(queue)
@@ -192,8 +143,8 @@ async def test_a_poisoned_row_is_set_aside_and_the_next_goes_on(queue: PersonalQ
     assert (known.row_id, known.state, known.reason, known.attempts) == ("a", "failed", "cannot be read", 2)
 
 
-async def test_rows_whose_claim_ended_without_a_word_come_alone(queue: PersonalQueue) -> None:
-    """One of them may have killed the worker; a crash beside others is held against nobody."""
+async def test_rows_of_a_crashed_claim_come_alone_until_one_is_convicted(queue: PersonalQueue) -> None:
+    """A crash beside others counts against no row, nor does one after a word on the row."""
     await queue.append(OWNER, TABLE)
     await claimed(queue, lease_ms=BLINK_MS)
     suspect = await after_a_crash(queue)
@@ -205,20 +156,15 @@ async def test_rows_whose_claim_ended_without_a_word_come_alone(queue: PersonalQ
     assert ids(claim) == ["b"]
     culprit = await after_a_crash(queue)
     assert [(row.row_id, row.attempts, row.crashes) for row in culprit.rows] == [("b", 1, 2)]
+    await queue.append("bob", TABLE)
+    worded = await claimed(queue, "bob")
+    assert await queue.close(worded, [Closing("a", "done"), Closing("b", "retry")])
+    assert await queue.renew(worded, BLINK_MS)
+    following = await until(lambda: queue.claim("bob", holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW))
+    assert [(row.row_id, row.attempts, row.crashes) for row in following.rows] == [("b", 1, 0)]
 
 
-async def test_who_said_a_word_before_the_crash_is_no_suspect(queue: PersonalQueue) -> None:
-    """A closed row is done, a row to be tried again has had its attempt counted."""
-    await queue.append(OWNER, TABLE)
-    claim = await claimed(queue)
-    assert await queue.close(claim, [Closing("a", "done"), Closing("b", "retry")])
-    assert await queue.renew(claim, BLINK_MS)
-    nxt = await after_a_crash(queue)
-    assert [(row.row_id, row.attempts, row.crashes) for row in nxt.rows] == [("b", 1, 0)]
-
-
-async def test_what_needs_a_model_leaves_the_order_until_there_is_one(queue: PersonalQueue) -> None:
-    """It overtakes nobody and holds nobody, and comes back to where it was."""
+async def test_a_row_that_needs_a_model_leaves_the_order_until_it_is_resumed(queue: PersonalQueue) -> None:
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
     await queue.close(claim, [Closing("a", "needs_model", "no rule reads it"), Closing("b", "done")])
@@ -226,18 +172,14 @@ async def test_what_needs_a_model_leaves_the_order_until_there_is_one(queue: Per
     after = await claimed(queue)
     assert ids(after) == ["c"]
     await queue.release(after)
-    assert [(row.row_id, row.state, row.reason) for row in await queue.rows(OWNER, 9)] == [
-        ("c", "waiting", ""),
-        ("a", "needs_model", "no rule reads it"),
-        ("b", "done", ""),
-    ]
+    rows = [(row.row_id, row.state, row.reason) for row in await queue.rows(OWNER, 9)]
+    assert rows == [("c", "waiting", ""), ("a", "needs_model", "no rule reads it"), ("b", "done", "")]
     assert await queue.resume(OWNER, reason="needs_model") == 1
     assert await queue.resume(OWNER) == 0
     assert ids(await claimed(queue)) == ["a", "c"]
 
 
-async def test_everybody_is_resumed_at_once(queue: PersonalQueue) -> None:
-    """Also who has nothing else to do, and is not offered until then."""
+async def test_rows_of_all_owners_are_resumed_at_once(queue: PersonalQueue) -> None:
     for owner in ("ada", "bob", "cy"):
         await queue.append(owner, TABLE)
     for owner in ("ada", "bob"):
@@ -251,8 +193,7 @@ async def test_everybody_is_resumed_at_once(queue: PersonalQueue) -> None:
     assert await queue.pending_total(9) == 9
 
 
-async def test_what_was_worked_out_is_there_for_the_next_attempt(queue: PersonalQueue) -> None:
-    """Until the row is closed for good."""
+async def test_a_note_is_kept_for_the_next_attempt(queue: PersonalQueue) -> None:
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
     assert await queue.note(claim, "a", b"\x00worked out\xff")
@@ -265,69 +206,53 @@ async def test_what_was_worked_out_is_there_for_the_next_attempt(queue: Personal
     assert {row.note for row in await queue.rows(OWNER, 9)} == {None}
 
 
-async def test_who_has_something_to_do_is_offered(queue: PersonalQueue) -> None:
-    """Longest waiting first; not who is claimed, waits for a time to come, or has nothing left."""
+async def test_owners_with_due_rows_are_offered_longest_waiting_first(queue: PersonalQueue) -> None:
     for owner in ("first", "leased", "later", "finished", "last"):
         await queue.append(owner, [("a", b"1")])
     await claimed(queue, "leased")
-    for owner, closing in {
-        "later": Closing("a", "retry", not_before_ms=LATER),
-        "finished": Closing("a", "done"),
-    }.items():
+    endings = {"later": Closing("a", "retry", not_before_ms=LATER), "finished": Closing("a", "done")}
+    for owner, closing in endings.items():
         claim = await claimed(queue, owner)
         await queue.close(claim, [closing])
         await queue.release(claim)
-        # Whoever was told to look writes down what there was to see.
         assert await queue.claim(owner, holder="w2", limit=1, lease_ms=LEASE_MS, now_ms=NOW) is None
     assert await queue.owners_due(NOW, 9) == ["first", "last"]
     assert await queue.owners_due(NOW, 1) == ["first"]
     assert "later" in await queue.owners_due(LATER, 9)
 
 
-async def test_who_says_more_while_waiting_keeps_the_place(queue: PersonalQueue) -> None:
-    """Whoever never stops would never be served otherwise."""
+async def test_an_owner_who_appends_more_keeps_the_place(queue: PersonalQueue) -> None:
     for owner in ("talks", "waits", "talks", "talks"):
         await queue.append(owner, [(str(time.time()), b"1")])
     assert await queue.owners_due(NOW, 9) == ["talks", "waits"]
 
 
-@pytest.mark.parametrize("owner", ["ada@example.org", "Zoë 🦊", "{a}:*?[x]", "a" * 3, "b" * 500, "\x00"])
-async def test_an_owner_may_have_any_name(queue: PersonalQueue, owner: str) -> None:
-    """It is offered as it was given."""
-    await queue.append(owner, [("a/b:{c} 🦊", b"1")])
-    assert await queue.owners_due(NOW, 9) == [owner]
-    claim = await claimed(queue, owner)
-    assert (claim.owner, claim.holder, ids(claim)) == (owner, "w1", ["a/b:{c} 🦊"])
-    assert claim.owner_token == user_token(owner)
+async def test_an_owner_may_have_any_name(queue: PersonalQueue) -> None:
+    for owner in ("ada@example.org", "Zoë 🦊", "{a}:*?[x]", "b" * 500, "\x00"):
+        await queue.append(owner, [("a/b:{c} 🦊", b"1")])
+        assert owner in await queue.owners_due(NOW, 9)
+        claim = await claimed(queue, owner)
+        assert (claim.owner, claim.holder, ids(claim)) == (owner, "w1", ["a/b:{c} 🦊"])
+        assert claim.owner_token == user_token(owner)
 
 
-@pytest.mark.parametrize("owner", ["", "\ud800"])
-async def test_rows_of_nobody_are_refused(queue: PersonalQueue, owner: str) -> None:
-    """Rather than shared by everybody whose id was lost."""
-    with pytest.raises(InvalidInput):
-        await queue.append(owner, TABLE)
-    with pytest.raises(InvalidInput):
-        await queue.claim(owner, holder="w1", limit=1, lease_ms=LEASE_MS, now_ms=NOW)
-    with pytest.raises(InvalidInput):
-        await queue.forget(owner)
-
-
-async def test_a_row_without_id_is_refused(queue: PersonalQueue) -> None:
-    """And nothing of what came with it is added."""
+async def test_an_empty_owner_row_or_claim_is_refused(queue: PersonalQueue) -> None:
+    for owner in ("", "\ud800"):
+        with pytest.raises(InvalidInput):
+            await queue.append(owner, TABLE)
+        with pytest.raises(InvalidInput):
+            await queue.claim(owner, holder="w1", limit=1, lease_ms=LEASE_MS, now_ms=NOW)
+        with pytest.raises(InvalidInput):
+            await queue.forget(owner)
     with pytest.raises(InvalidInput):
         await queue.append(OWNER, [("a", b"1"), ("", b"2")])
     assert await queue.rows(OWNER, 9) == ()
+    for limit in (0, -1, 1001):
+        with pytest.raises(InvalidInput):
+            await queue.claim(OWNER, holder="w1", limit=limit, lease_ms=LEASE_MS, now_ms=NOW)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 1001])
-async def test_a_claim_of_no_rows_is_refused(queue: PersonalQueue, limit: int) -> None:
-    """It would look as if nothing waited."""
-    with pytest.raises(InvalidInput):
-        await queue.claim(OWNER, holder="w1", limit=limit, lease_ms=LEASE_MS, now_ms=NOW)
-
-
-async def test_people_see_what_waits_and_what_became_of_the_rest(queue: PersonalQueue) -> None:
-    """With reason, plan and times, newest closed first, and no more rows than they ask for."""
+async def test_rows_are_shown_with_state_reason_plan_and_times(queue: PersonalQueue) -> None:
     before = int(time.time() * 1000) - 60_000
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue, limit=2)
@@ -345,8 +270,7 @@ async def test_people_see_what_waits_and_what_became_of_the_rest(queue: Personal
     assert counts.closed == {"done": 0, "failed": 0, "rejected": 0, "conflict": 1}
 
 
-async def test_it_is_known_how_much_waits_and_since_when(queue: PersonalQueue) -> None:
-    """Claimed rows wait too; of owners past the limit one row is counted."""
+async def test_pending_rows_are_counted_with_the_age_of_the_oldest(queue: PersonalQueue) -> None:
     before = int(time.time() * 1000) - 60_000
     assert (await queue.pending_total(9), await queue.oldest(9)) == (0, None)
     for owner in ("ada", "bob", "cy"):
@@ -359,8 +283,7 @@ async def test_it_is_known_how_much_waits_and_since_when(queue: PersonalQueue) -
     assert before < oldest < before + 120_000
 
 
-async def test_who_is_forgotten_can_begin_anew_at_once(queue: PersonalQueue) -> None:
-    """An old claim holds no more, and nothing tells that there was one."""
+async def test_a_forgotten_owner_begins_anew_at_once(queue: PersonalQueue) -> None:
     await queue.append(OWNER, TABLE)
     old = await claimed(queue)
     assert await queue.forget(OWNER) == 3

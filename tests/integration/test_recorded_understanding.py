@@ -1,8 +1,9 @@
-"""Recorded answers of a strong model, replayed behind the real client: what the whole reading makes of them."""
+"""Recorded answers of a strong model, replayed behind the real client: the outcome of the whole reading."""
 
 import hashlib
 import json
 from collections import Counter
+from functools import cache
 
 from runtime.models.llm import Llm, LlmSettings
 from supervisor.understanding.model import LlmInterpreter
@@ -14,6 +15,12 @@ from tests.understanding.recorded import CATALOGUE, NOW, answers, cases, judge, 
 RECORDED_FOR = "b46d0a8ed3b9dea1"
 #: Share of the cases that have to come out as their key says.
 RIGHT = 0.95
+
+
+@cache
+def prompts() -> dict[str, dict[str, str]]:
+    """Return the messages of each case, by its id; rendering them takes seconds."""
+    return {case.id: messages(case) for case in cases()}
 
 
 def test_the_cases_are_many_and_of_every_kind() -> None:
@@ -32,13 +39,13 @@ def test_the_cases_are_many_and_of_every_kind() -> None:
 
 def test_the_answers_were_given_to_these_messages() -> None:
     """Another prompt would have had other answers."""
-    text = json.dumps([messages(case) for case in cases()], ensure_ascii=False, sort_keys=True)
+    text = json.dumps([prompts()[case.id] for case in cases()], ensure_ascii=False, sort_keys=True)
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == RECORDED_FOR
 
 
 async def test_recorded_answers_come_out_right() -> None:
     """Started, shown for a yes or asked for as the key says; without a request where the rules settle it."""
-    known = {messages(case)["user"]: answers()[case.id] for case in cases()}
+    known = {prompts()[case.id]["user"]: answers()[case.id] for case in cases()}
 
     def respond(asked: Asked) -> Scripted:
         found: Scripted = known[asked.user]

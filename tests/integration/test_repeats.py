@@ -1,6 +1,7 @@
-"""A request that comes again tells what it became the first time, whatever its words would be read as by then."""
+"""A repeated request is answered as it was read the first time, over kills and outages of the store."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,12 +26,7 @@ from memory.ledger.requests import RequestRecords
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
 from supervisor.http.requests.work import Work
-from supervisor.requests.readings import (
-    LOOK_BACK,
-    HeardTurn,
-    make_reading,
-    parse_turn,
-)
+from supervisor.requests.readings import LOOK_BACK, HeardTurn, make_reading, parse_turn
 from supervisor.service import Service
 from supervisor.understanding import Interpretation, Interpreter, RuleInterpreter, Understood
 from supervisor.understanding.outcome import Several
@@ -54,7 +50,6 @@ class Fickle:
     asked: int = 0
 
     async def interpret(self, text: str, **_said: object) -> Interpretation:
-        """Return the next of its readings."""
         self.asked += 1
         return self.readings.pop(0)
 
@@ -70,7 +65,6 @@ class Desk:
     def service(
         self, interpreter: Interpreter, catalogue: Catalogue = BOTH, conversations: "Conversations | None" = None
     ) -> Service:
-        """Return another supervisor."""
         return Service(
             SUPERVISOR,
             catalogue=lambda: catalogue,
@@ -82,12 +76,10 @@ class Desk:
         )
 
     def request(self, text: str = "hm", **fields: Any) -> PersonRequest:
-        """Return a request of the conversation."""
         said = {"text": text, "conversation_id": self.conversation_id, "wait_ms": 0} | fields
         return PersonRequest.model_validate(said)
 
-    async def answered(self, turn_id: str, found: Understood) -> None:
-        """Let the conversation go on with an answer to *found*."""
+    async def answer(self, turn_id: str, found: Understood) -> None:
         turn = ChatTurn(
             turn_id=turn_id,
             conversation_id=self.conversation_id,
@@ -101,7 +93,7 @@ class Desk:
             self.conversation_id, turn.model_dump_json().encode(), turn_id
         )
 
-    async def killed_in(self, service: Service, request: PersonRequest, tasks: int = 1) -> list[TaskAssignment]:
+    async def kill(self, service: Service, request: PersonRequest, tasks: int = 1) -> list[TaskAssignment]:
         """Let *service* die when it has handed over *tasks* tasks, and return these."""
         handed: asyncio.Queue[TaskAssignment] = asyncio.Queue()
         dying = asyncio.create_task(
@@ -113,25 +105,25 @@ class Desk:
         return seen
 
     async def report(self, assignment: TaskAssignment) -> None:
-        """End *assignment* as a worker does."""
-        found = report_of(assignment)
+        found = CompletionReport(
+            task_id=assignment.task_id,
+            agent_id=assignment.agent_id,
+            supervisor_id=assignment.supervisor_id,
+            task_name=assignment.task.name,
+            status="completed",
+            result={"remaining": 8},
+            memory=MemoryNote(outcome="miss"),
+            worker_id="w",
+            finished_at=datetime.now(UTC),
+        )
         body = found.model_dump_json().encode()
         await Ledger(self.redis, deadline_s=PATIENCE_S).finish(assignment.task_id, 1, "completed", body)
 
 
-def report_of(assignment: TaskAssignment) -> CompletionReport:
-    """Return the report of *assignment*."""
-    return CompletionReport(
-        task_id=assignment.task_id,
-        agent_id=assignment.agent_id,
-        supervisor_id=assignment.supervisor_id,
-        task_name=assignment.task.name,
-        status="completed",
-        result={"remaining": 8},
-        memory=MemoryNote(outcome="miss"),
-        worker_id="w",
-        finished_at=datetime.now(UTC),
-    )
+@pytest.fixture
+async def desk(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Desk]:
+    async with standing(servers, redis) as stand:
+        yield Desk(stand, redis)
 
 
 def tasks_of(reply: PersonReply) -> list[TaskCall | None]:
@@ -139,137 +131,104 @@ def tasks_of(reply: PersonReply) -> list[TaskCall | None]:
     return [part.task for part in reply.parts] or [reply.task]
 
 
-def new_request() -> str:
-    """Return an id that nobody has used."""
-    return new_id(0)
-
-
 @pytest.mark.parametrize(
     ("first", "then"),
-    [(ONE, OTHER), (ONE, TWO), (TWO, ONE), (ONE, RuleInterpreter().understand("hm", catalogue=Catalogue()))],
-    ids=["other values", "two tasks", "one task", "none"],
+    [(ONE, TWO), (TWO, ONE), (ONE, RuleInterpreter().understand("hm", catalogue=Catalogue()))],
+    ids=["two tasks", "one task", "none"],
 )
-async def test_a_repeat_tells_the_tasks_of_the_first_however_it_would_be_read(
-    servers: EmbeddedServers, redis: Redis, first: Interpretation, then: Interpretation
+async def test_a_repeat_is_answered_by_the_tasks_of_the_first_reading(
+    desk: Desk, first: Interpretation, then: Interpretation
 ) -> None:
-    """The first supervisor died when all was handed over; the stream holds nothing more after the repeat."""
     expected = list(first.parts) if isinstance(first, Several) else [first]
-    async with standing(servers, redis) as stand:
-        desk, before = Desk(stand, redis), await stand.last()
-        request, fickle = desk.request(request_id=new_request()), Fickle([first, then])
-        handed = await desk.killed_in(desk.service(fickle), request, len(expected))
-        for assignment in handed:
-            await desk.report(assignment)
-        reply = await desk.service(fickle).answer(request.model_copy(update={"wait_ms": 60_000}))
-        assert await stand.last() == before + len(expected)
+    before = await desk.stand.last()
+    request, fickle = desk.request(request_id=new_id(0)), Fickle([first, then])
+    handed = await desk.kill(desk.service(fickle), request, len(expected))
+    for assignment in handed:
+        await desk.report(assignment)
+    reply = await desk.service(fickle).answer(request.model_copy(update={"wait_ms": 60_000}))
+    assert await desk.stand.last() == before + len(expected)
     assert tasks_of(reply) == [one.task for one in expected if isinstance(one, Understood)]
     assert (reply.kind, fickle.asked) == ("answer", 1)
     assert {part.task_id for part in reply.parts if part.task_id} in ({one.task_id for one in handed}, set())
 
 
-async def test_a_repeat_hands_over_what_its_first_supervisor_had_not(servers: EmbeddedServers, redis: Redis) -> None:
-    """It had kept what it read, and died before the stream had any of it; the agent is retired meanwhile."""
-    async with standing(servers, redis) as stand:
-        desk, before = Desk(stand, redis), await stand.last()
-        request, fickle = desk.request(request_id=new_request()), Fickle([TWO, ONE])
-        stopped, gone = asyncio.Event(), asyncio.Event()
+async def test_a_repeat_starts_tasks_that_the_dead_supervisor_had_only_read(desk: Desk, redis: Redis) -> None:
+    before = await desk.stand.last()
+    request, fickle = desk.request(request_id=new_id(0)), Fickle([TWO, ONE])
+    stopped, gone = asyncio.Event(), asyncio.Event()
 
-        class Dying(Conversations):
-            """Kept what was read, and dies then."""
+    class Dying(Conversations):
+        """Kept what was read, and dies then."""
 
-            async def append(self, *arguments: Any, **named: Any) -> bool:
-                is_new = await super().append(*arguments, **named)
-                stopped.set()
-                await gone.wait()
-                return is_new
+        async def append(self, *arguments: Any, **named: Any) -> bool:
+            is_new = await super().append(*arguments, **named)
+            stopped.set()
+            await gone.wait()
+            return is_new
 
-        service = desk.service(fickle, conversations=Dying(redis))
-        dying = asyncio.create_task(service.answer(request))
-        await stopped.wait()
-        dying.cancel()
-        await asyncio.gather(dying, return_exceptions=True)
-        assert await stand.last() == before
-        reply = await desk.service(fickle, Catalogue()).answer(request)
-        assert await stand.last() == before + 2
+    service = desk.service(fickle, conversations=Dying(redis))
+    dying = asyncio.create_task(service.answer(request))
+    await stopped.wait()
+    dying.cancel()
+    await asyncio.gather(dying, return_exceptions=True)
+    assert await desk.stand.last() == before
+    reply = await desk.service(fickle, Catalogue()).answer(request)
+    assert await desk.stand.last() == before + 2
     assert (reply.kind, tasks_of(reply)) == ("pending", [OTHER.task, TRIPS.task])
 
 
-async def test_again_in_a_repeat_is_what_it_was_however_much_was_said_since(
-    servers: EmbeddedServers, redis: Redis
-) -> None:
-    """Also when its own turn is further back than any reference reaches, and another agent answers to the words."""
-    async with standing(servers, redis) as stand:
-        desk, rules = Desk(stand, redis), RuleInterpreter()
-        again = desk.request("double the limit", request_id=new_request())
-        service = desk.service(rules)
-        await desk.answered("A", ONE)
-        first = await service.answer(again)
-        for number in range(LOOK_BACK):
-            await desk.answered(f"A{number}", OTHER)
-        before = await stand.last()
-        repeated = await desk.service(RuleInterpreter(), Catalogue([TRIP])).answer(again)
-        assert await stand.last() == before
+async def test_a_reference_in_a_repeat_means_the_same_however_much_was_said_since(desk: Desk) -> None:
+    rules = RuleInterpreter()
+    again = desk.request("double the limit", request_id=new_id(0))
+    service = desk.service(rules)
+    await desk.answer("A", ONE)
+    first = await service.answer(again)
+    for number in range(LOOK_BACK):
+        await desk.answer(f"A{number}", OTHER)
+    before = await desk.stand.last()
+    repeated = await desk.service(RuleInterpreter(), Catalogue([TRIP])).answer(again)
+    assert await desk.stand.last() == before
     assert first.task is not None
     assert first.task.parameters == {"budget_limit": 100, "spent": 42}
     assert repeated.task == first.task
     assert "budget limit 100 (double 50)" in repeated.text
 
 
-async def test_the_id_that_a_reply_names_finds_its_task(servers: EmbeddedServers, redis: Redis) -> None:
-    """Whoever sent none is told to ask again with the one that was given."""
-    async with standing(servers, redis) as stand:
-        before = await stand.last()
-        desk = Desk(stand, redis)
-        service = desk.service(Fickle([ONE, OTHER]))
-        first = await service.answer(PersonRequest(text="hm", wait_ms=0))
-        again = await service.answer(PersonRequest(text="hm", request_id=first.request_id, wait_ms=0))
-        assert await stand.last() == before + 1
-    assert (again.kind, again.task, again.text) == ("pending", first.task, first.text)
+async def test_unread_words_are_read_in_the_context_before_them(desk: Desk, redis: Redis) -> None:
+    again = desk.request("double the limit", request_id=new_id(0))
+    await desk.answer("A", ONE)
+    kept = asyncio.Event()
 
+    class Dying(Conversations):
+        """Keeps the words, and nothing after them."""
 
-async def test_words_that_nobody_read_are_read_by_what_was_said_before_them(
-    servers: EmbeddedServers, redis: Redis
-) -> None:
-    """Their supervisor died while it read them, and the conversation went on for longer than is looked back."""
-    async with standing(servers, redis) as stand:
-        desk = Desk(stand, redis)
-        again = desk.request("double the limit", request_id=new_request())
-        await desk.answered("A", ONE)
+        async def append(self, *arguments: Any, **named: Any) -> bool:
+            is_new = await super().append(*arguments, **named)
+            kept.set()
+            return is_new
 
-        kept = asyncio.Event()
+        async def replace(self, *_turns: object) -> bool:
+            raise asyncio.CancelledError
 
-        class Dying(Conversations):
-            """Keeps the words, and nothing after them."""
+    class Slow(RuleInterpreter):
+        """Reads no sooner than the words are kept."""
 
-            async def append(self, *arguments: Any, **named: Any) -> bool:
-                is_new = await super().append(*arguments, **named)
-                kept.set()
-                return is_new
+        async def interpret(self, *arguments: Any, **named: Any) -> Interpretation:
+            await kept.wait()
+            return await super().interpret(*arguments, **named)
 
-            async def replace(self, *_turns: object) -> bool:
-                raise asyncio.CancelledError
-
-        class Slow(RuleInterpreter):
-            """Reads no sooner than the words are kept."""
-
-            async def interpret(self, *arguments: Any, **named: Any) -> Interpretation:
-                await kept.wait()
-                return await super().interpret(*arguments, **named)
-
-        service = desk.service(Slow(), conversations=Dying(redis))
-        assert isinstance((await asyncio.gather(service.answer(again), return_exceptions=True))[0], BaseException)
-        for number in range(LOOK_BACK):
-            await desk.answered(f"A{number}", OTHER)
-        told = [await desk.service(RuleInterpreter()).answer(again) for _ in range(2)]
+    service = desk.service(Slow(), conversations=Dying(redis))
+    assert isinstance((await asyncio.gather(service.answer(again), return_exceptions=True))[0], BaseException)
+    for number in range(LOOK_BACK):
+        await desk.answer(f"A{number}", OTHER)
+    told = [await desk.service(RuleInterpreter()).answer(again) for _ in range(2)]
     assert [reply.task.parameters for reply in told if reply.task] == [{"budget_limit": 100, "spent": 42}] * 2
 
 
 @pytest.mark.parametrize("names_conversation", [False, True])
 async def test_a_reading_that_could_not_be_kept_makes_the_same_task_again(
-    servers: EmbeddedServers, redis: Redis, names_conversation: bool
+    desk: Desk, redis: Redis, names_conversation: bool
 ) -> None:
-    """Also of a request without an id, which its reply named: the stream swallows the task of the repeat."""
-
     class Away(Conversations):
         """Keeps nothing, and tells nothing."""
 
@@ -279,24 +238,22 @@ async def test_a_reading_that_could_not_be_kept_makes_the_same_task_again(
         async def recent(self, *_arguments: object) -> list[bytes]:
             raise MemoryUnavailable("away")
 
-    async with standing(servers, redis) as stand:
-        before, desk = await stand.last(), Desk(stand, redis)
-        first = await desk.service(Fickle([ONE]), conversations=Away(redis)).answer(PersonRequest(text="hm", wait_ms=0))
-        named = {"conversation_id": first.conversation_id} if names_conversation else {}
-        repeat = PersonRequest.model_validate({"text": "hm", "request_id": first.request_id, "wait_ms": 0} | named)
-        await desk.service(Fickle([ONE])).answer(repeat)
-        assert await stand.last() == before + 1
+    before = await desk.stand.last()
+    first = await desk.service(Fickle([ONE]), conversations=Away(redis)).answer(PersonRequest(text="hm", wait_ms=0))
+    named = {"conversation_id": first.conversation_id} if names_conversation else {}
+    repeat = PersonRequest.model_validate({"text": "hm", "request_id": first.request_id, "wait_ms": 0} | named)
+    await desk.service(Fickle([ONE])).answer(repeat)
+    assert await desk.stand.last() == before + 1
 
 
-@pytest.mark.parametrize("away", ["first", "then", "both"])
-async def test_one_supervisor_reads_once_however_the_store_comes_and_goes(
-    servers: EmbeddedServers, redis: Redis, away: str
+@pytest.mark.parametrize("away", ["first", "then"])
+async def test_one_supervisor_reads_a_request_once_while_the_store_comes_and_goes(
+    desk: Desk, redis: Redis, away: str
 ) -> None:
-    """Two tasks of the first reading are not joined by the one of the second."""
     calls = 0
 
     class Shaky(Conversations):
-        """Is away for one of two deliveries, or both."""
+        """Is away for one of two deliveries."""
 
         async def append(self, *arguments: Any, **named: Any) -> bool:
             self._fail()
@@ -307,61 +264,56 @@ async def test_one_supervisor_reads_once_however_the_store_comes_and_goes(
             return await super().recent(*arguments)
 
         def _fail(self) -> None:
-            if away in {"both", "first" if calls == 0 else "then"}:
+            if away == ("first" if calls == 0 else "then"):
                 raise MemoryUnavailable("away")
 
-    async with standing(servers, redis) as stand:
-        before, desk = await stand.last(), Desk(stand, redis)
-        request = desk.request(request_id=new_request())
-        service = desk.service(Fickle([TWO, ONE]), conversations=Shaky(redis))
-        first = await service.answer(request)
-        calls = 1
-        again = await service.answer(request)
-        assert await stand.last() == before + 2
+    before = await desk.stand.last()
+    request = desk.request(request_id=new_id(0))
+    service = desk.service(Fickle([TWO, ONE]), conversations=Shaky(redis))
+    first = await service.answer(request)
+    calls = 1
+    again = await service.answer(request)
+    assert await desk.stand.last() == before + 2
     assert tasks_of(first) == tasks_of(again) == [OTHER.task, TRIPS.task]
 
 
-async def test_over_http_a_key_tells_the_first_reading_after_a_kill(servers: EmbeddedServers, redis: Redis) -> None:
-    """The report came when nobody was there to tell it: its heading is what the task was started with."""
+async def test_over_http_a_repeated_key_is_answered_by_the_first_reading_after_a_kill(
+    desk: Desk, servers: EmbeddedServers, redis: Redis
+) -> None:
     body, key = {"text": "hm", "wait_seconds": 0}, {"Idempotency-Key": f"once-{new_id(0)}"}
-    async with standing(servers, redis) as stand:
-        desk, records = Desk(stand, redis), RequestRecords(redis, deadline_s=PATIENCE_S)
-        fickle = Fickle([ONE, OTHER])
-        service = desk.service(fickle)
-        async with http_stand(servers, redis, service=service, work=Work(service, records)) as first:
-            sent = await over_http(first.url, "POST", "/v1/requests", body, key)
-            assert sent.status == 202
-            [underway] = list(first.parts.work._under_way.values())
-            if not underway.routed:
-                await underway.changed.wait()
-            [assignment] = underway.routed
-            for task in list(first.parts.work._tasks):
-                task.cancel()
-        await desk.report(assignment)
-        other = desk.service(fickle)
-        async with http_stand(servers, redis, service=other, work=Work(other, records)) as second:
-            told = await over_http(second.url, "POST", "/v1/requests", body, key)
+    records = RequestRecords(redis, deadline_s=PATIENCE_S)
+    fickle = Fickle([ONE, OTHER])
+    service = desk.service(fickle)
+    async with http_stand(servers, redis, service=service, work=Work(service, records)) as first:
+        sent = await over_http(first.url, "POST", "/v1/requests", body, key)
+        assert sent.status == 202
+        [underway] = list(first.parts.work._under_way.values())
+        if not underway.routed:
+            await underway.changed.wait()
+        [assignment] = underway.routed
+        for task in list(first.parts.work._tasks):
+            task.cancel()
+    await desk.report(assignment)
+    other = desk.service(fickle)
+    async with http_stand(servers, redis, service=other, work=Work(other, records)) as second:
+        told = await over_http(second.url, "POST", "/v1/requests", body, key)
     assert (told.status, told.body["task"], fickle.asked) == (200, ONE.task.model_dump(), 1)
     assert "budget limit 50, spent 42" in told.body["reply"]["text"]
 
 
-async def test_over_http_nobody_is_told_what_another_user_of_their_id_was_answered(
-    servers: EmbeddedServers, redis: Redis
-) -> None:
-    """Both chose it in one conversation; over HTTP itself the second is refused, whoever and whatever it is."""
-    async with standing(servers, redis) as stand:
-        desk, key = Desk(stand, redis), new_request()
-        service, header = desk.service(RuleInterpreter()), {"Idempotency-Key": key}
-        body = {"text": "budget limit 50", "user": "bob", "conversation": desk.conversation_id}
-        work = Work(service, RequestRecords(redis, deadline_s=PATIENCE_S))
-        async with http_stand(servers, redis, service=service, work=work) as api:
-            told = [await over_http(api.url, "POST", "/v1/requests", body, header)]
-            other = await service.answer(desk.request("budget limit 9", request_id=key, user_id="ana"))
-            told.append(await over_http(api.url, "GET", f"/v1/requests/{key}"))
-            refused = [
-                await over_http(api.url, "POST", "/v1/requests", body | change, header)
-                for change in ({"user": "ana"}, {"text": "budget limit 9"})
-            ]
+async def test_over_http_a_key_of_another_user_is_refused(desk: Desk, servers: EmbeddedServers, redis: Redis) -> None:
+    key = new_id(0)
+    service, header = desk.service(RuleInterpreter()), {"Idempotency-Key": key}
+    body = {"text": "budget limit 50", "user": "bob", "conversation": desk.conversation_id}
+    work = Work(service, RequestRecords(redis, deadline_s=PATIENCE_S))
+    async with http_stand(servers, redis, service=service, work=work) as api:
+        told = [await over_http(api.url, "POST", "/v1/requests", body, header)]
+        other = await service.answer(desk.request("budget limit 9", request_id=key, user_id="ana"))
+        told.append(await over_http(api.url, "GET", f"/v1/requests/{key}"))
+        refused = [
+            await over_http(api.url, "POST", "/v1/requests", body | change, header)
+            for change in ({"user": "ana"}, {"text": "budget limit 9"})
+        ]
     assert [answer.body["task"]["parameters"] for answer in told] == [{"budget_limit": 50}] * 2
     assert other.task is not None
     assert other.task.parameters == {"budget_limit": 9}
@@ -369,7 +321,6 @@ async def test_over_http_nobody_is_told_what_another_user_of_their_id_was_answer
 
 
 def test_words_read_by_an_older_supervisor_are_turns_all_the_same() -> None:
-    """What it kept has no reading, and what is kept now is a turn for it."""
     turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hm", at=datetime.now(UTC))
     assert parse_turn(turn.model_dump_json().encode()) == HeardTurn.model_validate(dict(turn))
     body = HeardTurn(**dict(turn), read_as=make_reading(TWO, "t1")).model_dump_json().encode()

@@ -1,4 +1,4 @@
-"""Sessions as files."""
+"""Sessions exported to files and loaded again."""
 
 import json
 from datetime import timedelta
@@ -17,7 +17,6 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def stage(valkey_or_redis: Redis) -> StoreStage:
-    """Return a cache on a server."""
     return StoreStage(valkey_or_redis)
 
 
@@ -29,11 +28,7 @@ def file_of(**changes: Any) -> dict[str, Any]:
             "value": {"files": ["a.tsx"], "tokens": 0, "theme": None},
             "created_at": "2025-11-19T10:00:07.000Z",
             "created_by_phase": "context_query",
-            "metadata": {
-                "computation_time_ms": 7000,
-                "source_agent": "ProjectContextServer",
-                "cache_hit_count": 3,
-            },
+            "metadata": {"computation_time_ms": 7000, "source_agent": "ContextServer", "cache_hit_count": 3},
         },
         "implementation_pass_1:results": {
             "key": "implementation_pass_1:results",
@@ -54,13 +49,11 @@ def file_of(**changes: Any) -> dict[str, Any]:
     return {**document, **changes}
 
 
-async def test_a_file_of_another_program_is_a_session_and_comes_out_the_same(stage: StoreStage) -> None:
-    """Without metadata, of an unknown domain, years after it was written: its time to live starts when it is loaded."""
+async def test_a_file_of_another_program_loads_and_exports_the_same(stage: StoreStage) -> None:
     report = await stage.cache.load(file_of())
     assert (report.session_id, report.loaded, report.expired, report.refused) == ("a1b2c3d4", 2, (), {})
     assert await stage.cache.export("a1b2c3d4") == file_of()
     root = await stage.cache.root("a1b2c3d4")
-    assert root is not None
     assert root.expires_in_ms is not None
     assert 3_000_000 < root.expires_in_ms <= 3_600_000
     stats = await stage.cache.stats("a1b2c3d4")
@@ -68,8 +61,7 @@ async def test_a_file_of_another_program_is_a_session_and_comes_out_the_same(sta
     assert [root.session_id for root in await stage.cache.sessions()] == ["a1b2c3d4"]
 
 
-async def test_ours_goes_round_by_way_of_text(stage: StoreStage) -> None:
-    """Under another id, with its uses, times and own times to live; what was counted goes on from there."""
+async def test_an_exported_session_loads_the_same_under_another_id(stage: StoreStage) -> None:
     await stage.cache.create(SESSION, domain="seo", ttl=timedelta(minutes=5))
     large = {"rows": ["Zoë"] * 3_000}
     entries = [
@@ -85,22 +77,17 @@ async def test_ours_goes_round_by_way_of_text(stage: StoreStage) -> None:
     report = await stage.cache.load(again, "copy")
     assert (report.session_id, report.loaded) == ("copy", 3)
     assert await stage.cache.export("copy") == {**exported, "session_id": "copy"}
-    assert exported["cache"]["a:x"]["metadata"] == {
-        "computation_time_ms": 120_000,
-        "source_agent": "A",
-        "cache_hit_count": 3,
-    }
+    metadata = {"computation_time_ms": 120_000, "source_agent": "A", "cache_hit_count": 3}
+    assert exported["cache"]["a:x"]["metadata"] == metadata
     assert exported["cache"]["b:x"]["ttl_ms"] == 3_600_000
     assert "metadata" not in exported["cache"]["b:x:c:d"]
     found = await stage.cache.get("copy", "a:x", reader="t1")
-    assert found is not None
     assert found.entry.hits == 4
     await stage.cache.set("copy", "c:x", 1)
     assert [entry.key for entry in await stage.cache.entries("copy")] == ["a:x", "b:x", "b:x:c:d", "c:x"]
 
 
-async def test_the_order_of_a_file_is_that_of_its_times(stage: StoreStage) -> None:
-    """So that what is younger is known to be."""
+async def test_entries_of_a_file_are_ordered_by_their_times(stage: StoreStage) -> None:
     cache = file_of()["cache"]
     turned = dict(reversed(cache.items()))
     await stage.cache.load(file_of(cache=turned))
@@ -108,10 +95,10 @@ async def test_the_order_of_a_file_is_that_of_its_times(stage: StoreStage) -> No
     assert removed == ("implementation_pass_1:results",)
 
 
-async def test_entries_past_their_own_time_to_live_stay_behind(stage: StoreStage) -> None:
-    """It counts from when they were made; the report names them."""
-    root = await _made(stage)
-    made = [spell_time(root - DAY_MS), spell_time(root)]
+async def test_expired_entries_are_left_out_and_reported(stage: StoreStage) -> None:
+    await stage.cache.create(SESSION)
+    now_ms = (await stage.cache.root(SESSION)).created_ms
+    made = [spell_time(now_ms - DAY_MS), spell_time(now_ms)]
     cache = {
         key: {"key": key, "value": 1, "created_at": at, "created_by_phase": "a", "ttl_ms": DAY_MS // 2}
         for key, at in zip(("a:old", "a:new"), made, strict=True)
@@ -121,14 +108,6 @@ async def test_entries_past_their_own_time_to_live_stay_behind(stage: StoreStage
     assert await values(stage.cache, "a:old", "a:new", session_id="a1b2c3d4") == ["-", 1]
 
 
-async def _made(stage: StoreStage) -> int:
-    """Return the time of the cache's clock, ms since 1970."""
-    await stage.cache.create(SESSION)
-    root = await stage.cache.root(SESSION)
-    assert root is not None
-    return root.created_ms
-
-
 @pytest.mark.parametrize(
     ("key", "change", "why"),
     [
@@ -136,18 +115,15 @@ async def _made(stage: StoreStage) -> int:
         ("a:x", {"created_by_phase": "b"}, "belongs to phase 'a'"),
         ("a:x", {"key": "a:y"}, "must be equal"),
         ("a:x", {"created_at": "yesterday"}, "created_at"),
-        ("a:x", {"created_at": None}, "created_at"),
         ("a:x", {"ttl_ms": 0}, "ttl_ms"),
         ("a:x", {"metadata": []}, "metadata"),
         ("a:x", {"metadata": {"cache_hit_count": -1}}, "cache_hit_count"),
-        ("a:x", {"metadata": {"computation_time_ms": "7 s"}}, "computation_time_ms"),
         ("a:x", {"value": "x" * 17_000_000}, "17000002 bytes"),
     ],
 )
-async def test_an_entry_that_breaks_a_rule_stays_behind_with_a_reason(
+async def test_an_entry_that_breaks_a_rule_is_left_out_with_the_reason(
     stage: StoreStage, key: str, change: dict[str, Any], why: str
 ) -> None:
-    """The others are loaded."""
     sound = {"key": key, "value": 1, "created_at": "2025-11-19T10:00:00Z", "created_by_phase": "a"}
     report = await stage.cache.load(file_of(cache={key: {**sound, **change}, **file_of()["cache"]}))
     assert (report.loaded, set(report.refused)) == (2, {key})
@@ -159,26 +135,20 @@ async def test_an_entry_that_breaks_a_rule_stays_behind_with_a_reason(
     [
         {"cache": []},
         {"version": "1.0.0"},
-        {"version": None},
         {"session_id": "a b"},
-        {"session_id": 7},
         {"domain": None},
-        {"domain": "\n"},
         {"created_at": 1763546400},
         {"ttl_ms": -1},
-        {"ttl_ms": True},
         {"ttl_ms": 10**18},
     ],
 )
-async def test_what_is_no_session_is_refused_as_a_whole(stage: StoreStage, change: dict[str, Any]) -> None:
-    """And leaves nothing behind."""
+async def test_a_file_that_is_no_session_is_refused_whole(stage: StoreStage, change: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         await stage.cache.load(file_of(**change))
     assert await stage.cache.sessions() == []
 
 
 async def test_loading_never_mixes_two_sessions(stage: StoreStage) -> None:
-    """One of that id has to go first; without its entries a session is loaded, too."""
     await stage.cache.create("a1b2c3d4")
     await stage.cache.set("a1b2c3d4", KEY, "mine")
     with pytest.raises(InvalidInput, match=r"'a1b2c3d4' exists already.*under another id"):
@@ -188,14 +158,3 @@ async def test_loading_never_mixes_two_sessions(stage: StoreStage) -> None:
     report = await stage.cache.load(file_of(cache={}))
     assert report.loaded == 0
     assert (await stage.cache.export("a1b2c3d4"))["cache"] == {}
-
-
-async def test_a_file_of_which_every_entry_is_refused_makes_no_session(valkey_or_redis: Redis) -> None:
-    """What is wrong with each is told; a file without entries is a session without entries."""
-    stage = StoreStage(valkey_or_redis)
-    bad = {"bad key": {"value": 1}, "a:b": {"value": 1, "created_by_phase": "c"}}
-    report = await stage.cache.load(file_of(cache=bad))
-    assert (report.loaded, list(report.refused)) == (0, ["bad key", "a:b"])
-    assert await stage.cache.root("a1b2c3d4") is None
-    assert (await stage.cache.load(file_of(cache={}))).refused == {}
-    assert await stage.cache.root("a1b2c3d4") is not None

@@ -1,4 +1,4 @@
-"""An entry is computed once, by whichever process: the others use it, and whoever dies is replaced."""
+"""`get_or_compute` of sessions: an entry is computed once over all processes, and a dead leader is replaced."""
 
 import asyncio
 import sys
@@ -13,6 +13,7 @@ from memory import keys
 from memory.long_term.single_flight import SingleFlight
 from memory.sessions.once import Computed, get_or_compute
 from memory.sessions.session import FoundEntry, NewEntry, SessionCache
+from runtime.servers.embedded import EmbeddedServers
 from tests.integration.flights import LONG_S, ROOT
 from tests.integration.sessions import BLINK, KEY, SESSION, until_gone
 from workers.testing.sessions import FakeSessions, FakeSingleFlight
@@ -47,7 +48,6 @@ class Asking:
         wait_s: float = LONG_S,
         task_id: str | None = None,
     ) -> JsonValue:
-        """Return the entry."""
         return await get_or_compute(
             self.cache,
             self.flights,
@@ -64,7 +64,6 @@ class Asking:
 
 @pytest.fixture
 async def one(redis: Redis) -> AsyncIterator[Asking]:
-    """Stand for one process, with a session."""
     cache = SessionCache(redis, deadline_s=LONG_S)
     await cache.create(SESSION)
     async with SingleFlight[Computed](redis, owner="one", budget_s=LONG_S) as flights:
@@ -73,69 +72,49 @@ async def one(redis: Redis) -> AsyncIterator[Asking]:
 
 @pytest.fixture
 async def other(redis: Redis) -> AsyncIterator[Asking]:
-    """Stand for another process: it shares nothing with the first but the server."""
     async with SingleFlight[Computed](redis, owner="other", budget_s=LONG_S) as flights:
         yield Asking(SessionCache(redis, deadline_s=LONG_S), flights)
 
 
 async def awaited(client: Redis) -> None:
-    """Return when another process is known to wait."""
+    """Return once another process waits for the entry."""
     async with asyncio.timeout(LONG_S):
         while not await client.hexists(FLIGHT, "awaited"):
             pass
 
 
-async def test_three_processes_compute_once_and_every_use_is_counted(redis: Redis, servers: object) -> None:
-    """Each asks twenty times; whoever computed did not use what was there."""
-    cache = SessionCache(redis, deadline_s=LONG_S)
-    await cache.create(SESSION)
-    children = [await _child(ASKING, servers, str(number)) for number in range(3)]
-    outputs = [(await child.communicate())[0] for child in children]
-    assert outputs == [b"20\n"] * 3
-    assert await redis.get("runs") == b"1"
-    (entry,) = await cache.entries(SESSION)
-    assert (entry.hits, entry.agent) == (59, "A")
+async def test_forty_callers_of_two_processes_compute_once_and_every_use_is_counted(
+    one: Asking, other: Asking, redis: Redis
+) -> None:
+    asking = [
+        asyncio.create_task(process.ask(reader=f"{process.flights}-{number}"))
+        for process in (one, other)
+        for number in range(20)
+    ]
+    await awaited(redis)
+    for process in (one, other):
+        process.may_end.set()
+    answers = await asyncio.gather(*asking)
+    assert answers == [[]] * 40
+    assert len({id(answer) for answer in answers}) == 40
+    (entry,) = await one.cache.entries(SESSION)
+    assert (one.runs + other.runs, entry.hits) == (1, 39)
+    assert (entry.computation_ms, entry.agent) == (12_300, "Mapper")
     assert await redis.exists(FLIGHT) == 0
+    assert await other.ask(reader="another") == []
 
 
-ASKING = """
-import asyncio, sys
-from redis.asyncio import Redis
-from memory.sessions.session import SessionCache
-from memory.sessions.once import get_or_compute
-from memory.long_term.single_flight import SingleFlight
-
-async def main():
-    async with Redis.from_url(sys.argv[1]) as client, SingleFlight(client, owner=sys.argv[2], budget_s=60) as flights:
-        cache = SessionCache(client, deadline_s=60)
-
-        async def compute():
-            await client.incr("runs")
-            while not await client.hexists("tl:flight:{s1}:analysis%3Amap", "awaited"):
-                pass
-            return 0
-
-        async def ask(number):
-            reader = f"{sys.argv[2]}-{number}"
-            terms = {"wait_s": 60, "agent": "A", "reader": reader}
-            return await get_or_compute(cache, flights, "s1", "analysis:map", compute, **terms)
-
-        print((await asyncio.gather(*map(ask, range(20)))).count(0))
-
-asyncio.run(main())
-"""
-
-
-async def test_a_leader_that_is_killed_is_replaced(redis: Redis, servers: object, one: Asking) -> None:
-    """Its lease ends by itself."""
-    child = await _child(DOOMED, servers, "doomed")
-    assert child.stdout is not None
+async def test_a_leader_that_is_killed_is_replaced(redis: Redis, servers: EmbeddedServers, one: Asking) -> None:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", DOOMED, servers.redis_url, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
     assert await child.stdout.readline() == b"computing\n"
     asking = asyncio.create_task(one.ask())
     await awaited(redis)
     assert one.runs == 0
     child.kill()
     await child.wait()
+    await redis.pexpire(FLIGHT, 1)  # the lease ends by itself seconds later
     one.may_end.set()
     assert await asking == []
     assert one.runs == 1
@@ -154,45 +133,14 @@ async def compute():
 
 async def main():
     client = Redis.from_url(sys.argv[1])
-    async with SingleFlight(client, owner="doomed", budget_s=60, lease_s=3.0) as flights:
+    async with SingleFlight(client, owner="doomed", budget_s=60) as flights:
         await get_or_compute(SessionCache(client, deadline_s=60), flights, "s1", "analysis:map", compute, wait_s=60)
 
 asyncio.run(main())
 """
 
 
-async def _child(source: str, servers: object, name: str) -> asyncio.subprocess.Process:
-    url = servers.redis_url  # type: ignore[attr-defined]
-    return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", source, url, name, cwd=ROOT, stdout=asyncio.subprocess.PIPE
-    )
-
-
-async def test_what_was_computed_is_measured_and_then_found(one: Asking, other: Asking) -> None:
-    """By both processes; a falsy value is one."""
-    one.may_end.set()
-    assert await one.ask(reader="t1") == []
-    assert await one.ask(reader="t2") == []
-    assert await other.ask(reader="t3") == []
-    assert (one.runs, other.runs) == (1, 0)
-    (entry,) = await one.cache.entries(SESSION)
-    assert (entry.computation_ms, entry.agent, entry.hits) == (12_300, "Mapper", 2)
-
-
-async def test_who_joins_in_the_same_process_uses_a_value_of_its_own(one: Asking) -> None:
-    """Each use is counted, and what one does to its value nobody else sees."""
-    asking = [asyncio.create_task(one.ask(reader=f"t{number}")) for number in range(5)]
-    await one.started.wait()
-    one.may_end.set()
-    answers = await asyncio.gather(*asking)
-    assert answers == [[]] * 5
-    assert len({id(answer) for answer in answers}) == 5
-    (entry,) = await one.cache.entries(SESSION)
-    assert (one.runs, entry.hits) == (1, 4)
-
-
-async def test_an_error_is_its_callers_own_and_the_next_one_computes(one: Asking, other: Asking, redis: Redis) -> None:
-    """Nothing is kept of it."""
+async def test_after_an_error_the_next_caller_computes(one: Asking, other: Asking, redis: Redis) -> None:
     started, may_fail = asyncio.Event(), asyncio.Event()
 
     async def fail() -> JsonValue:
@@ -212,7 +160,6 @@ async def test_an_error_is_its_callers_own_and_the_next_one_computes(one: Asking
 
 
 async def test_an_entry_past_its_time_to_live_is_computed_once_again(one: Asking, other: Asking, redis: Redis) -> None:
-    """Though it still lies there, whoever waited finds the new one."""
     await one.cache.set(SESSION, KEY, "old", ttl=BLINK)
     await until_gone(one.cache)
     other.may_end.set()
@@ -226,8 +173,7 @@ async def test_an_entry_past_its_time_to_live_is_computed_once_again(one: Asking
     assert [entry.hits for entry in await one.cache.entries(SESSION)] == [1]
 
 
-async def test_who_cannot_wait_computes_and_what_was_kept_first_stays(one: Asking, other: Asking) -> None:
-    """With its uses."""
+async def test_a_caller_that_cannot_wait_computes_and_the_first_stored_value_stays(one: Asking, other: Asking) -> None:
     leading = asyncio.create_task(one.ask())
     await one.started.wait()
 
@@ -238,13 +184,10 @@ async def test_who_cannot_wait_computes_and_what_was_kept_first_stays(one: Askin
     one.may_end.set()
     assert await leading == []
     found = await one.cache.get(SESSION, KEY)
-    assert found is not None
     assert (found.value, found.entry.hits) == ("second", 1)
 
 
-async def test_what_a_session_refuses_reaches_the_caller(one: Asking, redis: Redis) -> None:
-    """And leaves no lease behind."""
-
+async def test_a_refusal_of_the_session_reaches_the_caller_and_leaves_no_lease(one: Asking, redis: Redis) -> None:
     async def large() -> JsonValue:
         return "x" * 20_000_000
 
@@ -266,18 +209,15 @@ class Away:
     """A cache whose server does not answer."""
 
     async def get(self, session_id: str, key: str, *, reader: str | None = None) -> FoundEntry | None:
-        """Find nothing out."""
         raise MemoryUnavailable("away")
 
     async def set_many(
         self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
     ) -> None:
-        """Keep nothing."""
         raise MemoryUnavailable("away")
 
 
 async def test_with_the_server_away_each_process_computes_once() -> None:
-    """What it computed is not kept, but its callers have it."""
     async with (
         Redis(host="127.0.0.1", port=1) as nowhere,
         SingleFlight[Computed](nowhere, owner="alone", budget_s=0.05) as flights,
@@ -292,14 +232,12 @@ async def test_with_the_server_away_each_process_computes_once() -> None:
     assert alone.runs == 1
 
 
-async def test_the_fakes_compute_once_too() -> None:
-    """Without a server: for unit tests of agents."""
+async def test_the_testing_kit_computes_once_without_a_server() -> None:
     cache = FakeSessions()
     await cache.create(SESSION)
     async with FakeSingleFlight[Computed]() as flights:
         asker = Asking(cache, flights)
         asker.may_end.set()
         assert await asyncio.gather(*(asker.ask() for _ in range(10))) == [[]] * 10
-        await cache.set_many(SESSION, [NewEntry("a:x", 1)])
-    (entry, _) = await cache.entries(SESSION)
+    (entry,) = await cache.entries(SESSION)
     assert (asker.runs, entry.hits, entry.computation_ms) == (1, 9, 12_300)

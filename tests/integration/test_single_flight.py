@@ -1,30 +1,29 @@
-"""Single flight on real servers: identical questions asked at once are computed once, whoever fails."""
+"""Single flight on a real store: questions and shared answers asked at once are computed once, whoever fails."""
 
 import asyncio
 import sys
 from collections.abc import AsyncIterator
 
 import pytest
+from pydantic import JsonValue
 from redis.asyncio import Redis
 
+from contracts.errors import MemoryUnavailable
 from memory import keys
 from memory.long_term.entries import Remembered
-from memory.long_term.single_flight import Joined, Leader, SingleFlight
-from tests.fakes.stores import FakeLongTermMemory
+from memory.long_term.single_flight import Leader, SingleFlight
+from memory.stories.shared_answers import KEEP, SharedAnswers, open_answers
 from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited
-from workers.testing.sessions import FakeSingleFlight
 
 
 @pytest.fixture
 async def process(redis: Redis) -> AsyncIterator[Process]:
-    """Stand for one process."""
     async with SingleFlight[Remembered](redis, owner="one", budget_s=LONG_S) as flights:
         yield Process(redis, flights)
 
 
 @pytest.fixture
 async def neighbour(redis: Redis) -> AsyncIterator[Process]:
-    """Stand for another process: it shares nothing with the first but the server."""
     async with SingleFlight[Remembered](redis, owner="two", budget_s=LONG_S) as flights:
         yield Process(redis, flights)
 
@@ -32,7 +31,6 @@ async def neighbour(redis: Redis) -> AsyncIterator[Process]:
 async def test_two_hundred_callers_of_two_processes_compute_once(
     process: Process, neighbour: Process, redis: Redis
 ) -> None:
-    """199 join."""
     work = Work()
     asking = [asyncio.create_task(one.ask(work)) for one in (process, neighbour) for _ in range(100)]
     await awaited(redis)
@@ -43,55 +41,7 @@ async def test_two_hundred_callers_of_two_processes_compute_once(
     assert [joined for _, joined in answers].count(False) == 1
 
 
-async def test_real_processes_compute_once(redis: Redis, servers: object) -> None:
-    """As many asks as it likes, one run over both."""
-    url = servers.redis_url  # type: ignore[attr-defined]
-    children = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, "-c", CHILD, url, str(number), cwd=ROOT, stdout=asyncio.subprocess.PIPE
-        )
-        for number in range(2)
-    ]
-    outputs = [(await child.communicate())[0] for child in children]
-    assert outputs == [b"100\n", b"100\n"]
-    assert await redis.get("runs") == b"1"
-
-
-CHILD = """
-import asyncio, sys
-from redis.asyncio import Redis
-from memory.long_term.entries import Remembered
-from workers.testing.sessions import FakeSingleFlight
-from tests.fakes.stores import FakeLongTermMemory
-from memory.long_term.store import LongTermMemory
-from memory.long_term.single_flight import Joined, SingleFlight
-
-KEY = "tl:ltm:{Budget}:v1.1:analyze:1"
-
-async def main():
-    async with Redis.from_url(sys.argv[1]) as client, SingleFlight(client, owner=sys.argv[2], budget_s=60) as flights:
-        memory = LongTermMemory(client, budget_s=60)
-
-        async def ask():
-            outcome = await flights.join(KEY, lambda: memory.recall(KEY), wait_s=60)
-            if isinstance(outcome, Joined):
-                return outcome.value.result_json
-            async with outcome:
-                await client.incr("runs")
-                while not await client.hexists("tl:flight:{Budget}:v1.1:analyze:1", "awaited"):
-                    pass
-                await memory.remember(KEY, b"42", computed_ms=1, ttl=None, now_ms=1)
-                outcome.share(Remembered(1, 1, b"42"))
-            return b"42"
-
-        print((await asyncio.gather(*(ask() for _ in range(100)))).count(b"42"))
-
-asyncio.run(main())
-"""
-
-
 async def test_a_leader_that_fails_hands_over_at_once(process: Process, neighbour: Process, redis: Redis) -> None:
-    """Its error is its own; the next caller computes."""
     started = asyncio.Event()
     may_fail = asyncio.Event()
 
@@ -114,7 +64,6 @@ async def test_a_leader_that_fails_hands_over_at_once(process: Process, neighbou
 
 
 async def test_a_cancelled_leader_hands_over(process: Process, redis: Redis) -> None:
-    """Also one that is cancelled while it asks for the lease."""
     work = Work()
     leading = asyncio.create_task(process.ask(work))
     await work.started.wait()
@@ -127,8 +76,9 @@ async def test_a_cancelled_leader_hands_over(process: Process, redis: Redis) -> 
     assert await redis.exists(keys.flight_of(KEY)) == 0
 
 
-async def test_who_missed_before_the_answer_was_stored_still_joins(process: Process, neighbour: Process) -> None:
-    """Between its miss and its join another process finished."""
+async def test_a_caller_that_missed_just_before_the_answer_was_stored_joins(
+    process: Process, neighbour: Process
+) -> None:
     work = Work()
     work.may_end.set()
     await process.ask(work)
@@ -136,42 +86,14 @@ async def test_who_missed_before_the_answer_was_stored_still_joins(process: Proc
     assert work.runs == 1
 
 
-async def test_the_fake_shares_within_its_process_and_hands_over() -> None:
-    """Without a server: one computes, the others join; after a failure the next one computes."""
-    memory, runs = FakeLongTermMemory(), 0
-    async with FakeSingleFlight[Remembered]() as flights:
-
-        async def ask(*, fails: bool = False) -> bytes:
-            nonlocal runs
-            outcome = await flights.join(KEY, lambda: memory.recall(KEY), wait_s=LONG_S)
-            if isinstance(outcome, Joined):
-                return outcome.value.result_json
-            async with outcome:
-                runs += 1
-                await asyncio.sleep(0)
-                if fails:
-                    raise ValueError("no")
-                await memory.remember(KEY, b"42", computed_ms=1, ttl=None, now_ms=1)
-                outcome.share(Remembered(1, 1, b"42"))
-            return b"42"
-
-        answers = await asyncio.gather(ask(fails=True), *(ask() for _ in range(20)), return_exceptions=True)
-        assert isinstance(answers[0], ValueError)
-        assert answers[1:] == [b"42"] * 20
-        assert await ask() == b"42"
-    assert runs == 2
-
-
-async def test_an_entry_that_cannot_be_read_stops_nobody(process: Process, redis: Redis) -> None:
-    """It is there, but it is no answer: the caller computes and replaces it."""
+async def test_an_unreadable_entry_is_computed_and_replaced(process: Process, redis: Redis) -> None:
     await redis.hset(KEY, "a", "b")
     work = Work()
     work.may_end.set()
     assert await process.ask(work) == (b"42", False)
 
 
-async def test_who_cannot_wait_computes(process: Process, neighbour: Process) -> None:
-    """In the same process and in another, without touching the leader's lease."""
+async def test_a_caller_that_cannot_wait_computes_without_the_lease(process: Process, neighbour: Process) -> None:
     work = Work()
     leading = asyncio.create_task(process.ask(work))
     await work.started.wait()
@@ -185,3 +107,134 @@ async def test_who_cannot_wait_computes(process: Process, neighbour: Process) ->
     work.may_end.set()
     assert await leading == (b"42", False)
     assert await following == (b"42", True)
+
+
+STORY, NUMBER, NAME = "lighthouse", 3, "run:background"
+ANSWERS, LEASE = keys.session_flight(STORY, ".3"), keys.session_flight(STORY, f".3:{NAME}")
+
+
+class Question:
+    """What is asked when nobody has the answer; it ends when it is let go."""
+
+    def __init__(self, answer: JsonValue) -> None:
+        self.answer = answer
+        self.runs = 0
+        self.started = asyncio.Event()
+        self.may_end = asyncio.Event()
+
+    async def __call__(self) -> JsonValue:
+        self.runs += 1
+        self.started.set()
+        await self.may_end.wait()
+        return self.answer
+
+
+@pytest.fixture
+async def one(redis: Redis) -> AsyncIterator[SharedAnswers]:
+    async with open_answers(redis, "one", "grouped", LONG_S) as answers:
+        yield answers
+
+
+@pytest.fixture
+async def other(redis: Redis) -> AsyncIterator[SharedAnswers]:
+    async with open_answers(redis, "other", "grouped", LONG_S) as answers:
+        yield answers
+
+
+async def ask_story(answers: SharedAnswers, question: Question, name: str = NAME, wait_s: float = LONG_S) -> JsonValue:
+    """Return the answer to a question about the response."""
+    return await answers.get_or_compute(STORY, NUMBER, name, question, wait_s=wait_s)
+
+
+async def answer_awaited(redis: Redis) -> None:
+    """Return when another process is known to wait."""
+    async with asyncio.timeout(LONG_S):
+        while not await redis.hexists(LEASE, "awaited"):
+            pass
+
+
+async def test_ten_tasks_in_two_processes_ask_once(one: SharedAnswers, other: SharedAnswers, redis: Redis) -> None:
+    question = Question({"knowledge": {"by": "m"}})
+    asking = [asyncio.create_task(ask_story((one, other)[number % 2], question)) for number in range(10)]
+    await question.started.wait()
+    await answer_awaited(redis)
+    question.may_end.set()
+
+    assert await asyncio.gather(*asking) == [question.answer] * 10
+    assert question.runs == 1
+    assert 0 < await redis.pttl(ANSWERS) <= KEEP.total_seconds() * 1000
+    assert not await redis.exists(LEASE)
+    assert await ask_story(other, Question("another")) == question.answer
+
+
+async def test_another_analysis_of_the_response_asks_anew(one: SharedAnswers) -> None:
+    first, second = Question("first"), Question("second")
+    first.may_end.set()
+    second.may_end.set()
+
+    assert await ask_story(one, first) == "first"
+    assert await ask_story(one, second, "another run:background") == "second"
+    assert await one.get_or_compute(STORY, 4, NAME, second, wait_s=LONG_S) == "second"
+    assert await one.get_or_compute("harbour", NUMBER, NAME, second, wait_s=LONG_S) == "second"
+
+
+async def test_an_empty_answer_is_kept_by_the_one_who_asked_for_all(one: SharedAnswers, other: SharedAnswers) -> None:
+    slow, nothing = Question({"a": 1}), Question({})
+    nothing.may_end.set()
+    asking = asyncio.create_task(ask_story(one, slow))
+    await slow.started.wait()
+    assert await ask_story(other, nothing, wait_s=0.0) == {}
+    slow.may_end.set()
+    assert await asking == {"a": 1}
+    assert await ask_story(other, Question("never")) == {"a": 1}
+
+    assert await ask_story(one, nothing, "silent") == {}
+    assert await ask_story(other, Question("never"), "silent") == {}
+    assert nothing.runs == 2
+
+
+async def test_without_the_store_each_process_asks_itself() -> None:
+    async with Redis(port=1) as away, open_answers(away, "away", "one", 0.05) as answers:
+        question = Question("so")
+        question.may_end.set()
+        assert await ask_story(answers, question) == "so"
+        with pytest.raises(MemoryUnavailable):
+            await answers._batch.run([("PING",)])
+
+
+async def test_a_process_killed_while_asking_is_replaced(one: SharedAnswers, redis: Redis, servers: object) -> None:
+    url = servers.redis_url  # type: ignore[attr-defined]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", DOOMED, url, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    assert child.stdout is not None
+    assert await child.stdout.readline() == b"asking\n"
+    question = Question("mine")
+    question.may_end.set()
+    asking = asyncio.create_task(ask_story(one, question))
+    await answer_awaited(redis)
+    assert question.runs == 0
+    child.kill()
+    await child.wait()
+    # The lease ends by itself five seconds later; no test waits for that.
+    assert 0 < await redis.pttl(LEASE) <= 5_000
+    await redis.pexpire(LEASE, 1)
+    async with asyncio.timeout(LONG_S):
+        assert await asking == "mine"
+
+
+DOOMED = """
+import asyncio, sys
+from redis.asyncio import Redis
+from memory.stories.shared_answers import open_answers
+
+async def compute():
+    print("asking", flush=True)
+    await asyncio.Event().wait()
+
+async def main():
+    async with Redis.from_url(sys.argv[1]) as client, open_answers(client, "doomed", "one", 60) as answers:
+        await answers.get_or_compute("lighthouse", 3, "run:background", compute, wait_s=60)
+
+asyncio.run(main())
+"""

@@ -1,8 +1,7 @@
-"""The contract of stories, for the store on real servers and for the fake that stands for it."""
+"""Stories on a real store: loading, standing before and after each response, and unreadable values."""
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -18,12 +17,11 @@ from contracts.analysis.stories import (
     StorySettings,
     StoryThread,
 )
-from contracts.errors import InvalidInput, MemoryUnavailable, UnknownStory
+from contracts.errors import InvalidInput, UnknownStory
 from memory import keys
 from memory.stories.store import StoryStore
 from memory.stories.view import CHANGING, PastScene, StandingStory, standing
-from tests.integration.stories import BASE, MARA, PAIR, STORY, Shelf, document_of, fake_shelf, shelf_on
-from tests.servers import PATIENCE_S
+from tests.integration.stories import BASE, MARA, PAIR, STORY, Shelf, shelf_on
 from workers.context.story import TaskStory
 from workers.testing.stories import FakeSharedAnswers
 
@@ -32,16 +30,14 @@ OPENED = StoryThread(id="THREAD-002", title="The stranger's trunk", opened=2)
 RUST = KnownFact(category="object", subject="Winch", fact="rusted {solid}", confidence="low", source="Ch1-R2")
 
 
-@pytest.fixture(params=["store", "fake"])
-async def shelf(request: pytest.FixtureRequest, valkey_or_redis: Redis) -> Shelf:
-    """Return each kind of stores, with one story."""
-    kind = shelf_on(valkey_or_redis) if request.param == "store" else fake_shelf()
-    await kind.stories.load(BASE)
-    return kind
+@pytest.fixture
+async def shelf(valkey_or_redis: Redis) -> Shelf:
+    shelf = shelf_on(valkey_or_redis)
+    await shelf.stories.load(BASE)
+    return shelf
 
 
-async def test_a_story_begins_as_it_was_loaded(shelf: Shelf) -> None:
-    """Braces, line separators, zero bytes and all; entities in the order of their names."""
+async def test_a_story_stands_as_it_was_loaded(shelf: Shelf) -> None:
     stories = shelf.stories
 
     assert await stories.settings(STORY) == BASE.settings
@@ -56,8 +52,7 @@ async def test_a_story_begins_as_it_was_loaded(shelf: Shelf) -> None:
     assert await stories.numbers(STORY) == ()
 
 
-async def test_loading_tells_whether_anything_is_new(shelf: Shelf) -> None:
-    """What is not in the folder any more is gone, what responses changed is not, and analyses may rest on the old."""
+async def test_loading_again_replaces_the_base_and_keeps_changes(shelf: Shelf) -> None:
     await shelf.folded(2, {"memory_create": StoryChange(memories=(FIRE,))})
     revision, _, _ = await shelf.analyses.record(STORY, 2)
     assert await shelf.stories.load(BASE) is False
@@ -72,8 +67,7 @@ async def test_loading_tells_whether_anything_is_new(shelf: Shelf) -> None:
     assert (await shelf.stories.standing(STORY, 3)).memories == (FIRE,)
 
 
-async def test_the_story_systems_as_it_stood(shelf: Shelf) -> None:
-    """Before and after each response, whatever came later, and only as far as it is asked for."""
+async def test_a_story_stands_before_and_after_each_response(shelf: Shelf) -> None:
     told = {
         "memory_create": StoryChange(memories=(FIRE,)),
         "relationship": StoryChange(points={PAIR: 10.5}),
@@ -103,8 +97,7 @@ async def test_the_story_systems_as_it_stood(shelf: Shelf) -> None:
     assert await shelf.stories.changes(STORY, ("knowledge",)) == {2: {"knowledge": told["knowledge"]}}
 
 
-async def test_a_task_sees_its_story_through_one_look_each(shelf: Shelf) -> None:
-    """What the response itself changed only when it is asked for."""
+async def test_a_task_sees_its_story_with_or_without_its_own_response(shelf: Shelf) -> None:
     await shelf.told(2, "She {waits}.")
     await shelf.folded(1, {"resp_analyzer": StoryChange(scene="dialogue", tension=3)})
     await shelf.folded(2, {"relationship": StoryChange(points={PAIR: 10}), "knowledge": StoryChange(facts=(RUST,))})
@@ -122,8 +115,7 @@ async def test_a_task_sees_its_story_through_one_look_each(shelf: Shelf) -> None
     assert await story.section("memory_create") is None
 
 
-async def test_responses_are_kept_as_they_were_written_last(shelf: Shelf) -> None:
-    """An old one that is told again is not the first to go, and is another one when its text or chapter is."""
+async def test_the_latest_responses_are_kept_in_their_last_form(shelf: Shelf) -> None:
     for number in (1, 2, 3):
         assert await shelf.told(number, keep=3) is True
     assert await shelf.told(1, keep=3) is False
@@ -137,33 +129,22 @@ async def test_responses_are_kept_as_they_were_written_last(shelf: Shelf) -> Non
     assert await shelf.stories.put_response(STORY, StoryResponse(number=3, chapter=2, text="She lit it again."), keep=3)
 
 
-async def test_sections_are_found_in_either_group(shelf: Shelf) -> None:
-    """None stands for what is not there yet."""
-    revision, _, _ = await shelf.analyses.record(STORY, 5)
-    await shelf.analyses.fold(STORY, 5, revision, document_of(5, entity_analysis={"tier3": []}), b"{}", {}, 9)
-
-    assert await shelf.stories.section(STORY, 5, "entity_analysis") == {"tier3": []}
-    assert await shelf.stories.section(STORY, 5, "fact_extract") is None
-    assert await shelf.stories.section(STORY, 6, "knowledge") is None
-
-
-async def test_stories_are_listed_with_what_they_hold(shelf: Shelf) -> None:
-    """Until they are deleted."""
+async def test_stories_are_listed_with_their_sizes_until_they_are_deleted(shelf: Shelf, valkey_or_redis: Redis) -> None:
     await shelf.told(1)
     await shelf.told(2)
     await shelf.folded(2)
-    await shelf.stories.load(StoryBase(settings=StorySettings(story_id="other")))
-    told = {
+    await shelf.stories.load(StoryBase(settings=StorySettings(story_id="other", title="Other")))
+    await valkey_or_redis.hset(keys.story("other").base, "settings", "?")
+    listed = {
         one.story_id: (one.title, one.entities, one.responses, one.analyses) for one in await shelf.stories.stories()
     }
-
-    assert told == {STORY: (BASE.settings.title, 3, 2, 1), "other": ("", 0, 0, 0)}
+    unreadable = "(cannot be read; load story 'other' again with `tasklore story load FOLDER`)"
+    assert listed == {STORY: (BASE.settings.title, 3, 2, 1), "other": (unreadable, 0, 0, 0)}
     assert await shelf.stories.delete(STORY) is True
     assert [one.story_id for one in await shelf.stories.stories()] == ["other"]
 
 
 async def test_a_deleted_story_leaves_nothing(shelf: Shelf, valkey_or_redis: Redis) -> None:
-    """No key, and whoever still works on it is told."""
     await shelf.told(1)
     await shelf.folded(1, dict.fromkeys(CHANGING, StoryChange(scene="x")))
     revision, _, _ = await shelf.analyses.record(STORY, 1)
@@ -178,49 +159,39 @@ async def test_a_deleted_story_leaves_nothing(shelf: Shelf, valkey_or_redis: Red
     assert await valkey_or_redis.keys("*") == []
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda shelf: shelf.stories.settings("nowhere"),
-        lambda shelf: shelf.stories.base_digest("nowhere"),
-        lambda shelf: shelf.stories.entities("nowhere"),
-        lambda shelf: shelf.stories.relations("nowhere"),
-        lambda shelf: shelf.stories.changes("nowhere", CHANGING),
-        lambda shelf: shelf.stories.standing("nowhere", 1),
-        lambda shelf: shelf.stories.response("nowhere", 1),
-        lambda shelf: shelf.stories.numbers("nowhere"),
-        lambda shelf: shelf.stories.section("nowhere", 1, "knowledge"),
-        lambda shelf: shelf.analyses.read("nowhere", 1),
-        lambda shelf: shelf.analyses.raw("nowhere", 1),
-        lambda shelf: shelf.analyses.record("nowhere", 1),
-        lambda shelf: shelf.analyses.numbers("nowhere"),
-    ],
-)
-async def test_a_story_that_is_not_there_is_an_error(shelf: Shelf, ask: Callable[[Shelf], Awaitable[object]]) -> None:
-    """With its id and the cure, whatever was asked."""
-    with pytest.raises(UnknownStory, match="there is no story 'nowhere'; load it with `tasklore story load FOLDER`"):
-        await ask(shelf)
-
-
-async def test_an_id_that_can_be_none_opens_no_other_key(valkey_or_redis: Redis) -> None:
-    """A story called like a part of another one's key is refused before anything is asked."""
+async def test_an_unknown_story_is_an_error_with_the_cure_whatever_is_asked(shelf: Shelf) -> None:
+    stories, analyses = shelf.stories, shelf.analyses
+    for ask in (
+        stories.settings("nowhere"),
+        stories.base_digest("nowhere"),
+        stories.entities("nowhere"),
+        stories.relations("nowhere"),
+        stories.changes("nowhere", CHANGING),
+        stories.standing("nowhere", 1),
+        stories.response("nowhere", 1),
+        stories.numbers("nowhere"),
+        stories.section("nowhere", 1, "knowledge"),
+        analyses.read("nowhere", 1),
+        analyses.raw("nowhere", 1),
+        analyses.record("nowhere", 1),
+        analyses.numbers("nowhere"),
+    ):
+        with pytest.raises(UnknownStory, match="no story 'nowhere'; load it with `tasklore story load FOLDER`"):
+            await ask
     for story_id in ("a}b", "lighthouse}:entities", "", "ä"):
         with pytest.raises(InvalidInput, match="story id"):
-            await StoryStore(valkey_or_redis, deadline_s=PATIENCE_S).settings(story_id)
+            await stories.settings(story_id)
 
 
-async def test_what_cannot_be_read_any_more_stops_nobody_else(redis: Redis) -> None:
-    """The error names the key, the place in it and the cure, and the cure works."""
-    shelf = shelf_on(redis)
-    await shelf.stories.load(BASE)
+async def test_an_unreadable_value_is_an_error_with_place_and_cure(shelf: Shelf, valkey_or_redis: Redis) -> None:
     await shelf.folded(1, {"relationship": StoryChange(points={PAIR: 1})})
     of = keys.story(STORY)
-    await redis.hset(of.entities, MARA, '{"name":""}')
-    await redis.hset(of.base, "threads", "[{]")
-    await redis.hset(keys.story_changes(STORY, "relationship"), "2", '{"points":{"a|b":"much"}}')
-    await redis.hset(keys.story_changes(STORY, "relationship"), "3", '{"points":{"a|b":null}}')
-    await redis.hset(of.responses, "4", "")
-    await redis.hset(of.documents, "4", "[1]")
+    await valkey_or_redis.hset(of.entities, MARA, '{"name":""}')
+    await valkey_or_redis.hset(of.base, "threads", "[{]")
+    await valkey_or_redis.hset(keys.story_changes(STORY, "relationship"), "2", '{"points":{"a|b":"much"}}')
+    await valkey_or_redis.hset(keys.story_changes(STORY, "relationship"), "3", '{"points":{"a|b":null}}')
+    await valkey_or_redis.hset(of.responses, "4", "")
+    await valkey_or_redis.hset(of.documents, "4", "[1]")
 
     folder = r"load story 'lighthouse' again with `tasklore story load FOLDER`"
     with pytest.raises(InvalidInput, match=rf"tl:story:{{lighthouse}}:entities cannot be read at '{MARA}'.*{folder}"):
@@ -247,49 +218,25 @@ async def test_what_cannot_be_read_any_more_stops_nobody_else(redis: Redis) -> N
     assert await shelf.stories.section(STORY, 4, "memory_create") is None
 
 
-async def test_settings_that_cannot_be_read_hide_no_other_story(redis: Redis) -> None:
-    """The list says so in place of the title."""
-    shelf = shelf_on(redis)
-    await shelf.stories.load(BASE)
-    await shelf.stories.load(StoryBase(settings=StorySettings(story_id="other", title="Other")))
-    await redis.hset(keys.story("other").base, "settings", "?")
-
-    titles = {one.story_id: one.title for one in await shelf.stories.stories()}
-    assert titles[STORY] == BASE.settings.title
-    assert titles["other"] == "(cannot be read; load story 'other' again with `tasklore story load FOLDER`)"
-
-
-@pytest.mark.parametrize("kind", ["string", "list", "set"])
-async def test_a_key_of_another_type_is_replaced(valkey_or_redis: Redis, kind: str) -> None:
-    """What somebody else put there stops neither reading nor writing, and nothing beside it is lost."""
-    shelf = shelf_on(valkey_or_redis)
-    await shelf.stories.load(BASE)
+async def test_a_key_of_another_type_is_replaced(shelf: Shelf, valkey_or_redis: Redis) -> None:
     of = keys.story(STORY)
     theirs = [key for key in (*of, keys.story_changes(STORY, "knowledge")) if key != of.base]
 
-    async def occupy(key: str) -> None:
-        await valkey_or_redis.delete(key)
-        match kind:
-            case "string":
-                await valkey_or_redis.set(key, "x")
-            case "list":
-                await valkey_or_redis.rpush(key, "x")
-            case _:
-                await valkey_or_redis.sadd(key, "x")
+    async def occupy(*names: str) -> None:
+        for key in names:
+            await valkey_or_redis.delete(key)
+            await valkey_or_redis.rpush(key, "x")
 
-    for key in theirs:
-        await occupy(key)
+    await occupy(*theirs)
     assert await shelf.stories.entities(STORY) == ()
     assert await shelf.stories.response(STORY, 1) is None
     assert (await shelf.stories.standing(STORY, 3)).knowledge == BASE.knowledge
     assert await shelf.analyses.numbers(STORY) == ()
-    for key in theirs:
-        await occupy(key)
+    await occupy(*theirs)
     await shelf.told(1)
     await shelf.folded(1, {"knowledge": StoryChange(facts=(RUST,))})
     assert await shelf.stories.numbers(STORY) == await shelf.analyses.numbers(STORY) == (1,)
     assert (await shelf.stories.standing(STORY, 2)).knowledge == (*BASE.knowledge, RUST)
-
     await occupy(of.base)
     with pytest.raises(UnknownStory):
         await shelf.stories.settings(STORY)
@@ -297,73 +244,38 @@ async def test_a_key_of_another_type_is_replaced(valkey_or_redis: Redis, kind: s
     assert (await shelf.stories.standing(STORY, 2)).knowledge == (*BASE.knowledge, RUST)
 
 
-async def test_whoever_reads_one_section_is_not_sent_the_others(redis: Redis) -> None:
-    """A thousand responses of one agent do not slow another one's reading."""
-    shelf = shelf_on(redis)
-    await shelf.stories.load(BASE)
+async def test_reading_one_section_transfers_no_other(shelf: Shelf, valkey_or_redis: Redis) -> None:
+    """A thousand responses of one agent do not slow the reading of another."""
     big = StoryChange(facts=(RUST.model_copy(update={"fact": "x" * 10_000}),)).model_dump_json()
-    await redis.hset(keys.story_changes(STORY, "knowledge"), mapping=dict.fromkeys(map(str, range(100)), big))
-    before = (await redis.info("stats"))["total_net_output_bytes"]
+    changes = keys.story_changes(STORY, "knowledge")
+    await valkey_or_redis.hset(changes, mapping=dict.fromkeys(map(str, range(100)), big))
+    before = (await valkey_or_redis.info("stats"))["total_net_output_bytes"]
     await shelf.stories.standing(STORY, 50, ("relationship", "plot_threads", "memory_create"))
-    sent = (await redis.info("stats"))["total_net_output_bytes"] - before
-
+    sent = (await valkey_or_redis.info("stats"))["total_net_output_bytes"] - before
     assert sent < 50_000
 
 
-async def test_a_long_story_is_read_whole(redis: Redis) -> None:
-    """Five hundred responses, and an unreadable one among them is told of as in a short one."""
-    shelf = shelf_on(redis)
-    await shelf.stories.load(BASE)
-    key = keys.story_changes(STORY, "relationship")
-    one = StoryChange(points={PAIR: 1}).model_dump_json()
-    await redis.hset(key, mapping={str(number): one for number in range(1, 501)})
-    assert (await shelf.stories.standing(STORY, 400, ("relationship",))).scores == {PAIR: 18 + 399}
-
-    await redis.hset(key, "500", "?")
-    assert (await shelf.stories.standing(STORY, 500, ("relationship",))).scores == {PAIR: 18 + 499}
-    with pytest.raises(InvalidInput, match="cannot be read at '500'"):
-        await shelf.stories.standing(STORY, 400, ("relationship",))
-
-
-async def test_what_a_task_asks_of_its_story_is_one_round_trip(redis: Redis) -> None:
-    """Where it begins and what changed it come together."""
-    shelf = shelf_on(redis)
-    await shelf.stories.load(BASE)
+async def test_each_question_of_a_task_to_its_story_is_one_round_trip(shelf: Shelf, valkey_or_redis: Redis) -> None:
     await shelf.told(2)
     story = TaskStory(STORY, 2, shelf.stories, FakeSharedAnswers(), run="run-1")
-    asked = [
-        story.response,
-        story.settings,
-        story.entities,
-        story.relations,
-        story.memories,
-        story.knowledge,
-        story.threads,
-        story.scores,
+    questions = [
+        *(story.response, story.settings, story.entities, story.relations),
+        *(story.memories, story.knowledge, story.threads, story.scores),
         lambda: story.past_scenes(4),
         lambda: story.section("knowledge"),
     ]
 
     async def scripts() -> int:
-        return (await redis.info("commandstats"))["cmdstat_fcall_ro"]["calls"]
+        return (await valkey_or_redis.info("commandstats"))["cmdstat_fcall_ro"]["calls"]
 
     await story.settings()
     before = await scripts()
-    for ask in asked:
+    for ask in questions:
         await ask()
-    assert await scripts() - before == len(asked)
+    assert await scripts() - before == len(questions)
 
 
-async def test_a_store_that_is_away_is_an_error_in_time() -> None:
-    """Of the kind after which the work is done again."""
-    nowhere = Redis.from_url("redis://127.0.0.1:1", socket_connect_timeout=5)
-    with pytest.raises(MemoryUnavailable):
-        await StoryStore(nowhere, deadline_s=0.05).settings(STORY)
-    await nowhere.aclose()
-
-
-async def test_many_load_and_tell_at_once(shelf: Shelf) -> None:
-    """Every response is there in the end, and the story is one of those that were loaded, whole."""
+async def test_concurrent_loads_and_responses_lose_nothing(shelf: Shelf) -> None:
     others = [StoryBase(settings=BASE.settings, entities=BASE.entities[:count]) for count in (1, 2, 3)]
     await asyncio.gather(*(shelf.stories.load(one) for one in others), *(shelf.told(number) for number in range(40)))
 
@@ -374,10 +286,7 @@ async def test_many_load_and_tell_at_once(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize("is_long", [False, True])
-async def test_a_long_story_is_read_beside_the_loop(
-    redis: Redis, monkeypatch: pytest.MonkeyPatch, is_long: bool
-) -> None:
-    """Everybody else goes on meanwhile; a short one is not worth a thread."""
+async def test_a_long_story_is_parsed_in_a_thread(redis: Redis, monkeypatch: pytest.MonkeyPatch, is_long: bool) -> None:
     stories = StoryStore(redis, deadline_s=60.0)
     memories = (*BASE.memories, *(StoryMemory(id=f"MEM-0-{n}", character=MARA, text="x" * 700) for n in range(100)))
     await stories.load(BASE.model_copy(update={"memories": memories}) if is_long else BASE)

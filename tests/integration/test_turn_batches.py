@@ -1,4 +1,4 @@
-"""Turns that are learned from together, on a real store: when they are a batch, and what a failure of one costs."""
+"""Turns learned from in batches, on a real store: when a batch is ready, and failures within one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,7 +24,6 @@ Learn = Callable[[TurnBatch], Awaitable[Sequence[TurnFacts]]]
 
 @pytest.fixture
 def room(redis: Redis) -> Room:
-    """Return an empty store and a host with a model, which waits for ever unless a batch is ready."""
     room = Room(redis, patience=Patience(3, 1_000, 5_000))
     room.services.llm.configured = True
     return room
@@ -40,7 +39,6 @@ class Batches:
 
     @property
     def agent(self) -> Agent:
-        """Return an agent that listens so."""
         agent = Agent("Ears")
 
         @agent.listen("turns")
@@ -50,13 +48,14 @@ class Batches:
             self.batches.append(batch)
             if self.spoils in texts and self.spoils:
                 raise ValueError("a bug")
-            return [TurnFacts(turn.turn_id, (_fact(turn),)) for turn in batch.turns if turn.text != "hello"]
+            return [a_fact(turn) for turn in batch.turns if turn.text != "hello"]
 
         return agent
 
 
-def _fact(turn: ChatTurn) -> Fact:
-    return Fact(fact_id=f"{turn.turn_id}-0", text=turn.text)
+def a_fact(turn: ChatTurn) -> TurnFacts:
+    """Return the words of *turn* as its one fact."""
+    return TurnFacts(turn.turn_id, (Fact(fact_id=f"{turn.turn_id}-0", text=turn.text),))
 
 
 def published(room: Room) -> dict[str, list[str]]:
@@ -69,7 +68,6 @@ def published(room: Room) -> dict[str, list[str]]:
 
 
 async def test_a_full_batch_is_learned_from_at_once(room: Room) -> None:
-    """What is published and closed is each turn by itself; what is left over waits."""
     ears = Batches()
     await room.say("ann", "one", "hello", "three", "four")
     async with room.listening(ears.agent, "turns"):
@@ -85,8 +83,7 @@ async def test_a_full_batch_is_learned_from_at_once(room: Room) -> None:
     assert room.counts.seen == {"turn:learned": 2, "turn:nothing": 1}
 
 
-async def test_a_batch_is_ready_when_nobody_said_more_for_a_while(room: Room) -> None:
-    """Until then it waits, and loses nothing."""
+async def test_a_batch_is_ready_when_no_more_was_said_for_a_while(room: Room) -> None:
     ears = Batches()
     await room.say("ann", "one", "two")
     async with room.listening(ears.agent, "turns"):
@@ -97,38 +94,40 @@ async def test_a_batch_is_ready_when_nobody_said_more_for_a_while(room: Room) ->
     assert ears.given == [["one", "two"]]
 
 
-async def _is_calm(notices: Notices) -> bool:
-    return not await notices.hurries("ann")
-
-
-async def test_who_is_in_a_hurry_waits_for_nobody(room: Room) -> None:
-    """It is looked again within about a second."""
-    notices = Notices(room.redis, deadline_s=PATIENCE_S)
-    room.notices = notices
+async def test_a_hurried_or_old_turn_and_one_without_a_model_wait_for_no_batch(room: Room) -> None:
+    notices = room.notices = Notices(room.redis, deadline_s=PATIENCE_S)
     ears = Batches()
+    old = ChatTurn(
+        turn_id="t1",
+        conversation_id="c",
+        user_id="cy",
+        speaker="person",
+        text="old",
+        at=datetime(2020, 1, 1, tzinfo=UTC),
+    )
+    await room.turns.append("cy", [("t1", old.model_dump_json().encode())])
     await room.say("ann", "hello")
     await room.say("ben", "other")
     async with room.listening(ears.agent, "turns"):
-        await asyncio.sleep(0.2)
+        await room.closed("turns", "cy")
+        assert ears.given == [["old"]]
         await notices.hurry("ann", 60)
         await room.closed("turns", "ann")
         # It taught nothing: no reply waits any longer.
-        await until(partial(_is_calm, notices))
-    assert ears.given == [["hello"]]
-
-
-async def test_without_a_model_nothing_waits(room: Room) -> None:
-    """There is no question to share."""
+        await until(partial(is_calm, notices))
+    assert ears.given == [["old"], ["hello"]]
     room.services.llm.configured = False
-    ears = Batches()
-    await room.say("ann", "one", "two")
     async with room.listening(ears.agent, "turns"):
-        await room.closed("turns", "ann")
-    assert ears.given == [["one", "two"]]
+        await room.closed("turns", "ben")
+    assert ears.given[2:] == [["other"]]
 
 
-async def test_of_a_batch_that_fails_each_turn_runs_alone(room: Room) -> None:
-    """One is to blame, and the others are learned from."""
+async def is_calm(notices: Notices) -> bool:
+    """Return whether no reply waits for Ann."""
+    return not await notices.hurries("ann")
+
+
+async def test_each_turn_of_a_failed_batch_runs_alone(room: Room) -> None:
     ears = Batches(spoils="poison")
     room.patience = Patience(3, idle_s=0)
     await room.say("ann", "one", "poison", "three")
@@ -139,8 +138,7 @@ async def test_of_a_batch_that_fails_each_turn_runs_alone(room: Room) -> None:
     assert published(room) == {"t1": ["one"], "t3": ["three"]}
 
 
-async def test_a_batch_for_which_a_server_is_away_stays_as_it_is(room: Room) -> None:
-    """It is nobody's fault."""
+async def test_a_batch_stays_whole_while_a_server_is_away(room: Room) -> None:
     agent, tries = Agent("Ears"), list[int]()
 
     @agent.listen("turns")
@@ -148,7 +146,7 @@ async def test_a_batch_for_which_a_server_is_away_stays_as_it_is(room: Room) -> 
         tries.append(len(batch.turns))
         if len(tries) == 1:
             raise LlmTimeout("late")
-        return [TurnFacts(turn.turn_id, (_fact(turn),)) for turn in batch.turns]
+        return [a_fact(turn) for turn in batch.turns]
 
     await room.say("ann", "one", "two", "three")
     async with room.listening(agent, "turns"):
@@ -157,8 +155,7 @@ async def test_a_batch_for_which_a_server_is_away_stays_as_it_is(room: Room) -> 
     assert list(published(room)) == ["t1", "t2", "t3"]
 
 
-async def test_facts_of_a_turn_that_was_not_given_are_refused(room: Room) -> None:
-    """Whoever learns from another turn would have it closed with this one."""
+async def test_facts_of_a_turn_outside_the_batch_are_refused(room: Room) -> None:
     agent = Agent("Ears")
 
     @agent.listen("turns")
@@ -173,7 +170,6 @@ async def test_facts_of_a_turn_that_was_not_given_are_refused(room: Room) -> Non
 
 
 async def test_a_worker_that_dies_after_it_noted_a_batch_asks_no_model_again(room: Room) -> None:
-    """All of it is noted before any of it is published."""
     ears = Batches()
     await room.say("ann", "one", "two", "three")
     room.post.is_hanging = True
@@ -187,7 +183,6 @@ async def test_a_worker_that_dies_after_it_noted_a_batch_asks_no_model_again(roo
 
 
 async def test_a_batch_has_the_turns_around_it(room: Room) -> None:
-    """Of its own conversation, up to its last turn; not what another person said there."""
     begin = now() - timedelta(hours=1)
 
     def said(number: int, speaker: str, user: str | None, minute: int) -> ChatTurn:
@@ -209,34 +204,14 @@ async def test_a_batch_has_the_turns_around_it(room: Room) -> None:
     assert [turn.turn_id for turn in ears.batches[0].before] == ["x1", "x3"]
 
 
-async def test_a_turn_of_long_ago_waits_for_nobody(room: Room) -> None:
-    """It was handed in late, and no more will follow."""
-    turn = ChatTurn(
-        turn_id="t1",
-        conversation_id="c",
-        user_id="ann",
-        speaker="person",
-        text="one",
-        at=datetime(2020, 1, 1, tzinfo=UTC),
-    )
-    ears = Batches()
-    await room.turns.append("ann", [("t1", turn.model_dump_json().encode())])
-    async with room.listening(ears.agent, "turns"):
-        await room.closed("turns", "ann")
-    assert ears.given == [["one"]]
-
-
 async def test_notices_are_put_once_and_taken_once(redis: Redis) -> None:
-    """In the order of the turns; nobody sees those of another."""
     notices = Notices(redis)
     await notices.put("ann", "t1", ["you love sushi"])
     await notices.put("ann", "t2", ["no longer: Acme", "you work at Beta"])
     await notices.put("ann", "t3", [])
     await notices.put("ben", "t1", ["you are Ben"])
-    assert await notices.take("ann") == [
-        ("t1", ("you love sushi",)),
-        ("t2", ("no longer: Acme", "you work at Beta")),
-    ]
+    taken = [("t1", ("you love sushi",)), ("t2", ("no longer: Acme", "you work at Beta"))]
+    assert await notices.take("ann") == taken
     assert await notices.take("ann") == []
     assert await notices.forget("ben") == 1
     assert await notices.take("ben") == []

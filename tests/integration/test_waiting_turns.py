@@ -1,4 +1,4 @@
-"""Turns that wait for a model, on a real store: what is known is published once, and what a model adds later too."""
+"""Turns that wait for a model, on a real store: known facts and those added later are each published once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,6 @@ class Fickle(ScriptedLlm):
         self.configured, self.is_there, self.known = True, False, list[str]()
 
     async def ask(self, role: str, answer: type, *, system: str, user: str, **_options: object) -> Reply:  # type: ignore[type-arg, override]  # one answer
-        """Answer, or not."""
         if not self.is_there:
             raise LlmTimeout("late")
         self.known.append(user)
@@ -48,13 +47,11 @@ class Fickle(ScriptedLlm):
 
 @pytest.fixture
 def model() -> Fickle:
-    """Return a model that is away."""
     return Fickle()
 
 
 @pytest.fixture
 def room(redis: Redis, model: Fickle) -> Room:
-    """Return an empty store and a host with that model."""
     room = Room(redis)
     room.services.llm = model
     return room
@@ -76,8 +73,7 @@ async def work(room: Room, until: str) -> None:
         await eventually(is_there)
 
 
-async def test_what_the_rules_read_is_published_and_the_turn_waits(room: Room) -> None:
-    """The next one too, since a model would be shown both."""
+async def test_facts_read_by_rules_are_published_and_the_turn_waits(room: Room) -> None:
     await room.say("ann", SAID, "I hate olives")
     async with room.listening(switchboard, "turns"):
         await room.closed("turns", "ann")
@@ -85,10 +81,14 @@ async def test_what_the_rules_read_is_published_and_the_turn_waits(room: Room) -
     assert await room.states("turns", "ann") == {"t1": "needs_model", "t2": "needs_model"}
     (row,) = [row for row in await room.rows("turns", "ann") if row.row_id == "t1"]
     assert row.reason == "LlmTimeout: late"
+    room.services.llm.configured = False
+    await room.say("ben", SAID)
+    async with room.listening(switchboard, "turns"):
+        await room.closed("turns", "ben")
+    assert await room.states("turns", "ben") == {"t1": "done"}
 
 
-async def test_a_model_that_is_back_adds_its_facts_and_nothing_is_published_twice(room: Room, model: Fickle) -> None:
-    """However often it was away in between."""
+async def test_a_model_that_is_back_adds_its_facts_and_none_is_published_twice(room: Room, model: Fickle) -> None:
     await room.say("ann", SAID)
     await work(room, "needs_model")
     for _ in range(3):
@@ -109,37 +109,15 @@ async def test_a_model_that_is_back_adds_its_facts_and_nothing_is_published_twic
     assert room.counts.seen == {"turn:needs_model": 4, "turn:learned": 1}
 
 
-async def test_a_turn_of_which_the_rules_read_nothing_waits_too(room: Room, model: Fickle) -> None:
-    """And is learned from when the model is back."""
-    await room.say("ann", SAID.partition(". ")[2])
-    await work(room, "needs_model")
-    assert room.post.stored == []
-
-    model.is_there = True
-    await room.turns.resume("ann")
-    await work(room, "done")
-
-    assert published(room) == [("t1-0", TOLD)]
-
-
-async def test_where_no_model_is_configured_the_turn_is_closed(room: Room, model: Fickle) -> None:
-    """With what the rules read in it."""
-    model.configured = False
-    await room.say("ann", SAID)
-    await work(room, "done")
-    assert published(room) == [BY_RULES]
-
-
 async def test_a_worker_killed_before_it_published_leaves_that_to_the_next(room: Room, model: Fickle) -> None:
-    """In both halves: what was learned stands beside the turn, and no model is asked again for it."""
     await room.say("ann", SAID)
-    await _killed_while_publishing(room)
+    await kill_while_publishing(room)
     await work(room, "needs_model")
     assert published(room) == [BY_RULES]
 
     model.is_there = True
     await room.turns.resume("ann")
-    await _killed_while_publishing(room)
+    await kill_while_publishing(room)
     await work(room, "done")
 
     assert published(room) == [BY_RULES, BY_MODEL]
@@ -150,9 +128,8 @@ async def test_a_worker_killed_before_it_published_leaves_that_to_the_next(room:
 async def test_a_worker_killed_before_the_turn_is_closed_loses_and_doubles_nothing(
     room: Room, model: Fickle, last: int
 ) -> None:
-    """What may be published again has the same ids, and the stream's too; what is known to be published is not."""
     await room.say("ann", SAID)
-    await _killed_after_note(room, last)
+    await kill_after_note(room, last)
     model.is_there = True
     async with room.listening(switchboard, "turns"):
         await room.closed("turns", "ann")
@@ -165,8 +142,7 @@ async def test_a_worker_killed_before_the_turn_is_closed_loses_and_doubles_nothi
     assert published(room).count(BY_RULES) == (2 if last == 1 else 1)
 
 
-async def test_a_handler_that_returns_what_is_known_again_doubles_nothing(room: Room) -> None:
-    """A fact is known by its id; and a turn without new facts is closed as learned."""
+async def test_a_handler_that_returns_known_facts_again_doubles_nothing(room: Room) -> None:
     seen: list[tuple[int, Sequence[Fact]]] = []
 
     async def learn(turn: ChatTurn, context: ListenContext) -> list[Fact]:
@@ -188,7 +164,7 @@ async def test_a_handler_that_returns_what_is_known_again_doubles_nothing(room: 
     assert (row.state, row.reason) == ("done", "learned")
 
 
-async def _killed_while_publishing(room: Room) -> None:
+async def kill_while_publishing(room: Room) -> None:
     """Have a worker end that has noted what it learned, and is about to publish it."""
     post, room.post = room.post, Post()
     room.post.is_hanging = True
@@ -197,7 +173,7 @@ async def _killed_while_publishing(room: Room) -> None:
     room.post = post
 
 
-async def _killed_after_note(room: Room, last: int) -> None:
+async def kill_after_note(room: Room, last: int) -> None:
     """Have a worker end that wrote that many notes, before it closes its turn; the last is not written for 1."""
     claims, hung = [], asyncio.Event()
     note, notes = room.turns.note, [0]
@@ -219,8 +195,6 @@ async def _killed_after_note(room: Room, last: int) -> None:
         await asyncio.wait_for(hung.wait(), PATIENCE_S)
     room.turns.note = note  # type: ignore[method-assign]
     claim = await room.turns.claim("ann", holder="look", limit=1, lease_ms=1000, now_ms=0)
-    assert claim is not None
     lesson = read_lesson(claim.rows[0])
-    assert lesson is not None
     assert lesson.is_published == (last == 2)
     await room.turns.release(claim)

@@ -72,12 +72,6 @@ def test_numbers_of_one_value_are_one_question(number: int, field: str) -> None:
     assert len({key(Money, **{field: spelling}) for spelling in [*spellings, json.loads(json.dumps(number))]}) == 1
 
 
-@given(wholes, wholes, st.sampled_from(["plain", "price", "whole", "exact", "real"]))
-def test_numbers_of_two_values_are_two_questions(one: int, other: int, field: str) -> None:
-    """And never the same key."""
-    assert (key(Money, **{field: one}) == key(Money, **{field: other})) == (one == other)
-
-
 @pytest.mark.parametrize("field", ["plain", "price", "whole", "exact", "real"])
 def test_minus_zero_is_zero(field: str) -> None:
     """As text, float and decimal."""

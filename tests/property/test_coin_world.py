@@ -4,13 +4,14 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.coin_world.recording import Recorder
 from examples.coin_world.replaying import read_recording
 from examples.coin_world.running import Runner
 from examples.coin_world.world import STRIDE, Choice, Place, World, names
+from tests.property.examples import examples
 
 Chosen = Mapping[str, Choice | None]
 
@@ -45,35 +46,26 @@ def choices_in(world: World) -> st.SearchStrategy[dict[str, Choice | None]]:
     return st.fixed_dictionaries({name: chosen(name) for name in world.plan.names})
 
 
-@settings(max_examples=40)
+@examples(12)
 @given(WORLDS, st.data())
-def test_no_coin_is_lost_or_made_and_nobody_leaves(world: World, data: st.DataObject) -> None:
-    """After every step; and nobody walks farther than a stride."""
-    for _ in range(4):
-        before = {name: world.place(name) for name in world.plan.names}
-        world.apply(data.draw(choices_in(world)))
-
-        assert world.left + sum(world.collected(name) for name in world.plan.names) == world.plan.coins
-        for name, there in before.items():
-            assert all(0 <= edge <= world.plan.size for edge in world.place(name))
-            assert world.place(name).far_from(there) <= STRIDE + 1e-6
-
-
-@settings(max_examples=40)
-@given(WORLDS, st.data())
-def test_the_order_in_which_choices_come_means_nothing(world: World, data: st.DataObject) -> None:
-    """Two worlds of one plan are the same after the same choices, whoever was heard first."""
+def test_no_coin_is_lost_or_made_whatever_the_order_of_the_choices(world: World, data: st.DataObject) -> None:
+    """Nobody leaves or walks farther than a stride; a world that hears the choices in another order is the same."""
     other = World(world.plan)
     for _ in range(4):
+        before = {name: world.place(name) for name in world.plan.names}
         choices: Chosen = data.draw(choices_in(world))
         order = data.draw(st.permutations(sorted(choices)))
         world.apply(choices)
         other.apply({name: choices[name] for name in order})
 
         assert world.digest() == other.digest()
+        assert world.left + sum(world.collected(name) for name in world.plan.names) == world.plan.coins
+        for name, there in before.items():
+            assert all(0 <= edge <= world.plan.size for edge in world.place(name))
+            assert world.place(name).far_from(there) <= STRIDE + 1e-6
 
 
-@settings(max_examples=40)
+@examples(12)
 @given(WORLDS, st.data())
 def test_of_those_who_reach_for_a_coin_exactly_one_gets_it(world: World, data: st.DataObject) -> None:
     """One of those who could, whatever the others do."""
@@ -96,7 +88,7 @@ def test_of_those_who_reach_for_a_coin_exactly_one_gets_it(world: World, data: s
         assert (coin in left) == (not those)
 
 
-@settings(max_examples=30)
+@examples(8)
 @given(WORLDS, st.data())
 async def test_a_recording_goes_the_same_way_again(world: World, data: st.DataObject) -> None:
     """Every world of it, whatever was chosen."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from contracts.edits import Delete, Edit, Insert, Update
@@ -16,9 +16,10 @@ from memory.documents.edits import apply_changes, apply_edits, dump_changes, inv
 from memory.documents.guard import check, check_document, growth_of, size_of
 from memory.documents.paths import APPEND, Path, Step, lookup, parse
 from memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
+from tests.property.examples import examples, scale
 
-#: Examples that Hypothesis makes of each law, and random plans of the most important one.
-EXAMPLES, PLANS = 60, 10_000
+#: Random plans of the most important law.
+PLANS = scale(1_500)
 
 NAMES = st.sampled_from(["a", "b", "c", "odd key", "", "$x", "é", "[0]", "x.y", "'\"", "\n"])
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, -1.5, "", "x", "é\U0001f35d"])
@@ -97,7 +98,7 @@ def taken_back_exactly(body: Any, plan: Sequence[Edit]) -> None:
     assert ordered(apply_changes(back, record)) == ordered(applied.body)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(20)
 @given(st.data())
 def test_apply_then_undo_is_the_same_document_to_the_byte(data: st.DataObject) -> None:
     """Names in their order too; and the document given is never touched."""
@@ -105,7 +106,7 @@ def test_apply_then_undo_is_the_same_document_to_the_byte(data: st.DataObject) -
     taken_back_exactly(body, data.draw(plans(body)))
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(20)
 @given(st.data())
 def test_a_plan_carried_over_another_is_both_plans_as_one(data: st.DataObject) -> None:
     """Where both fit together as one plan; where they do not, carrying over is refused too."""
@@ -125,7 +126,7 @@ def test_a_plan_carried_over_another_is_both_plans_as_one(data: st.DataObject) -
     assert canonical(apply_edits(changed.body, moved).body) == canonical(together.body)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(20)
 @given(st.data())
 def test_changes_of_one_document_lead_to_one_document_either_way_round(data: st.DataObject) -> None:
     """This is why an undo past later changes is the document in which they were made without the plan."""
@@ -153,7 +154,7 @@ def flat(value: Any) -> list[Any]:
     return [value]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(20)
 @given(st.data())
 def test_plans_undone_in_any_order_leave_the_first_document(data: st.DataObject) -> None:
     """What is refused now is free when the later one is undone, redone or not; in the end nothing is left of any."""
@@ -185,7 +186,7 @@ def test_plans_undone_in_any_order_leave_the_first_document(data: st.DataObject)
     assert canonical(now) == canonical(body)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(20)
 @given(st.data())
 def test_the_guard_sees_in_the_changed_part_what_it_would_see_in_the_whole(data: st.DataObject) -> None:
     """A sound document and a plan that is let through make a sound document; growth is never counted too low."""
@@ -201,7 +202,7 @@ def test_the_guard_sees_in_the_changed_part_what_it_would_see_in_the_whole(data:
     assert 0 <= size_of(body) + growth_of(applied.changes) - size <= len(applied.changes)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(20)
 @given(st.lists(STEPS, max_size=5), st.booleans())
 def test_every_path_is_read_back_from_its_spelling(steps: list[Any], appends: bool) -> None:
     """Whatever its names are; the spelling is printable and stays on one line."""
@@ -211,7 +212,7 @@ def test_every_path_is_read_back_from_its_spelling(steps: list[Any], appends: bo
     assert str(path).isprintable()
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@examples(20)
 @given(st.text(alphabet="$.[]'\"\\u0d8e-1a*?:, \n\ud800é", max_size=12) | st.text(max_size=20))
 def test_any_text_is_a_path_or_refused_as_one(text: str) -> None:
     """Nothing else is ever raised, and what is read has one spelling."""
@@ -223,7 +224,7 @@ def test_any_text_is_a_path_or_refused_as_one(text: str) -> None:
     assert str(parse(str(path))) == str(path)
 
 
-def test_ten_thousand_random_plans_are_taken_back_to_the_byte() -> None:
+def test_random_plans_over_larger_documents_are_taken_back_to_the_byte() -> None:
     """The same law on larger documents, from one seed."""
     chance = random.Random(4)
     edits = 0

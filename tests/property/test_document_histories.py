@@ -6,7 +6,7 @@ from itertools import pairwise
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
@@ -16,18 +16,19 @@ from memory.documents.edits import apply_changes, dump_changes
 from memory.documents.storage.history import json_bytes
 from memory.documents.storage.store import DocumentStore
 from tests.integration.documents import FOOD, KINDS, NOW, USER
+from tests.property.examples import examples, scale
 from tests.random_plans import back_and_forth, contents, grow
 from workers.testing.documents import FakeDocumentStore
 
 
-@settings(max_examples=30, deadline=None)
+@examples(6)
 @given(seed=st.integers(0, 2**32))
 def test_step_by_step_everything_is_taken_back_and_applied_again(seed: int) -> None:
     """Each undo gives what was there before the plan, each redo what was there after it."""
     asyncio.run(back_and_forth(FakeDocumentStore(KINDS), Random(seed)))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(8)
 @given(seed=st.integers(0, 2**32))
 def test_taking_back_any_plan_changes_all_or_nothing(seed: int) -> None:
     """It is refused and nothing changed; or it is done, and applying it again gives what was there."""
@@ -53,7 +54,7 @@ def test_taking_back_any_plan_changes_all_or_nothing(seed: int) -> None:
     asyncio.run(scenario())
 
 
-@settings(max_examples=30, deadline=None)
+@examples(8)
 @given(seed=st.integers(0, 2**32))
 def test_every_revision_is_told_to_the_byte(seed: int) -> None:
     """The log replayed from the template gives the document, and two revisions differ by what is said they do."""
@@ -74,7 +75,7 @@ def test_every_revision_is_told_to_the_byte(seed: int) -> None:
     asyncio.run(scenario())
 
 
-@settings(max_examples=30, deadline=None)
+@examples(8)
 @given(seed=st.integers(0, 2**32))
 def test_a_place_is_explained_by_the_plans_that_name_what_is_there(seed: int) -> None:
     """Every item has a display of its own, so that who touched it can be looked up in what was recorded."""
@@ -101,7 +102,7 @@ def test_a_place_is_explained_by_the_plans_that_name_what_is_there(seed: int) ->
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(scale(1)))
 async def test_the_real_store_does_what_its_stand_in_does(redis: Redis, seed: int) -> None:
     """Plan by plan, back, and forth."""
     real, fake = DocumentStore(redis, KINDS, deadline_s=5.0), FakeDocumentStore(KINDS)

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from redis.asyncio import Redis
@@ -20,6 +19,7 @@ from memory.conversations.conversation import Conversations
 from memory.conversations.inbox import Inbox, utterance_of
 from runtime.servers.embedded import EmbeddedServers
 from tests.integration.inboxes import ids, whole
+from tests.property.examples import examples
 from workers.testing.inbox import FakeInbox
 
 WINDOW, KEEP = 4, 12
@@ -229,21 +229,12 @@ def _on(url: str | None) -> Iterator[None]:
         Histories.url = None
 
 
-def _walk(examples: int) -> Any:
-    return settings(
-        max_examples=examples,
-        stateful_step_count=40,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    )
-
-
 def test_the_fake_delivers_once_loses_nothing_and_keeps_its_order() -> None:
     """It stands for the store."""
-    run_state_machine_as_test(Histories, settings=_walk(200))
+    run_state_machine_as_test(Histories, settings=examples(30, stateful_step_count=40))
 
 
 def test_the_store_delivers_once_loses_nothing_and_keeps_its_order(servers: EmbeddedServers) -> None:
     """As the fake does, by the same laws."""
     with _on(servers.redis_url):
-        run_state_machine_as_test(Histories, settings=_walk(40))
+        run_state_machine_as_test(Histories, settings=examples(30, stateful_step_count=40))

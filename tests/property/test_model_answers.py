@@ -4,6 +4,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from supervisor.understanding.outcome import Interpretation, Understood, Unfitti
 from supervisor.understanding.prompt import Remembered, sources_of
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
+from tests.property.examples import scale
 from tests.understanding.hostile import ATTACKS, COUNT, MEMORY, hostile, strangers, unsaid
 from tests.understanding.recorded import CATALOGUE, NOW, Case, Model, collapse_space
 
@@ -34,8 +36,6 @@ class Memory:
         """Return it."""
         return (Remembered("resource_notes facts[0]", MEMORY),)
 
-
-# -- the oracle -------------------------------------------------------------------------------------------------------
 
 #: By kind: what is written, and what a model that is right answers.
 WORDINGS: dict[str, list[tuple[str, str]]] = {
@@ -112,17 +112,16 @@ def test_what_is_right_by_construction_is_never_vetoed() -> None:
     assert counts["started"] >= 0.6 * counts.total()
 
 
-# -- the hostile model ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("rules", [RuleInterpreter, NoRules])
-async def test_of_a_thousand_hostile_answers_none_serves_what_was_not_said(rules: type[RuleInterpreter]) -> None:
+async def test_no_hostile_answer_serves_what_was_not_said(rules: type[RuleInterpreter]) -> None:
     """Invented, moved, completed, broken, in foreign digits, of a stranger or of memory; whenever it is asked."""
     interpreter_rules = rules()
     served: list[object] = []
     kinds: Counter[str] = Counter()
     started = 0
-    for attack, case, answer in hostile():
+    # All of them in `make long`, every third in `make test`.
+    share = 3 // min(3, scale(1))
+    for attack, case, answer in islice(hostile(), 0, None, share):
         interpreter = LlmInterpreter(Model(answer), rules=interpreter_rules, recalling=Memory())
         found = await interpreter.interpret(
             case.say, catalogue=CATALOGUE, previous=strangers(case), user_id="ann", now=NOW
@@ -132,10 +131,10 @@ async def test_of_a_thousand_hostile_answers_none_serves_what_was_not_said(rules
         if problems := unsaid(case, found):
             served.append((attack, case.id, case.say, problems))
     assert served == []
-    assert kinds.total() == COUNT
-    assert min(kinds[attack] for attack in ATTACKS) >= 40
+    assert kinds.total() == -(-COUNT // share)
+    assert min(kinds[attack] for attack in ATTACKS) >= 40 // share
     # Not by refusing everything: what an attack left as it was still starts.
-    assert started >= 50
+    assert started >= 50 // share
 
 
 def test_the_hostile_bar_can_fail() -> None:

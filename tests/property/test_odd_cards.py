@@ -1,14 +1,17 @@
-"""Whatever JSON a card has for parameters, no sentence is lost on it, and the good card beside it is found."""
+"""Whatever JSON a card has for parameters, neither a sentence nor an import is lost on it."""
 
+from contextlib import suppress
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from contracts.errors import InvalidInput
 from contracts.messages import AgentCard, TaskCall, TaskCard
 from supervisor.cards import CardIndex
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import RuleInterpreter, Understood
+from tasklore.agents.card_parameters import form_of, parameters_of
 from tests.understanding_cases import BUDGET, said
 
 #: Words that the reading of schemas looks for, and those of the sentences.
@@ -64,7 +67,6 @@ def looped(depth: int) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=300, deadline=None)
 @given(parameters, st.sampled_from(["", " km", " USD", "%", " days"]))
 @example({"type": "object", "properties": {}, "required": 5}, "")
 @example({"required": [[1]]}, "")
@@ -89,3 +91,18 @@ def test_no_card_costs_anybody_an_answer(schema: dict[str, Any], unit: str) -> N
             assert rules.understand(text, catalogue=catalogue) is not None
             asked = [said("assistant", "What is limit?", call, "OddAgent")]
             assert rules.understand(text, catalogue=catalogue, previous=asked) is not None
+
+
+@given(parameters)
+@example({"properties": {"x": True}})
+@example({"properties": {"x": {"type": ["string", "null"]}, "y": {"anyOf": [True, {"type": "null"}]}}})
+@example({"properties": {"x": {"type": "string", "format": ["percent"], "aliases": 5, "unit": 5}}})
+@example({"properties": {"x": {"type": "string", "format": "percent", "unit": "kg", "tolerance": "1"}}})
+@example({"properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": True}})
+@example({"properties": {"_x": {"type": "string"}, "model_config": {"type": "string"}}})
+@example(looped(3))
+def test_a_card_of_any_program_is_read_or_refused(schema: dict[str, Any]) -> None:
+    """The other tasks of the agent are imported all the same."""
+    form = form_of(schema)
+    with suppress(InvalidInput):
+        parameters_of("task", schema).read(dict.fromkeys(form.fields, "1"))

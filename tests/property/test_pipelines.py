@@ -7,7 +7,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Literal, TypeVar
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
@@ -23,13 +23,11 @@ from supervisor.pipelines.declaration.graph import Graph, keys_read, result_keys
 from supervisor.pipelines.declaration.references import Reference, resolve
 from supervisor.pipelines.declaration.schemas import Schema, mismatches
 from supervisor.pipelines.planning import Changes, next_steps, resume_plan, stale_phases
+from tests.property.examples import examples
 from workers.agent import Agent
 from workers.card import card_of
 
 T = TypeVar("T")
-
-#: A busy machine is no failure.
-CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TAGS = ("style", "docs", "security")
 
@@ -94,7 +92,6 @@ def below(graph: Graph, phases: Collection[str]) -> set[str]:
     return {name for name, above in reachable(graph).items() if above & set(phases)} - set(phases)
 
 
-@CALM
 @given(pipelines)
 def test_the_graph_has_every_declared_step_and_no_other_but_for_corrections(pipeline: Pipeline) -> None:
     """Its order keeps them all, and ancestors and dependents are exact."""
@@ -116,7 +113,6 @@ def test_the_graph_has_every_declared_step_and_no_other_but_for_corrections(pipe
     assert set(graph.sinks) == set(above) - {one for upstream in above.values() for one in upstream}
 
 
-@CALM
 @given(pipelines)
 def test_a_correction_comes_before_whoever_reads_what_it_corrects(pipeline: Pipeline) -> None:
     """But for what it rests on itself."""
@@ -127,7 +123,6 @@ def test_a_correction_comes_before_whoever_reads_what_it_corrects(pipeline: Pipe
                 assert (correction in graph.ancestors(name)) != (name in graph.ancestors(correction))
 
 
-@CALM
 @given(pipelines, st.data())
 def test_several_phases_have_the_dependents_of_all(pipeline: Pipeline, data: st.DataObject) -> None:
     """In order, without themselves."""
@@ -204,7 +199,6 @@ class Session:
         return resume_plan(self.pipeline, self.graph, self.statuses, set(self.entries)).again
 
 
-@CALM
 @given(pipelines, st.data())
 def test_a_run_ends_with_all_through_or_with_all_that_does_not_hang_on_a_failure(
     pipeline: Pipeline, data: st.DataObject
@@ -222,7 +216,6 @@ def test_a_run_ends_with_all_through_or_with_all_that_does_not_hang_on_a_failure
     assert len(session.ran) == len(set(session.ran))
 
 
-@CALM
 @given(pipelines, st.data())
 def test_a_resumed_run_does_exactly_the_failed_and_their_dependents_again(
     pipeline: Pipeline, data: st.DataObject
@@ -247,7 +240,6 @@ def test_a_resumed_run_does_exactly_the_failed_and_their_dependents_again(
     assert session.statuses == undisturbed.statuses
 
 
-@settings(CALM, max_examples=300)
 @given(pipelines, st.data())
 def test_a_run_from_which_entries_were_lost_comes_to_the_same_result(pipeline: Pipeline, data: st.DataObject) -> None:
     """Stopped anywhere, with whatever gone: what is needed is made again, and nothing is missed on the way."""
@@ -270,7 +262,6 @@ def test_a_run_from_which_entries_were_lost_comes_to_the_same_result(pipeline: P
     assert session.result() == undisturbed.result()
 
 
-@CALM
 @given(plain_pipelines, st.data())
 def test_only_what_needs_a_lost_entry_makes_its_phase_run_again(pipeline: Pipeline, data: st.DataObject) -> None:
     """The smallest set that has what is unfinished, its dependents, and the writers of what these read and miss."""
@@ -296,7 +287,6 @@ def test_only_what_needs_a_lost_entry_makes_its_phase_run_again(pipeline: Pipeli
     assert set(plan.missing) <= lost
 
 
-@CALM
 @given(pipelines, st.data())
 def test_a_change_makes_exactly_its_readers_and_their_dependents_stale(pipeline: Pipeline, data: st.DataObject) -> None:
     """Of those that have begun, or were left out after something that is stale."""
@@ -331,7 +321,6 @@ def test_a_change_makes_exactly_its_readers_and_their_dependents_stale(pipeline:
 STATUSES = ("pending", "running", "done", "failed", "skipped")
 
 
-@CALM
 @given(pipelines)
 def test_a_pipeline_comes_back_from_a_message(pipeline: Pipeline) -> None:
     """As a request carries it."""
@@ -397,7 +386,7 @@ def ask(asked: Asked) -> str:
 SCHEMA = Schema.of(card_of(agent).tasks[0].parameters)
 
 
-@settings(CALM, max_examples=1000)
+@examples(300)
 @given(st.sampled_from(sorted(Asked.model_fields)), json_values)
 def test_no_value_is_refused_that_the_task_would_take(name: str, value: JsonValue) -> None:
     """The check before a run is never stricter than the task itself."""
@@ -411,7 +400,6 @@ def test_no_value_is_refused_that_the_task_would_take(name: str, value: JsonValu
     assert reasons == []
 
 
-@CALM
 @given(st.text(alphabet="abin ${}:.?\"'\\()[]<>=!,-0159_truefalsn", max_size=40))
 def test_no_text_breaks_the_reading_of_references_and_conditions(text: str) -> None:
     """Each is understood or refused, and what is understood answers or refuses."""
@@ -434,7 +422,6 @@ def as_toml(value: Any) -> str:
     return str(value)
 
 
-@CALM
 @given(
     st.lists(st.dictionaries(plain_keys, toml_strings | st.integers() | st.lists(toml_strings, max_size=3), max_size=4))
 )

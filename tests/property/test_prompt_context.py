@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.analysis.document import AnalysisDocument, read_document
@@ -30,7 +30,6 @@ OTHERS = (
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(hostile(), st.integers(0, 900))
 def test_the_budget_is_never_exceeded(body: dict[str, Any], budget: int) -> None:
     """Whatever the texts, and also when the budget is nothing; what is told of tokens and losses is true."""
@@ -42,7 +41,6 @@ def test_the_budget_is_never_exceeded(body: dict[str, Any], budget: int) -> None
     assert (f"({context.left_out} more left out)" in context.text) == bool(context.text and context.left_out)
 
 
-@settings(max_examples=300, deadline=None)
 @given(hostile(), st.integers(0, 2_000))
 def test_no_text_leaves_its_line_or_closes_the_frame(body: dict[str, Any], budget: int) -> None:
     """The frame stands once, at both ends, and every line between is one of ours."""
@@ -73,7 +71,6 @@ def test_what_must_be_kept_is_kept_within_350_tokens() -> None:
     assert sum(kept) / len(kept) >= 0.95
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(60, 200))
 def test_nothing_else_takes_the_room_of_what_must_be_kept(seed: int, budget: int) -> None:
     """While any of it is missing, nothing else is shown, however small."""

@@ -35,28 +35,7 @@ TITLE = rf"(?:Food|Likes|Dislikes|Diets|Avoids|More|{STRING}(?: / (?:{STRING}|\d
 LINE = re.compile(rf"{MARK} (?:\#{{2,3}} (?:{TITLE}|Said in conversations)|{ENTRY}|\(\d+ more not shown\))")
 FORBIDDEN = re.compile(f"[`<>{MARK}\\[\\]{{}}\\\\]")
 
-HOSTILE = st.sampled_from(
-    [
-        '"',
-        "\n",
-        "¦",
-        "`",
-        "<",
-        ">",
-        OPEN,
-        CLOSE,
-        "¦ - ",
-        '" (',
-        "remembered",
-        ">>>",
-        "\u202e",
-        "\u200b",
-        "#",
-        "\\",
-        "{",
-        "]",
-    ]
-)
+HOSTILE = st.sampled_from([*'"\n¦`<>#\\{]\u202e\u200b', OPEN, CLOSE, "¦ - ", '" (', "remembered", ">>>"])
 ANY = st.characters()
 POISONS = st.integers(0, len(POISON) - 1).map(lambda number: str(POISON[number]["text"]))
 TEXTS = st.one_of(
@@ -98,18 +77,6 @@ def _quoted(text: str) -> Iterator[str]:
 
 def _unseen(text: str) -> list[str]:
     return [sign for sign in text if unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")]
-
-
-def _texts(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield name
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner)
-    elif isinstance(value, str):
-        yield value
 
 
 @given(BODIES, st.text(max_size=20))

@@ -1,6 +1,6 @@
 """Choosing depends on the words and the cards alone: neither on their order, nor on what a slot consumes."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from supervisor.catalogue import Catalogue
@@ -43,7 +43,6 @@ def test_a_value_alone_chooses_nothing(text: str) -> None:
     assert ROUTER.choose(Utterance(text)) is None
 
 
-@settings(max_examples=200)
 @given(
     st.integers(1, 10**12), st.integers(1, 10**12), st.sampled_from(["{a} limit, {b} spent", "spent {b}, limit {a}"])
 )
@@ -54,7 +53,6 @@ def test_every_pair_of_numbers_is_read_as_it_is_said(limit: int, spent: int, for
     assert (int(found.task.parameters["budget_limit"]), int(found.task.parameters["spent"])) == (limit, spent)
 
 
-@settings(max_examples=200)
 @given(anything)
 def test_nothing_that_is_said_raises(text: str) -> None:
     """And what starts has values that stand in the text."""

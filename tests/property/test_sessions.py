@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 from redis.asyncio import Redis
@@ -17,6 +17,7 @@ from memory.sessions.files import document_of, read
 from memory.sessions.session import EntryInfo, FoundEntry, NewEntry, SessionCache, SessionRoot
 from runtime.servers.embedded import EmbeddedServers
 from tests.integration.sessions import FakeStage, Stage, StoreStage
+from tests.property.examples import examples
 from tests.servers import PATIENCE_S
 
 PHASES = ("a", "b", "pass_1", "pass_2")
@@ -116,21 +117,21 @@ def _on(servers: EmbeddedServers, work: Callable[[StoreStage], Coroutine[Any, An
     asyncio.run(run())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(steps, max_size=25))
 def test_a_session_is_what_a_dict_with_counters_would_be(servers: EmbeddedServers, walked: list[Any]) -> None:
     """Whatever is done, in whatever order."""
     _on(servers, lambda stage: _walk(stage, walked))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(30)
 @given(st.lists(steps, max_size=25))
 def test_the_fake_is_too(walked: list[Any]) -> None:
     """It stands for the cache."""
     asyncio.run(_walk(FakeStage(), walked))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.tuples(one_key, st.integers(0, 9)), max_size=12), min_size=2, max_size=4))
 def test_writers_side_by_side_lose_nothing(servers: EmbeddedServers, writers: list[list[tuple[str, int]]]) -> None:
     """Each entry holds what somebody wrote last, and every use of it since is counted."""
@@ -181,7 +182,7 @@ def _depends(direct: dict[str, list[str]], phase: str, on: str) -> bool:
     return any(other == on or _depends(direct, other, on) for other in direct[phase])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graphs())
 def test_invalidating_downstream_takes_exactly_the_dependents(
     servers: EmbeddedServers, drawn: tuple[dict[str, list[str]], str]

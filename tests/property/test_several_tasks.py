@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from supervisor.understanding import Several, Single, Understood
+from tests.property.examples import examples
 from tests.understanding_cases import understand
 
 _AMOUNTS = st.one_of(
@@ -63,7 +64,7 @@ def _moved(part: Single, start: int) -> Single:
     return replace(part, spans=spans)
 
 
-@settings(max_examples=200)
+@examples(60)
 @given(st.permutations([_budgets(closed=False), _RIDES, _TRIPS, _GREETINGS]), _JOINTS, st.data())
 def test_two_complete_sentences_are_both_or_asked_about(
     kinds: list[st.SearchStrategy[str]], joint: str, data: st.DataObject
@@ -86,7 +87,7 @@ def _same(part: Understood, expected: Sequence[Single]) -> bool:
     )
 
 
-@settings(max_examples=300)
+@examples(100)
 @given(st.one_of(_budgets(), _RIDES, _TRIPS, _GREETINGS))
 def test_a_sentence_for_one_agent_is_never_several(text: str) -> None:
     """Whatever joins its values."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.conversations import Digest, History, Utterance
@@ -11,6 +11,7 @@ from contracts.observations import Action, AgentTarget, Observation, SensoryData
 from memory.rendering.narration import speech
 from memory.rendering.situation import situation
 from memory.rendering.tokens import Count, counter, estimate
+from tests.property.examples import examples
 
 NAMES = ("Ana", "Bob", "Carol", "\u6613\u601d")
 KINDS = ("coin", "old key", "\u2728", "stra\u00dfe")
@@ -81,7 +82,7 @@ def _told(
     return situation(history, seen, now, 9, ("move", "wait"), name="Ana", budget_tokens=budget, count=count)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(_histories(), _seen(), _sensed(), st.integers(0, 1_500), st.sampled_from([counter(), estimate, len]))
 def test_the_budget_is_never_exceeded(
     history: History, seen: tuple[Observation, ...], now: SensoryData, budget: int, count: Count
@@ -93,7 +94,7 @@ def test_the_budget_is_never_exceeded(
     assert text or budget < 500 or count is len
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(_histories(), _seen(), _sensed(), st.integers(300, 1_500))
 def test_every_new_message_is_shown_or_counted(
     history: History, seen: tuple[Observation, ...], now: SensoryData, budget: int
@@ -113,7 +114,7 @@ def test_every_new_message_is_shown_or_counted(
         assert begun in line
 
 
-@settings(max_examples=200, deadline=None)
+@examples(60)
 @given(_histories(), _seen(), _sensed(), st.integers(0, 1_500))
 def test_no_text_leaves_its_section(
     history: History, seen: tuple[Observation, ...], now: SensoryData, budget: int

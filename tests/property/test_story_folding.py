@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
@@ -24,6 +24,7 @@ from contracts.analysis.stories import (
 from memory.stories.settlement import settle_section
 from memory.stories.view import CHANGING, StandingStory, standing
 from tests.integration.stories import Shelf, document_of, fake_shelf, shelf_on
+from tests.property.examples import examples
 
 STORY = "lighthouse"
 NAMES = ("Ann", "Bo", "Cy")
@@ -183,7 +184,6 @@ def test_a_change_that_is_replaced_was_never_there(
     assert asyncio.run(scenario(old, None)) == asyncio.run(scenario())
 
 
-@settings(deadline=None)
 @given(folds, one_found)
 def test_analysing_the_last_response_again_changes_nothing(
     before: Sequence[tuple[int, tuple[str, Any]]], last: tuple[str, Any]
@@ -202,7 +202,6 @@ def test_analysing_the_last_response_again_changes_nothing(
     asyncio.run(scenario())
 
 
-@settings(deadline=None)
 @given(folds, st.integers(1, LAST), one_found)
 def test_analysing_any_response_again_leaves_the_others_their_ids(
     before: Sequence[tuple[int, tuple[str, Any]]], number: int, again: tuple[str, Any]
@@ -274,7 +273,7 @@ def test_what_a_section_says_is_what_the_story_becomes(told: Sequence[tuple[int,
         }
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(told=folds)
 async def test_the_real_store_does_what_its_stand_in_does(
     redis: Redis, told: list[tuple[int, tuple[str, Any]]]

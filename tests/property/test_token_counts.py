@@ -4,33 +4,20 @@ from pathlib import Path
 
 import bpe_openai  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.rendering.tokens import counter, estimate, exact, known_tokens
 from tests.architecture.tree import ROOT
+from tests.property.examples import examples
 
-PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "memory").rglob("*.py")])
 O200K = bpe_openai.get_encoding("o200k_base")
 
 #: What is cut in odd ways: contractions, marks, blanks, numerals, and signs of many bytes.
 ODD = st.sampled_from(
     [
-        *(
-            "'s",
-            "'RE",
-            "'\u017f",
-            "\u2019",
-            "\u00e9",
-            "e\u0301",
-            "\u01c4",
-            "\u02b0",
-            "\u00aa",
-            "\u0661",
-            "\u00b2",
-            "\u2167",
-        ),
-        *("\u3000", "\u2028", "\x85", "\x1c", "\r\n", "  ", "//", "THREAD-001", "the", " The", "--", "<|endoftext|>"),
+        *"\u2019\u00e9\u01c4\u02b0\u00aa\u0661\u00b2\u2167\u3000\u2028\x85\x1c",
+        *("'s", "'RE", "'\u017f", "e\u0301", "\r\n", "  ", "//", "THREAD-001", "the", " The", "--", "<|endoftext|>"),
         *("👨\u200d👩\u200d👧\u200d👦", "⚠️", "🇩🇪", "漢字", "ひらがな", "한국어", "ไทย", "עברית"),
     ]
 )
@@ -44,7 +31,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=1_500, deadline=None)
+@examples(300)
 @given(TEXTS)
 def test_the_estimate_is_never_too_low(text: str) -> None:
     """Emoji, scripts without case or blanks, code, bytes as text: at least as many as the tokenizer makes."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 from pydantic import BaseModel
 
@@ -19,13 +19,18 @@ from workers.context.history import TaskHistory
 from workers.context.llm import TaskLlm
 from workers.context.project import TaskProject
 from workers.context.session import TaskSession
+from workers.context.steps import Steps
 from workers.context.story import TaskStory
 from workers.context.user_memory import UserMemory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from memory.ledger.runs import RunName
     from workers.context.services import Services
+
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 #: Turns; a model is seldom helped by more, and the store keeps 200.
 RECENT_TURNS = 20
@@ -83,6 +88,7 @@ class Context:
         settings: BaseModel | None = None,
         attempt: int = 1,
         claim: Callable[[str], Awaitable[bool]] | None = None,
+        run: "RunName | None" = None,
     ) -> None:
         self._task = task
         self._assignment = assignment
@@ -90,6 +96,7 @@ class Context:
         self._settings = settings
         self._attempt = attempt
         self._claim = claim
+        self._steps = Steps(services.journal, run, self.once) if run is not None else None
         self._cancelled = False
         self._spent = Spent()
         self.started = time.monotonic()
@@ -265,6 +272,36 @@ class Context:
         if not name:
             raise InvalidInput("context.once takes the name of an effect, which must not be empty")
         return self._claim is None or await self._claim(name)
+
+    async def step(
+        self, name: str, function: Callable[[*Ts], Awaitable[R]], /, *arguments: *Ts, once: bool = False
+    ) -> R:
+        """Return `await function(*arguments)`, from the task's journal when an earlier run did it.
+
+        The result is journaled, as JSON by the function's annotation, before it is returned; a later run of the task
+        (a retry, another worker, a redrive) reads it. A step is known by its place in the order of calls, its name and
+        its arguments: where one of them differs, it and all later steps run again. A step inside a step is part of it.
+
+        Args:
+            name: Names the step in the journal, traces and logs.
+            function: Does the work; a coroutine function.
+            arguments: Given to *function*; models or JSON, so that the step is known again.
+            once: Ask for the right to the effect before *function* is called, as `once` does.
+
+        Raises:
+            EffectUncertain: *once*, and an earlier run ended between the right and the result.
+            InvalidInput: arguments or result are no JSON, the result is over 8 MiB, or the task has 5,000 steps.
+            RunReplaced: another worker has taken the task meanwhile.
+            MemoryUnavailable: the journal did not answer; the task is run again.
+        """
+        if self._steps is None:
+            return await function(*arguments)
+        return await self._steps.run(name, function, arguments, once=once)
+
+    async def drop_journal(self) -> None:
+        """Remove the journal of the steps of a task that has ended; for the host."""
+        if self._steps is not None:
+            await self._steps.drop_journal()
 
     def effect_id(self, name: str) -> str:
         """Return an idempotency key for the effect called *name*: the same in every run of this task, no other's."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memory.documents.kinds import Kinds
     from memory.documents.storage.store import DocumentStore
     from memory.episodes.store import Episodes
+    from memory.ledger.journal import Journal
     from memory.long_term.single_flight import SingleFlight
     from memory.projects.project import ProjectMemory
     from memory.sessions.once import Computed
@@ -44,6 +45,7 @@ class Services:
     sessions: "SessionCache"
     session_flights: "SingleFlight[Computed]"
     projects: "ProjectMemory"
+    journal: "Journal"
     stories: "StoryStore"
     story_answers: "SharedAnswers"
     inbox: "Inbox"

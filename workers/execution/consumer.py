@@ -79,7 +79,8 @@ class Consumer:
         await recall(jobs, self._stores.long_term, self._metrics, self._hooks)
         # The session of a phase comes before its report, and the ledger is asked before the session.
         served = [job for job in jobs if job.recalled is not None and not job.assignment.writes]
-        outcomes = refused + [self._serve(job, job.recalled, now) for job in served if job.recalled is not None]
+        now_ms = int(now.timestamp() * 1000)
+        outcomes = refused + [self._serve(job, job.recalled, now_ms) for job in served if job.recalled is not None]
         if outcomes:
             await self._publisher.publish(outcomes, engine)
         rest = [job for job in jobs if job.recalled is None or job.assignment.writes]
@@ -125,12 +126,12 @@ class Consumer:
                 )
         return jobs, refused, unknown
 
-    def _serve(self, job: Job, answer: Remembered, now: datetime) -> Outcome:
+    def _serve(self, job: Job, answer: Remembered, now_ms: int) -> Outcome:
         job.memory = "hit" if job.near is None else "near"
         if (key := job.entry_key) is not None:
             self._stores.count_hit(key, job.user)
         outcome = outcome_of(job, "completed", self._worker_id, result_json=answer.result_json)
-        outcome.age_ms = max(0, int(now.timestamp() * 1000) - answer.created_at_ms)
+        outcome.age_ms = max(0, now_ms - answer.created_at_ms)
         outcome.saved_ms = answer.computed_ms
         return outcome
 

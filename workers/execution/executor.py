@@ -1,7 +1,6 @@
 """The executor of one agent: computes answers that are not remembered, once for identical questions, under the ledger.
 
-A job comes here after the recall. It waits for its turn and for the same question elsewhere, asks the ledger whether it
-may run, runs, and ends as a report or as another run.
+After the recall a job waits for its turn and for the same question elsewhere, asks the ledger, runs, and is reported.
 """
 
 import asyncio
@@ -328,7 +327,8 @@ class Executor:
                 return result
         outcome = outcome_of(job, "completed", self._worker_id, result_json=result, run_ms=run_ms)
         outcome.usage = context.usage
-        await self._publisher.publish([outcome], engine)
+        if await self._publisher.publish([outcome], engine):
+            await context.drop_journal()
         return result
 
     async def _fail(

@@ -145,6 +145,7 @@ class JobReader:
             msg = f"{agent.agent_id} has no task {call.name!r}; it has {', '.join(sorted(agent.tasks))}"
             raise InvalidInput(msg)
         created_at = _aware(assignment.created_at)
+        age = now - created_at
         deadline = _deadline_of(task, assignment, created_at)
         if deadline is not None and deadline <= now:
             expired = TaskExpired(f"the deadline {deadline.isoformat()} had passed before a worker was free")
@@ -172,7 +173,7 @@ class JobReader:
             parameters,
             generation,
             attempt,
-            max(0, int((now - created_at).total_seconds() * 1000)),
+            max(0, age.days * 86_400_000 + age.seconds * 1000 + age.microseconds // 1000),
             question,
             memory_key,
             memory,
@@ -187,7 +188,8 @@ def _read_assignment(body: bytes) -> TaskAssignment:
         msg = f"the body has {len(body)} bytes, at most {subjects.MAX_BODY} are taken; send a reference instead"
         raise InvalidInput(msg)
     try:
-        return TaskAssignment.model_validate_json(body)
+        # What `model_validate_json` calls, after a tenth of the time for options that are not given.
+        return TaskAssignment.__pydantic_validator__.validate_json(body)  # type: ignore[no-any-return]  # theirs
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False, include_context=False)[:5]
         msg = f"this is no task assignment: {'; '.join(map(fault_of, problems))}"

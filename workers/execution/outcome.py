@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from pydantic_core import from_json
 
@@ -65,7 +66,7 @@ class Outcome:
             f'"age_ms":{"null" if self.age_ms is None else self.age_ms}{near}}},'
             f'"attempt":{self.attempt},"fence":"{fence}","worker_id":"{self.worker_id}",'
             f'"queued_ms":{self.queued_ms},"run_ms":{self.run_ms or 0},'
-            f'"finished_at":"{datetime.now(UTC).isoformat()[:-6]}Z",'
+            f'"finished_at":"{_spell_now()}",'
         )
         return b"".join((head.encode(), b'"usage":', usage, b',"result":', self.result_json, b"}"))
 
@@ -89,6 +90,17 @@ class Outcome:
             usage=self.usage or Usage(),
             finished_at=datetime.now(UTC),
         )
+
+
+def _spell_now() -> str:
+    second, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
+    return f"{_spell_second(second)}.{microseconds:06d}Z"
+
+
+@lru_cache(maxsize=1)
+def _spell_second(second: int) -> str:
+    """Return *second* since 1970 in RFC 3339, without its zone: spelling it is a third of a report."""
+    return datetime.fromtimestamp(second, UTC).isoformat()[:-6]
 
 
 def _nearness(near: Neighbour) -> str:

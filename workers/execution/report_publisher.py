@@ -122,7 +122,8 @@ class ReportPublisher:
             delivery,
             engine,
             subject,
-            is_doubtful=_UNFENCED in body,
+            # `in` makes a TypeError of every bytes first, and drops it.
+            is_doubtful=body.find(_UNFENCED) >= 0,
         )
         if (trace := delivery.trace) is None:
             sent.publish(body)

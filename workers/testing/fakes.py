@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memory.documents.paths import Path
     from memory.documents.storage.history import PlanRecord
     from memory.episodes.store import SearchResult
+    from memory.ledger.runs import RunName
     from memory.long_term.single_flight import SingleFlight
     from memory.sessions.once import Computed
     from workers.forgetting.erasure import UserStore
@@ -191,6 +192,34 @@ class KitEpisodes:
         """Keep nothing of it: the kit keeps no turns."""
 
 
+class KitJournal:
+    """Stands for `memory.ledger.journal.Journal`: heads and results of steps, by task and position."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, dict[int, tuple[str, bytes]]] = {}
+
+    async def heads(self, task_id: str) -> dict[int, str]:
+        """Return the head of each step, by position."""
+        return {position: head for position, (head, _) in self._tasks.get(task_id, {}).items()}
+
+    async def result(self, task_id: str, position: int) -> bytes | None:
+        """Return the JSON that the step at *position* returned."""
+        return self._tasks[task_id][position][1]
+
+    async def write(self, run: "RunName", position: int, head: str, result: bytes) -> None:
+        """Store *result* at *position*; steps from there on go when another head stands there."""
+        steps = self._tasks.setdefault(run.task_id, {})
+        if position in steps and steps[position][0] != head:
+            for later in [place for place in steps if place >= position]:
+                del steps[later]
+        steps[position] = head, result
+
+    async def remove(self, task_ids: Iterable[str]) -> None:
+        """Remove the journals of *task_ids*."""
+        for task_id in task_ids:
+            self._tasks.pop(task_id, None)
+
+
 @dataclass
 class KitServices:
     """What the kit lends to contexts; it stands for `workers.context.services.Services`."""
@@ -205,6 +234,11 @@ class KitServices:
     agent_files: "FilePath | None" = None
     #: How agents of a story share questions: `ten`, `grouped` or `one`.
     story_calls: str = "ten"
+
+    @cached_property
+    def journal(self) -> KitJournal:
+        """Return the journal of the steps of tasks."""
+        return KitJournal()
 
     @property
     def kinds(self) -> Kinds:

@@ -24,6 +24,7 @@ from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, Pro
 from contracts.parameters.model import Parameters
 from memory.documents.draft import Draft
 from memory.documents.guard import LIMITS
+from memory.ledger.runs import RunName
 from memory.long_term.entries import Remembered
 from runtime.messaging.pull import Delivery
 from workers.agent import Agent
@@ -223,6 +224,7 @@ class AgentKit:
             settings=self.agent.settings,
             attempt=job.attempt,
             claim=claim,
+            run=RunName(job.assignment.task_id, job.generation, "kit"),
         )
 
     async def _serve(self, job: Job, answer: Remembered) -> CompletionReport:

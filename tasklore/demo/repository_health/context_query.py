@@ -30,7 +30,7 @@ _MOST_COUNTED = 256 * 1024 * 1024
 agent = Agent("RepositoryContextAgent", description="Looks around in a folder of the worker's machine.")
 
 
-class Place(Parameters):
+class FolderQuery(Parameters):
     """Where to look, and patterns of names to leave out beside those that tools make."""
 
     folder: str = Field(description="Where it is on the worker's machine.")
@@ -45,7 +45,7 @@ class Surroundings(BaseModel):
 
 
 @agent.task(remember=False, in_words=False)
-def look_around(place: Place, context: Context) -> Surroundings:
+def look_around(place: FolderQuery, context: Context) -> Surroundings:
     """List what lies in a folder of source code: files, languages, lines and bytes."""
     root = root_of(place.folder)
     found = walk(root, place.skip, context)

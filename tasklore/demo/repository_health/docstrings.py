@@ -3,8 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from tasklore.demo.repository_health.shapes import MOST_LISTED, Breach, Docstrings, Finding, Rule, Unparsed
-from tasklore.demo.repository_health.sources import Documented, Source, docstring_of, read_sources
+from tasklore.demo.repository_health.shapes import MOST_LISTED, Breach, Docstrings, Rule, Shortcoming, Unparsed
+from tasklore.demo.repository_health.sources import Documented, SourceFile, docstring_of, read_sources
 from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Field, Parameters
 
@@ -29,7 +29,7 @@ _TOLD_ELSEWHERE = frozenset({"overload", "override", "setter", "deleter"})
 def check_docstrings(documentation: Documentation, context: Context) -> Docstrings:
     """Count the public modules, classes and functions of Python files that have a docstring."""
     public = documented = 0
-    missing: list[Finding] = []
+    missing: list[Shortcoming] = []
     for source in read_sources(root_of(documentation.folder), documentation.files, context):
         if isinstance(source, Unparsed):
             continue
@@ -39,7 +39,7 @@ def check_docstrings(documentation: Documentation, context: Context) -> Docstrin
                 documented += 1
             else:
                 line = 1 if isinstance(node, ast.Module) else node.lineno
-                missing.append(Finding(path=source.path, line=line, text=f"{name} has no docstring"))
+                missing.append(Shortcoming(path=source.path, line=line, text=f"{name} has no docstring"))
     percent = 100 * documented // public if public else 100
     rules = [rule for rule in documentation.rules if rule.kind == "docstring_percent"]
     return Docstrings(
@@ -52,7 +52,7 @@ def check_docstrings(documentation: Documentation, context: Context) -> Docstrin
     )
 
 
-def _public(source: Source) -> Iterator[tuple[str, Documented]]:
+def _public(source: SourceFile) -> Iterator[tuple[str, Documented]]:
     """Yield what others may use: the module, its classes and functions, and their methods; not what begins with `_`."""
     if not source.tree.body:
         # An empty file, such as most of those that make a folder a package, has nothing to tell.

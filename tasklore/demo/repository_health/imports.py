@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tasklore.demo.repository_health.cycles import knots, way_round
 from tasklore.demo.repository_health.modules import Modules, package_of
 from tasklore.demo.repository_health.shapes import MOST_LISTED, Imports, Unparsed, Used
-from tasklore.demo.repository_health.sources import Source, inner_statements, read_sources
+from tasklore.demo.repository_health.sources import SourceFile, inner_statements, read_sources
 from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Parameters
 
@@ -63,7 +63,7 @@ class _Import(NamedTuple):
     is_at_import: bool
 
 
-def _imports_in(source: Source, modules: Modules) -> Iterator[_Import]:
+def _imports_in(source: SourceFile, modules: Modules) -> Iterator[_Import]:
     """Yield what *source* imports of the folder's own modules; what only a function imports is not at import time."""
     waiting: list[tuple[ast.AST, bool]] = [(source.tree, True)]
     while waiting:

@@ -6,8 +6,8 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from tasklore.demo.repository_health.shapes import MOST_LISTED, Breach, Finding, Leftovers, Rule, Unparsed
-from tasklore.demo.repository_health.sources import Source, read_sources
+from tasklore.demo.repository_health.shapes import MOST_LISTED, Breach, Leftovers, Rule, Shortcoming, Unparsed
+from tasklore.demo.repository_health.sources import SourceFile, read_sources
 from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Field, Parameters
 
@@ -42,8 +42,8 @@ class Search(Parameters):
 def find_leftovers(search: Search, context: Context) -> Leftovers:
     """Find marks such as TODO and FIXME in comments, and calls that only debugging needs."""
     marked = re.compile(rf"\b(?:{'|'.join(map(re.escape, search.marks)) or '(?!)'})\b")
-    marks: list[Finding] = []
-    debugging: list[Finding] = []
+    marks: list[Shortcoming] = []
+    debugging: list[Shortcoming] = []
     having = re.compile(f"{marked.pattern}|{_CALLED}")
     for source in read_sources(root_of(search.folder), search.files, context, having):
         if not isinstance(source, Unparsed):
@@ -60,7 +60,7 @@ def find_leftovers(search: Search, context: Context) -> Leftovers:
     )
 
 
-def _marks(source: Source, marked: "re.Pattern[str]") -> Iterator[Finding]:
+def _marks(source: SourceFile, marked: "re.Pattern[str]") -> Iterator[Shortcoming]:
     if not marked.search(source.text):
         # Most files: taking a text apart into tokens costs more than all the rest.
         return
@@ -68,19 +68,19 @@ def _marks(source: Source, marked: "re.Pattern[str]") -> Iterator[Finding]:
         for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
             if token.type == tokenize.COMMENT and marked.search(token.string):
                 text = token.string.lstrip("# ")[:_SHOWN]
-                yield Finding(path=source.path, line=token.start[0], text=text)
+                yield Shortcoming(path=source.path, line=token.start[0], text=text)
     except (tokenize.TokenError, SyntaxError):
         # The parser took what the tokenizer does not: what it found so far counts.
         return
 
 
-def _debugging(source: Source, *, allow_prints: bool) -> Iterator[Finding]:
+def _debugging(source: SourceFile, *, allow_prints: bool) -> Iterator[Shortcoming]:
     prints = allow_prints or source.path.endswith(_PRINTERS)
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call):
             name = _name_of(node.func)
             if name in _DEBUGGING and not (name == "print" and prints):
-                yield Finding(path=source.path, line=node.lineno, text=f"{name}() of a debugging hour")
+                yield Shortcoming(path=source.path, line=node.lineno, text=f"{name}() of a debugging hour")
 
 
 def _name_of(called: ast.expr) -> str:

@@ -9,11 +9,11 @@ from tasklore.demo.repository_health.scores import Area, areas_of, score_of
 from tasklore.demo.repository_health.shapes import (
     Breach,
     Docstrings,
-    Finding,
     Imports,
     Leftovers,
     Overview,
     RuleKind,
+    Shortcoming,
     Sizes,
     Verdict,
 )
@@ -54,7 +54,7 @@ class Health(BaseModel):
     is_healthy: bool
     areas: list[Area]
     breaches: list[str]
-    worst: list[Finding]
+    worst: list[Shortcoming]
     markdown: str
 
 
@@ -74,7 +74,7 @@ def write_report(findings: Findings) -> Health:
     return health.model_copy(update={"markdown": markdown_of(findings, health)})
 
 
-def worst_of(findings: Findings) -> list[Finding]:
+def worst_of(findings: Findings) -> list[Shortcoming]:
     """Return where to begin: the worst of each kind first, then the next of each."""
     imports, sizes, leftovers = findings.imports, findings.sizes, findings.leftovers
     modules = _limit(findings, "module_lines", sizes.module_limit)
@@ -82,8 +82,8 @@ def worst_of(findings: Findings) -> list[Finding]:
     are_too_many = leftovers.marks + leftovers.debugging > leftovers.allowed
     is_missing = findings.docstrings.percent < findings.docstrings.wanted
     kinds = (
-        [Finding(path=one.path, text=f"cannot be read: {one.why}") for one in imports.unparsed],
-        [Finding(path=cycle[0], text=f"imports in a circle: {' > '.join(cycle)}") for cycle in imports.cycles],
+        [Shortcoming(path=one.path, text=f"cannot be read: {one.why}") for one in imports.unparsed],
+        [Shortcoming(path=cycle[0], text=f"imports in a circle: {' > '.join(cycle)}") for cycle in imports.cycles],
         [one for one in sizes.modules.longest if one.weight > modules],
         [one for one in sizes.functions.longest if one.weight > functions],
         leftovers.found if are_too_many else [],

@@ -24,7 +24,7 @@ class Unparsed(BaseModel):
     why: Sentence
 
 
-class Finding(BaseModel):
+class Shortcoming(BaseModel):
     """Something that could be better, and where; `line` counts from 1."""
 
     path: str
@@ -48,7 +48,7 @@ class Measured(BaseModel):
     count: Count
     median: Count
     lengths: list[tuple[int, int]]
-    longest: list[Finding]
+    longest: list[Shortcoming]
 
     def over(self, limit: int) -> int:
         """Return how many are longer than *limit* lines."""
@@ -136,7 +136,7 @@ class Docstrings(BaseModel):
     documented: Count
     percent: Count
     wanted: Count
-    missing: list[Finding]
+    missing: list[Shortcoming]
     breaches: list[Breach]
 
 
@@ -146,5 +146,5 @@ class Leftovers(BaseModel):
     marks: Count
     debugging: Count
     allowed: Count
-    found: list[Finding]
+    found: list[Shortcoming]
     breaches: list[Breach]

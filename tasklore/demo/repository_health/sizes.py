@@ -4,8 +4,8 @@ import statistics
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
-from tasklore.demo.repository_health.shapes import MOST_LISTED, Finding, Measured, Sizes, Unparsed
-from tasklore.demo.repository_health.sources import Function, Source, docstring_of, inner_statements, read_sources
+from tasklore.demo.repository_health.shapes import MOST_LISTED, Measured, Shortcoming, Sizes, Unparsed
+from tasklore.demo.repository_health.sources import Function, SourceFile, docstring_of, inner_statements, read_sources
 from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Field, Parameters
 
@@ -24,13 +24,13 @@ class Measure(Parameters):
 @agent.task(remember=False, in_words=False)
 def measure_sizes(measure: Measure, context: Context) -> Sizes:
     """Measure how many lines Python modules and functions have."""
-    modules: list[Finding] = []
-    functions: list[Finding] = []
+    modules: list[Shortcoming] = []
+    functions: list[Shortcoming] = []
     for source in read_sources(root_of(measure.folder), measure.files, context):
         if isinstance(source, Unparsed):
             continue
         lines = len(source.text.splitlines())
-        modules.append(Finding(path=source.path, text=f"{lines} lines", weight=lines))
+        modules.append(Shortcoming(path=source.path, text=f"{lines} lines", weight=lines))
         functions += _functions(source)
     return Sizes(
         lines=sum(module.weight for module in modules),
@@ -41,14 +41,14 @@ def measure_sizes(measure: Measure, context: Context) -> Sizes:
     )
 
 
-def _functions(source: Source) -> Iterator[Finding]:
+def _functions(source: SourceFile) -> Iterator[Shortcoming]:
     waiting = deque(inner_statements(source.tree))
     while waiting:
         node = waiting.popleft()
         waiting.extend(inner_statements(node))
         if isinstance(node, Function):
             lines = lines_of(node)
-            yield Finding(path=source.path, line=node.lineno, text=f"{node.name}: {lines} lines", weight=lines)
+            yield Shortcoming(path=source.path, line=node.lineno, text=f"{node.name}: {lines} lines", weight=lines)
 
 
 def lines_of(node: Function) -> int:
@@ -58,7 +58,7 @@ def lines_of(node: Function) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1 - described
 
 
-def _measured(found: Sequence[Finding]) -> Measured:
+def _measured(found: Sequence[Shortcoming]) -> Measured:
     lengths = Counter(one.weight for one in found)
     return Measured(
         count=len(found),

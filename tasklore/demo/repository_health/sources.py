@@ -19,7 +19,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """A Python file: its path relative to the folder, its text and its tree."""
 
     path: str
@@ -29,7 +29,7 @@ class Source(NamedTuple):
 
 def read_sources(
     root: Path, files: Sequence[str], context: Context, having: "re.Pattern[str] | None" = None
-) -> Iterator[Source | Unparsed]:
+) -> Iterator[SourceFile | Unparsed]:
     """Yield each of *files* below *root* as it could be read, in order; those that are gone are left out.
 
     So are those whose text has nothing that *having* finds: parsing takes a hundred times as long as looking.
@@ -81,7 +81,7 @@ def inner_statements(node: ast.AST) -> Iterator[ast.AST]:
             yield from inner
 
 
-def _read(root: Path, path: str, having: "re.Pattern[str] | None") -> Source | Unparsed | None:
+def _read(root: Path, path: str, having: "re.Pattern[str] | None") -> SourceFile | Unparsed | None:
     file = root / path
     try:
         if not is_below(root, file) or not file.is_file():
@@ -96,7 +96,7 @@ def _read(root: Path, path: str, having: "re.Pattern[str] | None") -> Source | U
         with warnings.catch_warnings():
             # What the compiler thinks of somebody's string literals is no word of ours.
             warnings.simplefilter("ignore")
-            return Source(path, text, ast.parse(text, path))
+            return SourceFile(path, text, ast.parse(text, path))
     except SyntaxError as error:
         return Unparsed(path=path, why=f"line {error.lineno or 1}: {error.msg}")
     except (OSError, ValueError, RecursionError, MemoryError) as error:

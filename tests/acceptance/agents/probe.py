@@ -108,6 +108,22 @@ async def effect(trouble: Trouble, context: Context) -> Echo:
 
 
 @agent.task(remember=False)
+async def stepped(wait: Wait, context: Context) -> Echo:
+    """Take `number` steps of `ms` each, two of them at a time, and return how often any of them was done."""
+
+    async def take(position: int) -> int:
+        done = note_run(f"{wait.label}-{position}")
+        await asyncio.sleep(wait.ms / 1000)
+        return done
+
+    done = [
+        await asyncio.gather(context.step("left", take, position), context.step("right", take, position + 1))
+        for position in range(0, wait.number, 2)
+    ]
+    return Echo(label=wait.label, number=sum(map(sum, done)))
+
+
+@agent.task(remember=False)
 async def block(wait: Wait, context: Context) -> Echo:
     """Block the event loop of the worker, as careless code does."""
     note_run(wait.label)

@@ -1,4 +1,4 @@
-"""The benchmarks' arithmetic and table: a wrong percentile or a lost row would misinform whoever reads it."""
+"""Arithmetic and tables of the benchmarks."""
 
 import io
 import uuid
@@ -7,32 +7,27 @@ import pytest
 from rich.console import Console
 
 from benchmarks import nats_rows
-from benchmarks.__main__ import compared_with_peers, parse
+from benchmarks.__main__ import compared_with_peers
 from benchmarks.lanes import OURS, RAW, budget_assignment, new_task_id
-from benchmarks.peer_rows import PEERS
 from benchmarks.table import HEADINGS, Row, markdown, missing, percentile, ratio, show
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.5, 50), (0.99, 99), (1.0, 100), (0.0, 1)])
 def test_percentile_is_the_value_that_the_share_does_not_exceed(share: float, expected: int) -> None:
-    """Of 1 to 100 in any order, the median is 50 and the 99th percentile 99."""
     assert percentile(list(range(100, 0, -1)), share) == expected
 
 
 def test_percentile_of_nothing_is_refused() -> None:
-    """No sample is no zero."""
     with pytest.raises(ValueError, match="no values"):
         percentile([], 0.5)
 
 
 def test_ratio_says_how_many_times_the_other_fits() -> None:
-    """Ours first, theirs second; nothing measured gives no number."""
     assert ratio(15, 10) == "1.50x"
     assert ratio(15, 0) == "no ratio"
 
 
 def test_what_could_not_be_measured_stays_in_the_table_with_its_reason() -> None:
-    """A missing peer is a row of its own, in both forms of the table."""
     row = missing("celery", "cannot be installed")
     printed = io.StringIO()
     show([row], "caption", Console(file=printed, width=200))
@@ -42,13 +37,11 @@ def test_what_could_not_be_measured_stays_in_the_table_with_its_reason() -> None
 
 
 def test_markdown_keeps_its_columns_when_a_cell_holds_a_bar() -> None:
-    """A bar or a line break inside a cell does not open another cell."""
     line = markdown([missing("x", "a|b\nc")], "caption").splitlines()[2]
     assert line.replace("\\|", "").count("|") == len(HEADINGS) + 1
 
 
 def test_ours_is_compared_with_the_fastest_peer_that_ran() -> None:
-    """The slower peer and the one without a figure do not count."""
     ours = Row(nats_rows.TITLES["ours"], tasks_per_s=9000, compared="tasks/s 1.20x raw")
     rows = [ours, Row("arq (1)", tasks_per_s=3000), Row("dramatiq (2)", tasks_per_s=2000), missing("celery", "away")]
     compared = compared_with_peers(rows)
@@ -56,31 +49,12 @@ def test_ours_is_compared_with_the_fastest_peer_that_ran() -> None:
     assert compared[1:] == rows[1:]
 
 
-def test_without_a_peer_nothing_is_compared() -> None:
-    """A table without peers keeps its rows as they are."""
-    rows = [Row(nats_rows.TITLES["ours"], tasks_per_s=9000), missing(PEERS[0].name, "away")]
-    assert compared_with_peers(rows) == rows
-
-
-def test_unknown_family_is_refused() -> None:
-    """A misspelt family would otherwise print an empty table."""
-    with pytest.raises(SystemExit):
-        parse(["--only", "raws"])
-
-
-def test_no_peers_leaves_only_the_peers_out() -> None:
-    """Everything else is still measured."""
-    assert parse([]).families - parse(["--no-peers"]).families == {"peers"}
-
-
 def test_task_ids_are_version_7_and_differ() -> None:
-    """The wire asks for UUIDs of version 7, one a task."""
     ids = {new_task_id() for _ in range(1000)}
     assert len(ids) == 1000
     assert {uuid.UUID(task_id).version for task_id in ids} == {7}
 
 
 def test_both_lanes_are_given_the_same_question() -> None:
-    """Only id and time differ between what the baseline and ours receive."""
     sizes = {len(budget_assignment(lane, 5)[1]) for lane in (RAW, OURS)}
     assert len(sizes) == 1

@@ -32,15 +32,12 @@ def test_what_is_no_message_at_all_is_told_so(body: bytes) -> None:
     [
         ({"message": "a secret\x00"}, r"^message holds the control character '\\x00'; leave it out$"),
         ({"message": "a secret" * 300}, "^message is not usable; it takes text of 1 to 2,000 characters"),
-        ({"message": 5}, "^message is not usable; it takes text"),
         (
             {"sender": "B\u200bob"},
             r"^sender 'B\\u200bob' holds '\\u200b'; a name stands in sentences, so leave it out$",
         ),
-        ({"sender": ""}, "^sender is not usable; it takes a name of 1 to 64 characters"),
         ({"time": float("inf")}, "^time is not usable; it takes seconds of the world"),
         ({"time": -1, "message_id": ""}, "^message_id is not usable; .*; time is not usable; "),
-        ({"user_id": ""}, "^user_id is not usable; it takes null"),
         ({"schema_version": 0}, "^schema_version is not usable; it takes 1$"),
     ],
 )
@@ -53,10 +50,3 @@ def test_every_wrong_field_is_named_and_no_word_is_repeated(changes: dict[str, A
         with pytest.raises(InvalidInput, match=told) as caught:
             refused()
         assert "secret" not in str(caught.value)
-
-
-def test_what_is_missing_is_named_in_order() -> None:
-    """All at once, so that nobody mends them one by one."""
-    with pytest.raises(InvalidInput) as caught:
-        read_agent_message(b"{}")
-    assert [part.split()[0] for part in str(caught.value).split("; ") if " is missing" in part] == list(SAID)

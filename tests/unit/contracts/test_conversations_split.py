@@ -5,7 +5,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from contracts.conversations import History, Utterance, said_id, split
+from contracts.conversations import History, Utterance, split
 from contracts.errors import InvalidInput
 
 MESSAGES = tuple(Utterance(message_id=f"m{n}", speaker="Bob", message=f"word {n}", time=n) for n in range(20))
@@ -30,14 +30,6 @@ def test_more_new_messages_than_there_are_is_an_error(num_new: int) -> None:
         split(MESSAGES, num_new)
 
 
-def test_a_list_is_split_as_a_tuple_is() -> None:
-    """Neither half follows later changes of it."""
-    messages = list(MESSAGES)
-    past, current = split(messages, 3)
-    messages.clear()
-    assert (len(past), len(current)) == (17, 3)
-
-
 GOOD = {"message_id": "m1", "speaker": "Bob", "message": "Hello!", "time": 5}
 
 
@@ -46,18 +38,12 @@ GOOD = {"message_id": "m1", "speaker": "Bob", "message": "Hello!", "time": 5}
     [
         ("message_id", ""),
         ("message_id", "two words"),
-        ("message_id", "m\n"),
         ("message_id", "x" * 129),
-        ("speaker", ""),
         ("speaker", "Bob\nAlice"),
-        ("message", ""),
         ("message", "x" * 2001),
-        ("message", "x" * 1_000_000),
-        ("message", "bell\x07"),
         ("message", "null\x00"),
         ("message", "\ud800"),
         ("time", math.nan),
-        ("time", math.inf),
         ("time", -1),
         ("user_id", ""),
     ],
@@ -75,9 +61,3 @@ def test_any_text_can_be_said(text: str) -> None:
     said = Utterance.model_validate({**GOOD, "message": text})
     assert Utterance.model_validate_json(said.model_dump_json()) == said
     assert said.message == text
-
-
-def test_what_a_task_says_has_one_id() -> None:
-    """It fits a message, whatever the task is called."""
-    assert said_id("task-1") == "task-1:said"
-    assert Utterance.model_validate({**GOOD, "message_id": said_id("x" * 64)})

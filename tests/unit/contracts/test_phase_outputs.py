@@ -1,24 +1,18 @@
 """What a phase leaves in its session, in which order, and what follows when the session does not take it."""
 
-import asyncio
-from collections import Counter
 from typing import Any
 
 import pytest
 
 from contracts import subjects
 from contracts.errors import (
-    EntryTooLarge,
     GiveUp,
     MemoryUnavailable,
-    PhaseReplaced,
     ResultTooLarge,
-    UnknownSession,
 )
 from contracts.messages import CompletionReport, TaskAssignment
 from memory.sessions.entries import EntryInfo
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
-from workers import Context
 from workers.context.phase_outputs import entries_of
 
 PHASE: dict[str, Any] = {"session_id": "s1", "phase": "say", "writes": ["results"]}
@@ -69,9 +63,6 @@ def test_a_result_is_written_whole_or_by_its_properties() -> None:
     [
         (b'{"b":1,"a":2}', "has a, b;"),
         (b"{}", "is an object without properties"),
-        (b"[1]", "is a list, which has no properties"),
-        (b'"map"', "is a text, which has no properties"),
-        (b"1.5", "is a number, which has no properties"),
         (b"null", "is null, which has no properties"),
         (b"{" + b",".join(b'"p%02d":0' % number for number in range(25)) + b"}", "p18, p19 and 5 more;"),
     ],
@@ -83,73 +74,6 @@ def test_a_property_that_is_not_there_is_named_with_those_that_are(result: bytes
     assert there in str(caught.value)
 
 
-async def test_the_session_has_a_result_before_anybody_is_told(worker: FakeWorker) -> None:
-    """Memory, session, ledger, report: whoever reads the report finds the entry."""
-    delivery = a_task(**PHASE)
-    await worker.work(delivery)
-    assert worker.order == ["memory", "session", "ledger", "reports"]
-    assert await values(worker) == {"say:results": {"word": "hello"}}
-    assert (await entry(worker)).computation_ms == worker.report().run_ms
-    assert (await entry(worker)).agent == "DeskAgent"
-    assert worker.engine.settled == [delivery]
-
-
-async def test_a_remembered_result_is_put_into_the_session_before_it_is_reported(worker: FakeWorker) -> None:
-    """Served in a batch beside others that have no session, with the time that computing it once took."""
-    key = await _remember(worker, 1234)
-    worker.order.clear()
-    await worker.work(a_task(task_id="t2", **PHASE), a_task(task_id="t3"), a_task(task_id="t4", **PHASE))
-    assert Counter(worker.order) == {"session": 2, "ledger": 3, "reports": 3}
-    assert worker.order.index("session") < len(worker.order) - 1 - worker.order[::-1].index("ledger")
-    assert worker.runs == ["hello"]
-    assert (await entry(worker)).computation_ms == 1234
-    reports = worker.outbox.reports()[1:]
-    assert {(report.status, report.memory.outcome, report.run_ms) for report in reports} == {("completed", "hit", 0)}
-    assert worker.hits == {key: 3}
-    assert worker.counts.seen["saved"] == 3
-
-
-async def _remember(worker: FakeWorker, computed_ms: int) -> str:
-    """Have the answer remembered as one that took *computed_ms*; return its key."""
-    await worker.work(a_task(task_id="t1"))
-    [key] = worker.memory._values
-    await worker.memory.remember(
-        key, b'{"word":"hello"}', computed_ms=computed_ms, ttl=None, now_ms=int(NOW.timestamp() * 1000) - 5
-    )
-    return key
-
-
-async def test_who_joins_a_computation_has_its_result_in_the_own_session(worker: FakeWorker) -> None:
-    """Each session gets it, with what the one computation took."""
-    await worker.sessions.create("s2")
-    begun, may_end = asyncio.Event(), asyncio.Event()
-
-    async def wait(_word: str, _context: Context) -> None:
-        begun.set()
-        await may_end.wait()
-
-    worker.does = wait
-    work = asyncio.create_task(worker.work(a_task(**PHASE), a_task(task_id="t2", **PHASE | {"session_id": "s2"})))
-    await begun.wait()
-    may_end.set()
-    await work
-    assert worker.runs == ["hello"]
-    computed, joined = worker.outbox.reports()
-    assert (computed.memory.outcome, joined.memory.outcome) == ("miss", "joined")
-    assert await values(worker, "s1") == await values(worker, "s2") == {"say:results": {"word": "hello"}}
-    assert (await entry(worker, session_id="s2")).computation_ms == computed.run_ms
-    assert worker.order == ["memory", "session", "ledger", "reports", "session", "ledger", "reports"]
-
-
-@pytest.mark.parametrize("memory", ["bypass", "refresh"])
-async def test_a_result_that_is_not_to_be_recalled_is_put_there_too(worker: FakeWorker, memory: str) -> None:
-    """Computed anew."""
-    await worker.work(a_task(task_id="t0"))
-    await worker.work(a_task(memory=memory, **PHASE))
-    assert worker.runs == ["hello", "hello"]
-    assert await values(worker) == {"say:results": {"word": "hello"}}
-
-
 @pytest.mark.parametrize("writes", [None, []])
 async def test_a_phase_that_writes_nothing_leaves_nothing(worker: FakeWorker, writes: list[str] | None) -> None:
     """Computed or remembered."""
@@ -157,18 +81,6 @@ async def test_a_phase_that_writes_nothing_leaves_nothing(worker: FakeWorker, wr
     await worker.work(a_task(task_id="t2", **PHASE | {"writes": writes}))
     assert await values(worker) == {}
     assert [report.memory.outcome for report in worker.outbox.reports()] == ["miss", "hit"]
-
-
-@pytest.mark.parametrize("task", ["speak", "mutter"])
-async def test_a_redelivery_whose_report_is_out_leaves_the_session_alone(worker: FakeWorker, task: str) -> None:
-    """Others have read the entry since: their uses still count."""
-    await worker.work(a_task(task=task, **PHASE))
-    await worker.sessions.get("s1", "say:results", reader="t9")
-    await worker.work(a_task(task=task, deliveries=2, **PHASE))
-    first, second = (body for _, body, _ in worker.outbox.stored)
-    assert first == second
-    assert (await entry(worker)).hits == 1
-    assert worker.order.count("session") == 1
 
 
 async def test_a_redelivered_hit_whose_report_is_out_leaves_the_session_alone(worker: FakeWorker) -> None:
@@ -179,57 +91,6 @@ async def test_a_redelivered_hit_whose_report_is_out_leaves_the_session_alone(wo
     await worker.work(a_task(deliveries=2, **PHASE))
     assert (await entry(worker)).hits == 1
     assert len(worker.engine.settled) == 3
-
-
-@pytest.mark.parametrize("remembered", [False, True])
-async def test_a_phase_that_was_replaced_is_cancelled_and_not_buried(worker: FakeWorker, remembered: bool) -> None:
-    """Whoever began it anew needs nothing of this run."""
-    if remembered:
-        await worker.work(a_task(task_id="t0"))
-    worker.sessions.error = PhaseReplaced("phase 'say' is task 't2' now")
-    await worker.work(a_task(**PHASE))
-    report = worker.outbox.reports()[-1]
-    assert report.error is not None
-    assert (report.task_id, report.status, report.error.type) == ("t1", "cancelled", "PhaseReplaced")
-    assert "dead" not in worker.order
-
-
-@pytest.mark.parametrize("error", [UnknownSession("no session 's1'; start it again"), EntryTooLarge("say:results")])
-@pytest.mark.parametrize("remembered", [False, True])
-async def test_what_the_session_refuses_fails_once_and_is_kept_in_dead(
-    worker: FakeWorker, error: Exception, remembered: bool
-) -> None:
-    """No other run would fare better."""
-    if remembered:
-        await worker.work(a_task(task_id="t0"))
-    worker.sessions.error = error
-    await worker.work(a_task(**PHASE))
-    report = worker.outbox.reports()[-1]
-    assert report.error is not None
-    assert (report.task_id, report.status, report.attempt) == ("t1", "failed", 1)
-    assert (report.error.type, report.error.message) == (type(error).__name__, str(error))
-    assert worker.order[-3:] == ["dead", "ledger", "reports"]
-    assert worker.counts.seen["dead:gave_up"] == 1
-
-
-@pytest.mark.parametrize("remembered", [False, True])
-async def test_a_session_that_is_away_has_the_task_run_again_at_no_cost_to_it(
-    worker: FakeWorker, remembered: bool
-) -> None:
-    """Though it may run but once."""
-    if remembered:
-        await worker.work(a_task(task_id="t0"))
-    worker.sessions.error = MemoryUnavailable("away")
-    for number in (1, 2, 3):
-        await worker.work(a_task(deliveries=number, max_attempts=1, **PHASE))
-    told = [report.task_id for report in worker.outbox.reports()]
-    assert (told, len(worker.engine.handed_back)) == (["t0"] * remembered, 3)
-    worker.sessions.error = None
-    await worker.work(a_task(deliveries=4, max_attempts=1, **PHASE))
-    assert worker.outbox.reports()[-1].status == "completed"
-    assert await values(worker) == {"say:results": {"word": "hello"}}
-    # What was computed is remembered meanwhile.
-    assert worker.runs == ["hello"]
 
 
 async def test_a_result_without_what_is_to_be_written_fails_and_writes_nothing(worker: FakeWorker) -> None:
@@ -287,28 +148,6 @@ def test_a_result_that_no_report_can_carry_is_not_written() -> None:
         entries_of(an_assignment("results"), b'"' + b"x" * subjects.MAX_BODY + b'"', 1)
 
 
-async def test_a_failed_run_leaves_nothing(worker: FakeWorker) -> None:
-    """Only what is completed goes into the session."""
-    worker.does = raising(GiveUp("no"))
-    await worker.work(a_task(**PHASE))
-    assert (worker.report().status, await values(worker)) == ("failed", {})
-
-
-async def test_what_a_run_returns_took_as_long_as_the_run_whatever_it_wrote_itself(worker: FakeWorker) -> None:
-    """A value that it wrote without a word on it was measured by nobody."""
-
-    async def write(_word: str, context: Context) -> None:
-        await asyncio.sleep(0.002)
-        await context.session.set("say:part", 1)
-
-    worker.does = write
-    await worker.work(a_task(task="mutter", **PHASE | {"writes": ["word", "results"]}))
-    run_ms = worker.report().run_ms
-    took = {one.key: one.computation_ms for one in await worker.sessions.entries("s1")}
-    assert took == {"say:part": 0, "say:word": run_ms, "say:results": run_ms}
-    assert run_ms >= 2
-
-
 async def test_a_task_cancelled_before_its_answer_is_handed_on_writes_nothing(worker: FakeWorker) -> None:
     """The ledger is asked before the session is touched."""
     await worker.work(a_task(task_id="t0"))
@@ -333,3 +172,10 @@ async def test_an_answer_is_handed_on_while_the_ledger_is_away(worker: FakeWorke
     worker.ledger.begins_away = worker.ledger.finishes_away = True
     await worker.work(a_task(**PHASE))
     assert (worker.outbox.reports()[-1].fence, await values(worker)) == ("none", {"say:results": {"word": "hello"}})
+
+
+async def test_a_failed_run_leaves_nothing(worker: FakeWorker) -> None:
+    """Only what is completed goes into the session."""
+    worker.does = raising(GiveUp("no"))
+    await worker.work(a_task(**PHASE))
+    assert (worker.report().status, await values(worker)) == ("failed", {})

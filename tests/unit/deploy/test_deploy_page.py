@@ -1,4 +1,4 @@
-"""What docs/reference/deploy.md has somebody add to the manifests does what it says, in the manifests as they are."""
+"""Manifests on the page about deploying do what it says."""
 
 import re
 import shutil
@@ -12,20 +12,19 @@ import yaml
 from deploy.checks.network import DNS, MODEL, NATS, PRIVATE, WORKER, End, passes
 from deploy.checks.problem import at
 from deploy.checks.runbooks import unlinked
+from tests.unit.deploy.documents import ROOT, documents
 
-ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "reference" / "deploy.md").read_text("utf-8")
 #: The manifests on the page, by what they are called there.
 SHOWN: dict[str, Any] = {
     at(one, "metadata", "name") or "kustomization": one
-    for one in map(yaml.safe_load, re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+    for [one] in map(documents, re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 }
 
 
 def base() -> dict[str, Any]:
-    """Return the manifests of the base by kind and name."""
     files = (ROOT / "k8s" / "base").glob("*.yaml")
-    found = [one for file in files for one in yaml.safe_load_all(file.read_text("utf-8")) if one]
+    found = [one for file in files for one in documents(file.read_text("utf-8"))]
     return {f"{one['kind']} {at(one, 'metadata', 'name')}": one for one in found}
 
 
@@ -42,7 +41,7 @@ def patched() -> dict[str, Any]:
         targets = matching(entry["target"], manifests)
         assert targets, entry["target"]
         for target in targets:
-            for step in yaml.safe_load(entry["patch"]):
+            for step in documents(entry["patch"])[0]:
                 *parents, last = (part.replace("~1", "/") for part in step["path"].split("/")[1:])
                 node = target
                 for part in parents:
@@ -53,15 +52,12 @@ def patched() -> dict[str, Any]:
 
 
 def elsewhere(namespace: str) -> End:
-    """Return any pod of *namespace*."""
     return End(namespace, namespace, {}, {"kubernetes.io/metadata.name": namespace})
 
 
-def test_the_patch_moves_the_scaler_and_prometheus_to_other_namespaces() -> None:
-    """The new ones are let in and asked, the old ones are named nowhere any more."""
+def test_the_patch_moves_scaler_and_prometheus() -> None:
     manifests = patched()
     policies = [one for one in manifests.values() if one["kind"] == "NetworkPolicy"]
-
     for namespace, may in (("keda-system", True), ("observability", True), ("keda", False), ("monitoring", False)):
         assert passes(policies, NATS, elsewhere(namespace), "TCP 8222", "Ingress") is may
     for namespace, may in (("keda-system", False), ("observability", True), ("monitoring", False)):
@@ -71,17 +67,8 @@ def test_the_patch_moves_the_scaler_and_prometheus_to_other_namespaces() -> None
     )
 
 
-def test_the_patch_labels_whatever_the_operator_selects_by_its_release() -> None:
-    """A rule without it is never loaded, and a pod never scraped."""
-    read = [one for one in patched().values() if one["apiVersion"].startswith("monitoring.coreos.com")]
-
-    assert {one["kind"] for one in read} == {"PodMonitor", "PrometheusRule"}
-    assert {one["metadata"]["labels"].get("release") for one in read} == {"metrics"}
-
-
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
-def test_kustomize_reads_the_overlay_of_the_page_as_it_is_read_here(tmp_path: Path) -> None:
-    """It builds on the shipped overlay, and changes what the page says."""
+def test_kustomize_builds_the_overlay_of_the_page(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "k8s", tmp_path / "k8s")
     mine = tmp_path / "k8s" / "overlays" / "mine"
     mine.mkdir()
@@ -90,7 +77,7 @@ def test_kustomize_reads_the_overlay_of_the_page_as_it_is_read_here(tmp_path: Pa
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
     assert done.returncode == 0, done.stderr
-    built = {f"{one['kind']} {one['metadata']['name']}": one for one in yaml.safe_load_all(done.stdout)}
+    built = {f"{one['kind']} {one['metadata']['name']}": one for one in documents(done.stdout)}
     wanted = patched()
     for entry in SHOWN["kustomization"]["patches"]:
         for target in matching(entry["target"], wanted):
@@ -104,12 +91,10 @@ def test_kustomize_reads_the_overlay_of_the_page_as_it_is_read_here(tmp_path: Pa
                 )
 
 
-def test_the_policy_for_a_web_api_opens_it_to_that_worker_alone() -> None:
-    """Public addresses over TLS, no private network, and nothing for the worker beside it."""
+def test_the_policy_for_a_web_api_opens_it_to_one_worker() -> None:
     policies = [one for one in base().values() if one["kind"] == "NetworkPolicy"]
     greeter = End("greeter", labels={**WORKER.labels, "app.kubernetes.io/component": "greeter-agent"})
     more = [*policies, SHOWN["greeter-agent-to-the-web"]]
-
     assert not passes(policies, greeter, MODEL, "TCP 443", "Egress")
     assert passes(more, greeter, MODEL, "TCP 443", "Egress")
     assert not passes(more, greeter, MODEL, "TCP 80", "Egress")
@@ -117,13 +102,11 @@ def test_the_policy_for_a_web_api_opens_it_to_that_worker_alone() -> None:
     assert not passes(more, WORKER, MODEL, "TCP 443", "Egress")
 
 
-def test_the_policy_for_names_lets_everybody_ask_the_cache_of_the_node() -> None:
-    """At its address or by its label, for names alone; kube-dns stays reachable."""
+def test_the_policy_for_dns_opens_the_cache_of_the_node() -> None:
     policies = [one for one in base().values() if one["kind"] == "NetworkPolicy"]
     more = [*policies, SHOWN["names-from-the-node"]]
     cache = End("the cache", "", address="169.254.20.10")
     pod = End("its pod", "kube-system", {"k8s-app": "node-local-dns"}, DNS.namespace_labels)
-
     for other in (cache, pod):
         assert not passes(policies, WORKER, other, "UDP 53", "Egress")
         assert passes(more, WORKER, other, "UDP 53", "Egress")
@@ -131,12 +114,11 @@ def test_the_policy_for_names_lets_everybody_ask_the_cache_of_the_node() -> None
     assert passes(more, WORKER, DNS, "UDP 53", "Egress")
 
 
-def test_every_alert_gets_the_address_of_its_runbook() -> None:
-    """The overlay on the page names the component that puts it before each, from one value; the check agrees."""
+def test_every_alert_has_the_address_of_its_runbook() -> None:
     (named,) = SHOWN["kustomization"]["components"]
     component = ROOT / "k8s" / named.removeprefix("../../")
-    told = yaml.safe_load((component / "kustomization.yaml").read_text("utf-8"))
-    (value,) = (yaml.safe_load((component / one).read_text("utf-8")) for one in told["resources"])
+    [told] = documents((component / "kustomization.yaml").read_text("utf-8"))
+    (value,) = (one for file in told["resources"] for one in documents((component / file).read_text("utf-8")))
     (change,) = told["replacements"]
     assert change["source"] == {
         "kind": value["kind"],

@@ -1,10 +1,8 @@
-"""The checks of manifests: golden files, consumers that a bootstrap makes, who may reach whom, the compose file."""
+"""Checks of manifests: golden files, consumers, network policies, and the compose file."""
 
 import copy
-from pathlib import Path
 
 import pytest
-import yaml
 
 from contracts import subjects
 from deploy.checks import compose, golden, network, pins, values
@@ -12,27 +10,25 @@ from deploy.checks.problem import Manifest, mapped, name_of
 from deploy.manifests import OURS
 from runtime.settings import Settings
 from tasklore.bootstrap import sources_to_declare
+from tests.unit.deploy.documents import ROOT, documents
 from workers.loading import load_agents
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def production() -> list[Manifest]:
     """Return the manifests of production as they were reviewed."""
-    return [one for one in yaml.safe_load_all((ROOT / "deploy" / "golden" / "prod.yaml").read_text()) if one]
+    return documents((ROOT / "deploy" / "golden" / "prod.yaml").read_text())
 
 
 #: What the overlay of production patches: how many workers there may be.
 PATCHED = {"ScaledObject tasklore-budget", "ScaledObject tasklore-memory"}
 
 
-def test_the_golden_file_of_production_has_the_base() -> None:
-    """Whoever changes a manifest of the base reviews it in golden: this needs no kustomize."""
+def test_the_golden_file_of_production_contains_the_base() -> None:
     folder = ROOT / "k8s" / "base"
-    files = [folder / name for name in yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]]
-    base = {name_of(one): one for file in files for one in yaml.safe_load_all(file.read_text()) if one}
+    files = [folder / name for name in documents((folder / "kustomization.yaml").read_text())[0]["resources"]]
+    base = {name_of(one): one for file in files for one in documents(file.read_text())}
     text = (ROOT / "deploy" / "golden" / "prod.yaml").read_text().replace("registry.example/tasklore:0.1.0", "tasklore")
-    reviewed = {name_of(one): one for one in yaml.safe_load_all(text) if one}
+    reviewed = {name_of(one): one for one in documents(text)}
     assert reviewed.keys() == base.keys() >= PATCHED
     for one in (*base.values(), *reviewed.values()):
         labels = mapped(one, "metadata", "labels")
@@ -40,13 +36,11 @@ def test_the_golden_file_of_production_has_the_base() -> None:
             labels.pop(added, None)
         if not labels:
             mapped(one, "metadata").pop("labels", None)
-
     assert [name for name in base if name not in PATCHED and base[name] != reviewed[name]] == []
 
 
 @pytest.mark.parametrize("name", sorted(values.REQUIRED))
-def test_a_value_of_a_chart_that_keeps_data_or_confines_cannot_be_lost(name: str) -> None:
-    """Each of them."""
+def test_a_lost_value_of_a_chart_is_reported(name: str) -> None:
     whole = values.read(name)
     assert values.find_unlike(name, whole) == []
     for path in values.REQUIRED[name]:
@@ -56,11 +50,9 @@ def test_a_value_of_a_chart_that_keeps_data_or_confines_cannot_be_lost(name: str
         assert [path in one.what for one in values.find_unlike(name, changed)] == [True], path
 
 
-def test_network_policies_are_worked_out_as_kubernetes_does() -> None:
-    """Who is chosen by none is open, who is chosen is closed but for its rules, and outwards is not inwards."""
+def test_network_policies_are_evaluated_as_in_kubernetes() -> None:
     policies = [one for one in production() if one.get("kind") == "NetworkPolicy"]
     out = [one for one in policies if name_of(one) == "NetworkPolicy tasklore-to-stores"]
-
     assert network.passes([], network.WORKER, network.NATS, "TCP 1", "Egress")
     assert network.passes(out, network.WORKER, network.NATS, "TCP 4222", "Egress")
     assert not network.passes(out, network.WORKER, network.NATS, "TCP 8222", "Egress")
@@ -68,10 +60,9 @@ def test_network_policies_are_worked_out_as_kubernetes_does() -> None:
     assert not network.passes(policies, network.WORKER, network.METADATA, "TCP 80", "Egress")
 
 
-def test_a_worker_without_a_job_that_makes_its_consumers_is_reported() -> None:
-    """It may not make them itself, and is never ready without."""
+def test_a_worker_without_a_bootstrap_job_is_reported() -> None:
     added = ROOT / "k8s" / "components" / "decision" / "decision.yaml"
-    manifests = [*production(), *yaml.safe_load_all(added.read_text())]
+    manifests = [*production(), *documents(added.read_text())]
     assert golden.unprepared(manifests) == []
     for name in ("tasklore-bootstrap", "tasklore-bootstrap-decision-agent"):
         rest = [one for one in manifests if name_of(one) != f"Job {name}"]
@@ -95,9 +86,8 @@ COMPOSE_FREE = (
 
 
 @pytest.mark.parametrize("service", sorted(compose.SERVICES))
-def test_a_service_of_the_compose_file_cannot_lose_its_confinement(service: str) -> None:
-    """Each field of it, and each service as a whole."""
-    stack = yaml.safe_load(compose.FILE.read_text())
+def test_lost_confinement_in_the_compose_file_is_reported(service: str) -> None:
+    [stack] = documents(compose.FILE.read_text())
     assert compose.unconfined(stack) == []
     missed = []
     for field in stack["services"][service]:
@@ -105,22 +95,19 @@ def test_a_service_of_the_compose_file_cannot_lose_its_confinement(service: str)
         del changed["services"][service][field]
         if not compose.unconfined(changed):
             missed.append(field)
-
     assert set(missed) <= {*COMPOSE_FREE, "stop_grace_period", "environment", "secrets", "<<"}
     assert {"read_only", "cap_drop", "security_opt", "user", "mem_limit", "pids_limit", "restart"}.isdisjoint(missed)
 
 
-def test_the_image_installs_what_the_tests_ran_with() -> None:
-    """Every dependency of the wheel, in the tested version, with a hash."""
+def test_the_image_installs_the_tested_versions() -> None:
     assert [str(one) for one in pins.problems()] == []
 
 
-def test_scalers_count_every_consumer_that_the_bootstrap_makes() -> None:
+def test_scalers_count_every_consumer_of_the_bootstrap() -> None:
     """One that is made and not counted wakes no pod; one that is counted and not made keeps the scaler silent.
 
     Comparisons are left out: any supervisor reads them, and at least one of these always runs.
     """
     agents = [agent for reference in OURS for agent in load_agents(reference)]
     made = {(source.stream, source.durable) for source in sources_to_declare(Settings(), agents)}
-
     assert golden.counted(production()) == made - {(subjects.REPORTS, subjects.COMPARISONS)}

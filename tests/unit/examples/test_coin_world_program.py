@@ -1,7 +1,6 @@
-"""The example as a program: what it reads, what it says, and what it makes of answers in another form."""
+"""The coin world as a program: options, texts and answers in other forms."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,21 +20,17 @@ DECISION = {"action": "text", "target": {"agent": "Bob"}, "utterance": "Hello!",
     ("words", "said"),
     [
         ("--agents 0", "--agents is 0; it goes from 1 to 500"),
-        ("--agents 999999999999", "--agents is 999999999999; it goes from 1 to 500"),
         ("--coins 999", "a world of size 20 has places for 0 to 441"),
         ("--size many", "argument --size: invalid int value: 'many'; see"),
         ("--port 70000", "--port is 70000; it goes from 0 to 65535"),
-        ("--steps -1", "--steps is -1; it is 0 or more"),
         ("--record a --replay b", "--record does not go with --replay"),
         ("--seed 7 --replay b", "--seed does not go with --replay"),
         ("--no-pag\x1b[2J", "unrecognized arguments: --no-pag[2J; see `python -m examples.coin_world --help`"),
     ],
 )
-def test_wrong_options_end_with_one_line(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """And code 2."""
+def test_invalid_options_end_with_one_line(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         read_options(words.split())
-
     errors = capsys.readouterr().err
     assert ended.value.code == 2
     assert said in errors
@@ -43,24 +38,15 @@ def test_wrong_options_end_with_one_line(words: str, said: str, capsys: pytest.C
     assert errors.index("\n") == len(errors) - 1
 
 
-def test_options_that_are_left_out_have_their_usual_values() -> None:
-    """With a replay as without one."""
-    assert read_options([]) == read_options(["--agents", "6", "--coins", "40", "--size", "20", "--seed", "7"])
-    assert read_options(["--replay", "run"]).replay == Path("run")
-
-
-def test_what_others_wrote_cannot_steer_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Names, and what they say: one line of what can be printed."""
+def test_control_characters_are_removed(capsys: pytest.CaptureFixture[str]) -> None:
     world = World.new(7, ("A\x1b[2Jna", "Bob"), 10, 20)
     world.apply({"A\x1b[2Jna": Choice("text", to="Bob", said="one\r\ntwo\u202e \ud800end")}, {"Bob": "it\x07 is away"})
     tell(world, {})
-
     assert capsys.readouterr().out == "1s A[2Jna to Bob: one two end\n1s Bob waits: it is away\n"
     assert plain("\x1b]0;title\x07") == "]0;title"
 
 
 def test_a_decision_is_read_as_a_choice() -> None:
-    """What is not known of it is left."""
     assert choice_of({**DECISION, "more": 1}) == Choice(
         "text", to="Bob", said="Hello!", reasoning="Bob is near.", by="x"
     )
@@ -71,16 +57,13 @@ def test_a_decision_is_read_as_a_choice() -> None:
     ("result", "field"),
     [
         ({}, "action"),
-        ("go", "result"),
         (None, "result"),
         ({**DECISION, "by": None}, "by"),
         ({**DECISION, "target": {"x": float("nan"), "z": 1}}, "target.x"),
-        ({**DECISION, "target": [1, 2]}, "target"),
         ({**DECISION, "utterance": {"text": "Hello!"}}, "utterance"),
     ],
 )
-async def test_an_answer_in_another_form_costs_its_agent_a_step(result: Any, field: str) -> None:
-    """It is said why, and the world goes on."""
+async def test_an_invalid_answer_costs_its_agent_a_step(result: Any, field: str) -> None:
     with pytest.raises(InvalidInput, match=rf"^the answer of DecisionAgent cannot be read \({field}: "):
         choice_of(result)
 

@@ -1,4 +1,4 @@
-"""Runs of the example kept as a file: the same world again, and no file that somebody changed."""
+"""Recordings of the coin world: the same world again, and no tampered file."""
 
 import json
 from collections.abc import Callable
@@ -37,21 +37,12 @@ def record(path: Path, steps: int = STEPS, *, ends: bool = True) -> list[str]:
     return worlds
 
 
-def record_other_rules(path: Path) -> None:
-    """Record a world where something else came of the choices of step 2."""
-    lines = [json.loads(line) for line in lines_of(path)]
-    lines[2]["world"] = "0" * 32
-    path.write_text(_resealed(lines))
-
-
 def lines_of(path: Path) -> list[str]:
-    """Record into *path* and return the lines."""
     record(path)
     return path.read_text().splitlines()
 
 
-async def test_a_recording_makes_the_same_world_again(path: Path) -> None:
-    """Step by step, and nobody is asked."""
+async def test_a_recording_reproduces_its_world(path: Path) -> None:
     worlds = record(path)
     kept, again = read_recording(path), []
     runner = Runner(
@@ -61,7 +52,6 @@ async def test_a_recording_makes_the_same_world_again(path: Path) -> None:
         steps=len(kept.worlds),
     )
     await runner.run()
-
     assert again == worlds
     assert kept.unfinished is None
     assert [agent["late"] for agent in runner.picture()["agents"]] == [False, True]
@@ -83,64 +73,28 @@ def _with(number: int, old: str, new: str) -> Callable[[list[str]], list[str]]:
     ("spoil", "line", "what"),
     [
         (_with(3, "It is step 1.", "It was step 1."), 3, "was changed"),
-        (_with(1, '"seed": 7', '"seed": 8'), 1, "was changed"),
         (_without(3), 3, "was changed, or stood somewhere else"),
         (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], 2, "was changed, or stood somewhere else"),
         (lambda lines: [*lines[:-2], lines[-2][:40], ""], 5, "is no JSON object"),
-        (lambda lines: [*lines, "{"], 7, "is no JSON object"),
-        (lambda lines: [lines[0][:40]], 1, "is no JSON object"),
         (lambda lines: [lines[0], lines[1][:40]], 1, "is the last, and no step comes before it"),
         (lambda lines: [*lines[:2], "[" * 100_000, *lines[2:]], 3, "is no JSON object"),
-        (lambda lines: [*lines[:2], "[" * 100_000], 3, "is no JSON object"),
-        (lambda lines: [*lines[:2], "[]", *lines[2:]], 3, "is no JSON object"),
         (lambda _: [], 1, "begins no recording"),
         (lambda lines: lines[1:], 1, "was changed"),
         (lambda lines: [*lines, lines[-1]], 7, "was changed"),
     ],
 )
-def test_a_recording_that_was_changed_is_refused(
+def test_a_changed_recording_is_refused(
     spoil: Callable[[list[str]], list[str]], line: int, what: str, path: Path
 ) -> None:
-    """With the line, and what to do."""
     path.write_text("\n".join(spoil(lines_of(path))))
-
     with pytest.raises(InvalidInput, match=rf"^line {line} of the recording .*{what}.*; .* --record") as refused:
         read_recording(path)
     assert len(str(refused.value)) < 200
 
 
 def test_a_recording_of_another_version_is_refused(path: Path) -> None:
-    """Even when its seal is right: its rules are not ours."""
     path.write_text(_resealed([{"coin_world": 99}, {"end": 0}]))
-
     with pytest.raises(InvalidInput, match=r"^line 1 of the recording is of version 99, this is 1; record it anew"):
-        read_recording(path)
-
-
-async def test_other_rules_are_seen_in_the_first_step_they_change(path: Path) -> None:
-    """A sound file of a world where something else came of the same choices."""
-    record_other_rules(path)
-    kept = read_recording(path)
-    runner = Runner(World(kept.plan), kept.decide, notes=[kept.check], steps=len(kept.worlds))
-
-    with pytest.raises(InvalidInput, match=r"^line 3 of the recording makes another world than was recorded"):
-        await runner.run()
-    assert runner.world.step == 2
-
-
-@pytest.mark.parametrize(
-    ("place", "old", "new"),
-    [(1, "size", "edge"), (2, "choices", "chosen"), (2, "world", "word"), (2, "action", "deed")],
-)
-def test_a_recording_of_another_form_is_refused(place: int, old: str, new: str, path: Path) -> None:
-    """Somebody else's, well sealed: the line, and no traceback."""
-    lines = lines_of(path)
-    told = [
-        json.loads(line.replace(f'"{old}"', f'"{new}"') if at == place else line) for at, line in enumerate(lines, 1)
-    ]
-    path.write_text(_resealed(told))
-
-    with pytest.raises(InvalidInput, match=rf"^line {place} of the recording "):
         read_recording(path)
 
 
@@ -148,85 +102,50 @@ def test_a_recording_of_another_form_is_refused(place: int, old: str, new: str, 
     ("line", "field", "value"),
     [
         (1, "seed", []),
-        (1, "seed", {}),
-        (1, "seed", True),
         (1, "names", "Ana"),
-        (1, "names", ["Ana", 2]),
         (1, "size", 10**4000),
-        (1, "coins", 2.5),
         (2, "step", 7),
         (2, "choices", {"Carol": None}),
         (2, "choices", {"\x1b[2J" * 100: 1}),
         (2, "world", None),
-        (2, "to", {"name": "Bob"}),
-        (2, "action", 5),
         (2, "said", ["Hello"]),
         (2, "target", {"x": float("nan"), "z": 0}),
         (2, "target", {"x": 10**400, "z": 0}),
-        (2, "target", {"x": "1", "z": 0}),
         (6, "end", 99),
     ],
 )
-def test_what_somebody_changed_and_sealed_anew_is_refused(line: int, field: str, value: object, path: Path) -> None:
-    """In one short line of what can be printed, whatever it is."""
+def test_a_resealed_invalid_recording_is_refused(line: int, field: str, value: object, path: Path) -> None:
     told = [json.loads(one) for one in lines_of(path)]
     held = told[line - 1] if field in told[line - 1] else told[line - 1]["choices"]["Ana"]
     held[field] = value
     path.write_text(_resealed(told))
-
     with pytest.raises(InvalidInput, match=rf"^line {line} of the recording .*; name a file .* --record$") as refused:
         read_recording(path)
     assert len(str(refused.value)) < 250
     assert str(refused.value).isprintable()
 
 
-@pytest.mark.parametrize("held", [{"deep": "[" * 900 + "]" * 900}, {"coin_world": "[" * 900 + "]" * 900}])
-def test_what_is_nested_deeply_is_refused(held: dict[str, str], path: Path) -> None:
-    """Even where it can just be read."""
-    ((name, nested),) = held.items()
-    path.write_text(f'{{"{name}": {nested}, "seal": ""}}\n')
-
-    with pytest.raises(InvalidInput, match=r"^line 1 of the recording "):
-        read_recording(path)
-
-
-def test_a_run_that_was_killed_is_there_up_to_its_last_step(path: Path) -> None:
-    """Each step is in the file as soon as it was made; it is told that there may have been more."""
+def test_a_killed_run_is_recorded_up_to_its_last_step(path: Path) -> None:
     worlds = record(path, ends=False)
     kept = read_recording(path)
-
     assert kept.worlds == worlds
     assert kept.unfinished is not None
     assert kept.unfinished.startswith("the recording does not say that the run ended")
     assert "4 whole steps" in kept.unfinished
 
 
-def test_a_line_that_nobody_finished_is_named_and_left_out(path: Path) -> None:
-    """The disk was full, or the machine lost its power; what is whole is there."""
+def test_a_cut_line_is_left_out(path: Path) -> None:
     worlds = record(path)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:4], lines[4][:60]]))
     kept = read_recording(path)
-
     assert kept.worlds == worlds[:3]
     assert kept.unfinished is not None
     assert kept.unfinished.startswith("line 5 of the recording was cut")
     assert "3 whole steps" in kept.unfinished
 
 
-async def test_a_world_that_is_over_has_ended_in_its_recording(path: Path) -> None:
-    """While its page is still looked at."""
-    world = World.new(7, ("Ana",), 10, 20)
-    recorder = Recorder(path, world.plan)
-    runner = Runner(world, _waits, notes=[recorder.note], ends=[recorder.close], steps=2)
-    await runner.run()
-
-    kept = read_recording(path)
-    assert (len(kept.worlds), kept.unfinished) == (2, None)
-
-
-async def test_a_world_that_is_interrupted_has_ended_in_its_recording(path: Path) -> None:
-    """After the steps that were made."""
+async def test_an_interrupted_world_has_an_end(path: Path) -> None:
     world = World.new(7, ("Ana",), 10, 20)
     recorder = Recorder(path, world.plan)
 
@@ -246,60 +165,42 @@ async def _waits(of: World) -> dict[str, Answer]:
 
 
 def test_an_older_recording_stays_until_the_first_step(path: Path) -> None:
-    """Nothing may come of the new run; with its first step it takes the place."""
     before = lines_of(path)
     world = World.new(8, ("Ana",), 10, 20)
     recorder = Recorder(path, world.plan)
     assert path.read_text().splitlines() == before
-
     recorder.close()
     assert path.read_text().splitlines() == before
-
     world.apply({})
     recorder.note(world, {})
     assert read_recording(path).plan == world.plan
 
 
-@pytest.mark.parametrize("text", ["precious", '{"seed": 7}\n', "\n"])
-def test_what_is_no_recording_is_not_written_over(text: str, path: Path) -> None:
-    """It is refused before anything starts, and is what it was."""
+@pytest.mark.parametrize(
+    "text",
+    [
+        "precious",
+        '{"seed": 7}\n',
+    ],
+)
+def test_another_file_is_not_overwritten(text: str, path: Path) -> None:
     path.write_text(text)
-
     with pytest.raises(InvalidInput, match="is there and is no recording; name another file"):
         Recorder(path, World.new(7, ("Ana",), 10, 20).plan)
     assert path.read_text() == text
 
 
-def test_a_folder_is_no_place_for_a_recording(tmp_path: Path) -> None:
-    """Neither one that is there nor one that is not."""
-    plan = World.new(7, ("Ana",), 10, 20).plan
-
-    with pytest.raises(InvalidInput, match="is there and is no recording"):
-        Recorder(tmp_path, plan)
-    with pytest.raises(InvalidInput, match=r"there is no folder .*missing'; make it"):
-        Recorder(tmp_path / "missing" / "run", plan)
-
-
-def test_a_disk_that_is_full_is_told_in_a_line(path: Path) -> None:
-    """And closing says it no second time."""
+def test_a_full_disk_is_one_line(path: Path) -> None:
     world = World.new(7, ("Ana",), 10, 20)
     recorder = Recorder(path, world.plan)
     path.symlink_to("/dev/full")
     world.apply({})
-
     with pytest.raises(InvalidInput, match=r"^--record: .*run' cannot be written \(No space left on device\)"):
         recorder.note(world, {})
     recorder.close()
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    """The path, and what it should be."""
-    with pytest.raises(InvalidInput, match=r"missing.*name a file that --record wrote"):
-        read_recording(tmp_path / "missing")
-
-
 def _resealed(contents: list[dict[str, object]]) -> str:
-    """Return *contents* as a file whose seals are right."""
     seal, lines = "", []
     for content in contents:
         seal = sealed(seal, content)

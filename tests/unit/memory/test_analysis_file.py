@@ -32,15 +32,6 @@ def test_the_example_is_written_as_it_stands(tmp_path: Path) -> None:
     assert b'"pct": 94,\n      "saved": 22685\n    },\n    "roi": 42.5\n  }\n}\n' in path.read_bytes()
 
 
-def test_letters_are_written_as_letters(tmp_path: Path) -> None:
-    """Indented by two, in UTF-8, and read again as the same."""
-    path = tmp_path / "a.json"
-    write_file(path, document_of())
-
-    assert '\n      "said": "Mädchen 😀 {x}",\n      "none": []\n' in path.read_text("utf-8")
-    assert read_file(path) == document_of()
-
-
 def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails on the way leaves the old one as it was, and nothing beside it."""
     path = tmp_path / "a.json"
@@ -97,7 +88,6 @@ def test_a_link_and_the_rights_of_a_file_stay(tmp_path: Path) -> None:
     [
         (b"# Markdown", "this is no JSON"),
         (b'{"version":"1.1"}', "meta: is needed"),
-        (b"\xff", "this is no JSON"),
         (b"[" * 9_000_000, "more than 8,388,608 bytes"),
     ],
 )

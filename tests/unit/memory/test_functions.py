@@ -11,20 +11,14 @@ from memory.scripts import read
 from tests.architecture.tree import ROOT
 
 MEMORY = ROOT / "memory"
-#: Alone in its process, since this one may have imported any module that registers a function.
-TABLE = "import json, memory.functions as f; print(json.dumps(f.LIBRARIES))"
-EVERY_MODULE = """
-import importlib, pathlib, memory.functions
+#: In a process of its own, since this one may have imported any module that registers a function.
+TABLES = """
+import importlib, json, pathlib, memory.functions as functions
+table = dict(functions.LIBRARIES)
 for file in sorted(pathlib.Path("memory").rglob("*.py")):
     importlib.import_module(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
+print(json.dumps([table, functions.LIBRARIES]))
 """
-
-
-def libraries(before: str = "") -> dict[str, str]:
-    """Return the table of a process of its own that ran *before*."""
-    command = [sys.executable, "-c", f"{before}\n{TABLE}"]
-    found: dict[str, str] = json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout)
-    return found
 
 
 def included() -> set[Path]:
@@ -38,11 +32,12 @@ def included() -> set[Path]:
 
 def test_importing_the_table_registers_every_function() -> None:
     """Each `.lua` file that is no part of others, and all that any module of `memory` registers."""
-    table = libraries()
+    ran = subprocess.run([sys.executable, "-c", TABLES], cwd=ROOT, capture_output=True, check=True)
+    table, whole = json.loads(ran.stdout)
     own = [file for file in MEMORY.rglob("*.lua") if file not in included()]
     assert len(own) > 80
     assert [file.name for file in own if not any(read(file) in library for library in table.values())] == []
-    assert libraries(EVERY_MODULE) == table
+    assert whole == table
 
 
 def test_lua_and_python_agree_on_the_number_that_parks_a_row() -> None:

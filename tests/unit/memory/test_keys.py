@@ -1,11 +1,17 @@
 """Redis keys: one tag each, and no part that can pass for another."""
 
+import re
+from collections.abc import Callable
+
 import pytest
 
 from contracts.errors import InvalidInput
 from memory import keys
+from memory.stories.view import CHANGING
 
 AGENT = "BudgetTrackerAgent"
+
+
 QUESTION = "analyze_budget:50000:42000:5000,7000,8000,6000"
 
 
@@ -18,14 +24,6 @@ def test_an_entry_key_reads_as_the_design_says() -> None:
 def test_a_version_may_bring_its_own_v() -> None:
     """`v1.1` and `1.1` are one version, not `vv1.1`."""
     assert keys.ltm(AGENT, "v1.1", QUESTION) == keys.ltm(AGENT, "1.1", QUESTION)
-
-
-@pytest.mark.parametrize("token", [None, "YW5uYQ"])
-@pytest.mark.parametrize("question", [QUESTION, "u", "u:YW5uYQ:analyze_budget:1", "u:u:u", "use:1", "greet"])
-def test_an_entry_key_can_be_taken_apart(question: str, token: str | None) -> None:
-    """Listing and forgetting read the agent, user and task out of the key."""
-    parts = keys.parse_ltm(keys.ltm(AGENT, "1.1", question, token))
-    assert parts == (AGENT, "1.1", token, question)
 
 
 def test_a_task_called_u_cannot_read_as_a_users_entry() -> None:
@@ -67,34 +65,28 @@ def test_keys_that_one_script_touches_share_a_tag() -> None:
     assert len({_tag(key) for key in keys.conversation("a:b{c}")}) == 1
 
 
-@pytest.mark.parametrize("agent_id", ["", "a b", "a{b", "a:b", "a*", "x" * 65, "agent\n"])
-def test_an_agent_id_that_could_be_a_delimiter_is_refused(agent_id: str) -> None:
-    """Agent ids are checked, not escaped."""
-    with pytest.raises(InvalidInput, match="agent id"):
-        keys.ltm(agent_id, "1.1", QUESTION)
-
-
-@pytest.mark.parametrize("version", ["", "v", "1:1", "1.1{", "1 1"])
-def test_a_version_that_could_be_a_delimiter_is_refused(version: str) -> None:
-    """So are versions."""
-    with pytest.raises(InvalidInput, match="version"):
-        keys.ltm(AGENT, version, QUESTION)
-
-
-@pytest.mark.parametrize("token", ["", "a:b", "a=", "a}"])
-def test_a_user_token_that_is_no_base64url_is_refused(token: str) -> None:
-    """An id that was not made a token first is a mistake of the caller."""
-    with pytest.raises(InvalidInput, match="user token"):
-        keys.ltm(AGENT, "1.1", QUESTION, token)
-    with pytest.raises(InvalidInput, match="user token"):
-        keys.ltm_users(token)
-
-
-@pytest.mark.parametrize("conversation_id", ["", "x" * 513, "\ud800"])
-def test_a_conversation_id_without_a_key_is_refused(conversation_id: str) -> None:
-    """Nothing, far too much, and what is no text."""
-    with pytest.raises(InvalidInput, match="conversation id"):
-        keys.conversation(conversation_id)
+@pytest.mark.parametrize(
+    ("spell", "words", "what"),
+    [
+        (
+            lambda word: keys.ltm(word, "1.1", QUESTION),
+            ["", "a b", "a{b", "a:b", "a*", "x" * 65, "agent\n"],
+            "agent id",
+        ),
+        (lambda word: keys.ltm(AGENT, word, QUESTION), ["", "v", "1:1", "1.1{", "1 1"], "version"),
+        (lambda word: keys.ltm(AGENT, "1.1", QUESTION, word), ["", "a:b", "a=", "a}"], "user token"),
+        (keys.ltm_users, ["", "a:b", "a=", "a}"], "user token"),
+        (keys.conversation, ["", "x" * 513, "\ud800"], "conversation id"),
+        (keys.stream, ["", "a.b", "TASKS}", "*", "x" * 65], "stream"),
+    ],
+)
+def test_a_part_that_could_be_a_delimiter_is_refused(
+    spell: Callable[[str], object], words: list[str], what: str
+) -> None:
+    """Ids are checked, not escaped."""
+    for word in words:
+        with pytest.raises(InvalidInput, match=what):
+            spell(word)
 
 
 def test_free_ids_never_share_a_key() -> None:
@@ -109,14 +101,9 @@ def test_a_task_key_gives_its_id_back(task_id: str) -> None:
     """Whatever the id is; and the pattern of all tasks finds it."""
     key = keys.task(task_id)
     assert keys.parse_task(key.encode()) == task_id
-    assert key.startswith(keys.task_pattern().removesuffix("*"))
-
-
-@pytest.mark.parametrize("name", ["", "a.b", "TASKS}", "*", "x" * 65])
-def test_a_stream_name_that_could_be_a_delimiter_is_refused(name: str) -> None:
-    """Names come from `contracts.subjects`, and are checked all the same."""
-    with pytest.raises(InvalidInput, match="stream"):
-        keys.stream(name)
+    found = re.escape(keys.task_pattern()).replace(r"\*", ".*")
+    assert re.fullmatch(found, key)
+    assert not any(re.fullmatch(found, other) for other in keys.steps(task_id))
 
 
 def test_a_pattern_matches_one_agent_or_all() -> None:
@@ -127,3 +114,30 @@ def test_a_pattern_matches_one_agent_or_all() -> None:
 
 def _tag(key: str) -> str:
     return key[key.index("{") + 1 : key.index("}")]
+
+
+def every_key(story_id: str) -> list[str]:
+    """Return all keys of a story."""
+    return [*keys.story(story_id), *(keys.story_changes(story_id, section) for section in CHANGING)]
+
+
+def test_all_of_a_story_is_of_one_tag() -> None:
+    """One script may touch all of it, on a cluster, too."""
+    found = every_key("lighthouse")
+
+    assert len(set(found)) == len(found)
+    assert all(key.count("{") == key.count("}") == 1 and "{lighthouse}" in key for key in found)
+    assert not set(found) & set(every_key("lighthouse-changes"))
+
+
+@pytest.mark.parametrize("word", ["", "a}b", "a:b", "a b", "ä", "x" * 65, "a\n"])
+def test_what_could_pass_for_another_key_is_refused(word: str) -> None:
+    """As the id of a story, as a section and as a supervisor."""
+    for make in (
+        lambda: keys.story(word),
+        lambda: keys.story_changes(word, "knowledge"),
+        lambda: keys.story_changes("lighthouse", word),
+        lambda: keys.analysing(word),
+    ):
+        with pytest.raises(InvalidInput, match="must be 1 to 64 letters, digits, '_' or '-'"):
+            make()

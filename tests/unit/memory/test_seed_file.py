@@ -34,25 +34,6 @@ def test_an_entry_with_exactly_five_values_is_kept_back() -> None:
     assert [entry.key for entry in found.quarantined] == [MAYBE_CUT]
 
 
-@pytest.mark.parametrize("count", [1, 4, 6, 7])
-def test_other_lengths_are_whole(count: int) -> None:
-    """A writer that cuts never writes more than five."""
-    key = "share:" + ",".join(["5"] * count)
-    assert [entry.key for entry in read(json.dumps({"tasks": {key: 1}}), FORMS).entries] == [key]
-
-
-def test_no_history_is_the_empty_list() -> None:
-    """Not the text, and not None."""
-    (entry,) = read('{"tasks": {"analyze_budget:50000.0:42000:no_history": 1}}', FORMS).entries
-    assert entry.parameters == {"budget_limit": "50000.0", "spent": "42000", "history": []}
-
-
-def test_fields_declared_after_the_file_was_written_are_left_out() -> None:
-    """Their defaults answer for them."""
-    (entry,) = read('{"tasks": {"analyze_budget:1": 1}}', FORMS).entries
-    assert entry.parameters == {"budget_limit": "1"}
-
-
 @pytest.mark.parametrize(
     ("key", "reason"),
     [("unknown:1", "not one of"), ("greet:a:b", "2 values"), ("", "not one of"), ("greet:~json%5B", "escaped JSON")],
@@ -101,19 +82,6 @@ def test_what_was_exported_is_imported_whole_and_exported_alike() -> None:
     assert {entry.key: _as_text(entry) for entry in found.entries} == {entry.key: _as_text(entry) for entry in entries}
     assert len(found.entries) == len(VALUES)
     assert write(reversed(found.entries)) == text
-
-
-def test_the_exported_form_is_the_one_that_others_write() -> None:
-    """Indented by two, tasks first."""
-    entry = entry_of("greet", FORMS["greet"], {"name": "ann"}, {"text": "hi"})
-    assert write([entry]) == '{\n  "tasks": {\n    "greet:ann": {\n      "text": "hi"\n    }\n  }\n}'
-
-
-def test_a_long_list_is_exported_whole() -> None:
-    """The memory's own key is hashed by then; the file's is not."""
-    history = list(range(100))
-    entry = entry_of("analyze_budget", BUDGET, {"budget_limit": 1, "spent": 2, "history": history}, 1)
-    assert entry.key.split(":")[3].split(",") == [str(value) for value in history]
 
 
 def test_five_values_that_another_writer_put_over_ours_are_kept_back_again() -> None:

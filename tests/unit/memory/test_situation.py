@@ -6,10 +6,9 @@ import pytest
 
 from contracts.conversations import Digest, History, Utterance
 from contracts.observations import Action, AgentTarget, Observation, Position, SensoryData
-from memory.rendering.narration import Narrator
 from memory.rendering.quoting import plain
 from memory.rendering.situation import situation
-from memory.rendering.tokens import counter, estimate
+from memory.rendering.tokens import counter
 
 NOW = SensoryData.model_validate(
     {"position": {"x": 2, "z": 1}, "worldObjects": [{"type": "coin", "position": {"x": 2, "z": 1.6}}]}
@@ -74,32 +73,6 @@ def test_the_three_sections_are_told_apart() -> None:
     )  # fmt: skip
 
 
-def test_nothing_said_and_nothing_seen_is_said() -> None:
-    """The first moment of an agent."""
-    text = told(History((), 0))
-
-    assert section(text, "Conversation") == ["Nothing was said yet.", "No new messages."]
-    assert "# Observations" not in text
-
-
-def test_no_new_message_still_gives_the_past() -> None:
-    """All of it is past then."""
-    assert section(told(History((message(1),), 0)), "Conversation") == [
-        "- At time 1s Bob said: 'Hello!'",
-        "No new messages.",
-    ]
-
-
-def test_own_words_to_nobody_known_are_its_own() -> None:
-    """What it texted is in the conversation with whom, and what it said otherwise without."""
-    history = History((message(1, "Mine", "Ana"), message(2, "Mine", "Ana")), 0)
-
-    assert section(told(history, look(2, texting("Mine", "Carol"))), "Conversation")[:2] == [
-        "- At time 1s I said: 'Mine'",
-        "- At time 2s I texted Carol: 'Mine'",
-    ]
-
-
 @pytest.mark.parametrize("name", ["Ana", "ana", "ANA", "Ana #", "# Ana"])
 def test_nobody_else_puts_words_into_its_mouth(name: str) -> None:
     """Whoever calls itself as the agent is called, new or past, and with words that the agent said to somebody."""
@@ -153,74 +126,3 @@ def test_new_messages_are_shortened_before_one_is_left_out() -> None:
     assert [f"- Bob said: '{number} word" in text for number in range(8)] == [True] * 8
     assert "left out" not in text
     assert counter()(text) <= 400
-
-
-def test_new_messages_that_cannot_be_shown_are_counted() -> None:
-    """The latest are shown, and nothing of the past beside them."""
-    history = History(tuple(message(number, f"{number} " + "word " * 30) for number in range(101)), 100)
-
-    text = told(history, look(1), budget=300)
-    lines = section(text, "Conversation")
-    shown = [int(line.split("'")[1].split()[0]) for line in lines if line.startswith("- ")]
-
-    assert 0 < len(shown) < 100
-    assert shown == list(range(101 - len(shown), 101))
-    assert lines[1] == f"({100 - len(shown)} more new messages left out)"
-    assert "# Observations" not in text
-    assert "I am at position (2, 1)" in text
-
-
-def test_a_crowded_place_gives_way_to_messages() -> None:
-    """Coins are counted instead of placed where both do not fit."""
-    coins = [
-        {"type": f"kind{kind}", "position": {"x": number, "z": kind}} for kind in range(12) for number in range(20)
-    ]
-    crowded = SensoryData.model_validate({"position": {"x": 2, "z": 1}, "worldObjects": coins})
-
-    text = told(History((message(1, "Where are you?"),), 1), now=crowded, budget=300)
-
-    assert "Bob said: 'Where are you?'" in text
-    assert "; I see 20 kind0s at: (2, 0), (1, 0), (3, 0) and 17 more; I see 20 kind1s at: " in text
-    assert "; I see 180 other objects; " in text
-    assert counter()(text) <= 300
-
-
-def test_senses_of_a_world_give_way_last() -> None:
-    """However long they are told, where the agent is and what it may do is there."""
-    narrator = Narrator()
-    senses = {}
-    for number in range(9):
-        senses[f"sense{number}"] = "x"
-        narrator = narrator.with_sense(f"sense{number}", lambda _value, _tense: "a b c d e f g " * 50)
-    felt = SensoryData.model_validate({"position": {"x": 2, "z": 1}, **senses})
-
-    text = told(History((), 0), now=felt, budget=200, narrator=narrator)
-
-    assert "I am at position (2, 1)" in text
-    assert "I may: move, text and wait" in text
-    assert counter()(text) <= 200
-
-
-@pytest.mark.parametrize("budget", [0, 1, 10])
-def test_without_room_there_is_nothing(budget: int) -> None:
-    """Half a situation would be a wrong one."""
-    assert told(History((), 0), budget=budget) == ""
-
-
-def test_another_counter_is_believed() -> None:
-    """Also one that counts together otherwise than apart."""
-    history = History(tuple(message(number) for number in range(50)), 0)
-
-    text = told(history, look(1), budget=900, count=len)
-
-    assert 800 < len(text) <= 900
-
-
-def test_an_estimate_never_shows_more_than_fits() -> None:
-    """Without the exact tokenizer there is a little less in it, and never too much."""
-    history = History(tuple(message(number, f"I found {number} coins") for number in range(200)), 2)
-
-    text = told(history, *map(look, range(200)), budget=700, count=estimate)
-
-    assert counter()(text) <= estimate(text) <= 700
-    assert counter()(text) > 500

@@ -9,11 +9,9 @@ from contracts.analysis.stories import (
     StoryMemory,
     StorySettings,
     StoryThread,
-    pair_of,
 )
 from memory.stories.view import PastScene, StandingStory, ThreadState, standing
 
-PAIR = pair_of("Ann", "Bo")
 OLD, LATER = StoryMemory(id="MEM-0-a", character="Ann"), StoryMemory(id="MEM-5-b", character="Ann", response=5)
 KEY, FOG = StoryThread(id="THREAD-001", title="Key"), StoryThread(id="THREAD-002", title="Fog", opened=5)
 BASE = StoryBase(
@@ -38,14 +36,6 @@ def test_a_beginning_may_tell_of_what_comes_later() -> None:
     assert (late.memories, late.threads) == ((OLD, LATER), (ThreadState(KEY), ThreadState(FOG, 5)))
     assert early.memory_ids == {"MEM-0-a", "MEM-5-b"}
     assert early.thread_ids == {"THREAD-001", "THREAD-002"}
-
-
-def test_a_memory_that_is_told_anew_takes_the_place_of_the_old() -> None:
-    """The order of the first telling stays."""
-    anew = OLD.model_copy(update={"summary": "It burnt."})
-    changes = {1: {"memory_create": StoryChange(memories=(anew, LATER.model_copy(update={"id": "MEM-1-c"})))}}
-
-    assert [(one.id, one.summary) for one in story(changes, 2).memories] == [("MEM-0-a", "It burnt."), ("MEM-1-c", "")]
 
 
 def test_a_fact_is_known_from_its_first_source() -> None:
@@ -79,14 +69,6 @@ def test_a_thread_is_open_until_it_is_resolved_and_again_when_it_comes_up() -> N
     assert [one.thread.id for one in story(changes, 4).threads] == ["THREAD-001"]
 
 
-def test_scores_are_sums_without_the_noise_of_fractions() -> None:
-    """Of what came before, in points."""
-    changes = {number: {"relationship": StoryChange(points={PAIR: 0.1, "Bo|Cy": -0.1})} for number in range(1, 10)}
-
-    assert story(changes, 9, after=True).scores == {PAIR: 19.4, "Bo|Cy": -0.9}
-    assert story(changes, 1).scores == {PAIR: 18.5}
-
-
 def test_past_scenes_begin_with_the_latest() -> None:
     """A response whose scene nobody has named is none."""
     changes = {
@@ -97,15 +79,6 @@ def test_past_scenes_begin_with_the_latest() -> None:
 
     assert story(changes, 9).scenes == (PastScene(2, "action", 7, None), PastScene(1, "dialogue", None, "noon"))
     assert story(changes, 2).scenes == (PastScene(1, "dialogue", None, "noon"),)
-
-
-def test_each_agent_changes_what_is_its_own() -> None:
-    """Points that an agent of memories tells of are not counted, and what the response itself changed is told apart."""
-    odd = StoryChange(points={PAIR: 5}, facts=BASE.knowledge, mentioned=("THREAD-001",))
-    told = story({1: {"memory_create": odd}}, 1, after=True)
-
-    assert (told.scores, told.threads[0].last_mention) == ({PAIR: 18.5}, None)
-    assert told.own == {"memory_create": odd}
 
 
 def test_an_id_is_taken_as_long_as_some_response_names_it() -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from contracts.errors import InvalidInput
 from contracts.parameters.model import Field, Parameters
 from memory.long_term import seed_file
-from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
+from quantities.amounts import Amount, Duration, Moment, Percent
 from tasklore.agents.card_parameters import form_of, parameters_of
 from tests.acceptance.agents.exact import Parcel, Trip
 
@@ -62,32 +62,6 @@ def test_every_tolerance_gives_the_place_that_the_agent_looks_at(raw: dict[str, 
     assert there is not None
     assert here is not None
     assert (there.frame, there.place, there.tolerances) == (here.frame, here.place, here.tolerances)
-
-
-def test_the_types_themselves_come_back() -> None:
-    """A `timedelta` has no months, a `Duration` keeps them, whoever describes the field."""
-    made = by_card(Parcel).model_fields
-    kinds = {name: made[name].annotation for name in ("price", "discount", "way", "within", "since", "fixed")}
-    assert kinds == {
-        "price": Amount,
-        "discount": Percent,
-        "way": Quantity,
-        "within": Duration,
-        "since": Moment,
-        "fixed": timedelta,
-    }
-
-
-class Set(Parameters):
-    """A set, whose key has no order."""
-
-    counts: frozenset[int] = frozenset()
-
-
-def test_a_set_is_keyed_without_an_order() -> None:
-    """As the agent does, also an empty one."""
-    for counts in ([3, 1, 2], []):
-        assert by_card(Set).read({"counts": counts}).key("add") == Set.read({"counts": counts}).key("add")
 
 
 class NumberOrText(Parameters):

@@ -1,7 +1,5 @@
 """Durations: what they accept, how they calculate, how they look on the wire, and where sentences hold them."""
 
-import copy
-import pickle
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -43,12 +41,9 @@ def test_every_wording_of_a_duration_is_one_value(spelling: Any) -> None:
 @pytest.mark.parametrize(
     ("wording", "expected"),
     [
-        ("fortnight", "P14D"), ("3 weeks", "P21D"), ("quarter of an hour", "PT15M"), ("half an hour", "PT30M"),
-        ("three quarters of an hour", "PT45M"), ("a third of an hour", "PT20M"), ("2 decades", "P20Y"),
-        ("half a year", "P6M"), ("18 months", "P1Y6M"), ("half a month", "P0.5M"), ("a couple of days", "P2D"),
-        ("two thousand five hundred days", "P2500D"), ("a hundred years", "P100Y"), ("250 ms", "PT0.25S"),
-        ("a day and a half", "P1DT12H"), ("P1Y2M3DT4H5.5S", "P1Y2M3DT4H5.5S"), ("-PT5M", "-PT5M"), ("0 s", "PT0S"),
-        ("5m", "PT5M"), ("another two hours", "PT2H"), ("the whole day", "P1D"),
+        ("fortnight", "P14D"), ("three quarters of an hour", "PT45M"), ("half a year", "P6M"), ("18 months", "P1Y6M"),
+        ("a couple of days", "P2D"), ("250 ms", "PT0.25S"), ("P1Y2M3DT4H5.5S", "P1Y2M3DT4H5.5S"), ("-PT5M", "-PT5M"),
+        ("2 dozen hours", "P1D"), ("2 hours 15", "PT2H15M"),
     ],
 )  # fmt: skip
 def test_words_and_letters_are_read_as_iso_8601_tells_them(wording: str, expected: str) -> None:
@@ -118,14 +113,6 @@ def test_arithmetic_is_exact_and_keeps_months_apart() -> None:
         Duration("1h") / 0
 
 
-def test_a_duration_is_frozen_and_survives_copy_and_pickle() -> None:
-    """It is a value."""
-    duration = Duration("P1MT1H")
-    with pytest.raises(AttributeError, match="cannot be changed"):
-        duration.months = Decimal(2)
-    assert copy.deepcopy(duration) == pickle.loads(pickle.dumps(duration)) == duration  # noqa: S301 - our own bytes
-
-
 def test_it_travels_as_iso_8601() -> None:
     """The model takes wordings and writes text, and its schema says which."""
     parking = Parking(stay="90 minutes")  # type: ignore[arg-type]  # what JSON brings
@@ -142,11 +129,8 @@ def test_it_travels_as_iso_8601() -> None:
     [
         ("park for 2 hours and 15 minutes, then 3 weeks off", {"2 hours and 15 minutes": "PT2H15M", "3 weeks": "P21D"}),
         ("a half-day trip of twenty-five minutes", {"a half-day": "PT12H", "twenty-five minutes": "PT25M"}),
-        ("5m 30s is 5 m short", {"5m 30s": "PT5M30S"}),
         ("she is 5 years old and earns $50 an hour, 3 times a day", {}),
         ("wait a second: the second day, a second time", {"a second": "PT1S"}),
-        ("24 hours and 90 minutes are two things", {"24 hours": "P1D", "90 minutes": "PT1H30M"}),
-        ("wait 1,5 hours", {"1,5 hours": "PT1H30M"}),
         ("flight mh370d and covid19h", {}),
     ],
 )

@@ -14,8 +14,7 @@ from memory import keys
 from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
 from runtime.messaging.pull import Delivery
 from supervisor.replies.descriptions import describe_result
-from tests.fakes.stores import FakeLongTermMemory
-from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task
+from tests.unit.workers.execution.fake_worker import NOW, FakeWorker
 from workers import Context
 from workers.execution.recall import parameters_at
 
@@ -68,9 +67,6 @@ def is_near(asked: dict[str, Any], other: dict[str, Any], kind: type[Parameters]
     return here.frame == there.frame and here.nearest([there.place], 9) == [there.place]
 
 
-# -- what may be declared ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "tolerance",
     ["", "1 %%", "one", "-1", 0, "0%", "100%", 0.5, True, "NaN", "Infinity", "NaN%", "1e999", "\u0661%", "9" * 40, [1]],
@@ -85,30 +81,17 @@ def test_a_tolerance_that_is_none_is_refused_where_it_is_declared(tolerance: Any
     ("kind", "unit", "tolerance", "cure"),
     [
         (Percent, None, "5 km", "percent points, such as"),
-        (Percent, None, "-1", "above zero"),
         (Percent, None, "NaN", "finite"),
-        (Percent, None, "Infinity points", "finite"),
         (Percent, None, 0.5, "0.5 points"),
         (Quantity, None, 5, "names no unit"),
         (Quantity, "km", "5 kg", "length is expected"),
-        (Quantity, "km", "5 USD", "'500 m' or '1%'"),
-        (Quantity, "km", "-5 km", "above zero"),
         (Quantity, "km", "0 m", "above zero"),
-        (Quantity, "km", "NaN km", "'500 m'"),
-        (Quantity, "km", "inf", "'500 m'"),
         (Quantity, "km", 0.5, "exact"),
         (Quantity, "°C", "1%", "depends on where its scale begins"),
-        (Quantity, "°C", "5 km", "a temperature is expected"),
-        (Quantity, "km", "100%", "below 100%"),
         (Duration, None, 5, "without a unit"),
         (Duration, None, "1 month 3 days", "mixes months"),
-        (Duration, None, "-5 minutes", "above zero"),
-        (Duration, None, timedelta(0), "above zero"),
-        (Duration, None, "5 km", "'10 minutes'"),
-        (Duration, "minute", 0.5, "exact"),
         (Moment, None, "1%", "of a moment means nothing"),
         (Moment, None, "1 month", "no fixed length"),
-        (Moment, None, 5, "without a unit"),
     ],
 )
 def test_a_tolerance_in_other_terms_than_the_fields_is_refused(
@@ -124,20 +107,13 @@ def test_a_tolerance_in_other_terms_than_the_fields_is_refused(
     ("kind", "unit", "tolerance", "told"),
     [
         (Percent, None, "0.5", "0.5 points"),
-        (Percent, None, "0.50%", "0.5 points"),
-        (Percent, None, Percent(1), "1 point"),
         (Percent, "%", "2 percentage points", "2 points"),
         (Percent, None, 3, "3 points"),
-        (Quantity, "km", 2, "2 km"),
         (Quantity, "km", "500 m", "0.5 km"),
-        (Quantity, None, Quantity("500 m"), "500 m"),
         (Quantity, "km", "1%", "1%"),
-        (Quantity, "°C", "2", "2 °C"),
         (Quantity, "°C", "2 K", "2 K"),
         (Duration, None, "90 minutes", "PT1H30M"),
-        (Duration, None, timedelta(days=1), "P1D"),
         (Duration, "month", 2, "P2M"),
-        (Duration, None, "5%", "5%"),
         (Moment, None, Duration("1 hour"), "PT1H"),
         (Amount, "USD", Decimal("250.0"), "250"),
     ],
@@ -159,13 +135,6 @@ def test_only_a_lone_number_has_a_tolerance(kind: Any) -> None:
         a_class(kind, 1)
 
 
-def test_the_card_tells_of_the_tolerance() -> None:
-    """In its one spelling, so that a caller and the reply to a person know it."""
-    fields = Trip.schema_for_cards()["properties"]
-    assert (fields["distance"]["tolerance"], fields["people"]["tolerance"]) == ("0.5", "1")
-    assert "tolerance" not in Plan.schema_for_cards()["properties"]["town"]
-
-
 def test_without_a_tolerance_there_is_no_neighbourhood() -> None:
     """Off by default; and what is left out has no neighbours either."""
 
@@ -183,9 +152,6 @@ def test_without_a_tolerance_there_is_no_neighbourhood() -> None:
     assert Parameters.neighbourhood(Open.read({}), "plan") is None
 
 
-# -- what is near ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("asked", "other", "expected"),
     [
@@ -194,10 +160,7 @@ def test_without_a_tolerance_there_is_no_neighbourhood() -> None:
         ("50,000", "50,500.000000000000000000000000000001", False),
         ("50,000", "49499.999999999999999999999999999999", False),
         ("-50k", "-50.5k", True),
-        ("-0.001", "0.001", False),
         ("0.001", "0", False),
-        ("0", "0.001", False),
-        ("1e-30", "1.01e-30", True),
         ("1e-30", "1.0100000000000001e-30", False),
         ("999999999999999999999999999999", "999999999999999999999999999998", True),
     ],
@@ -264,39 +227,25 @@ def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
         ("rate", "20%", "20.5%", "0.5 points"),
         ("rate", "20%", "21%", None),
         ("rate", "0.4%", "-0.05%", None),
-        ("rate", "0%", "0.1%", None),
         ("distance", "5 km", "5500 m", "0.5 km"),
         ("distance", "5 km", "5500.0000000001 m", None),
-        ("distance", "5 km", "3 miles", "0.171968 km"),
         ("speed", "50 km/h", "55 km/h", "5 km/h"),
-        ("speed", "9.6 km/h", "14.6 km/h", "5 km/h"),
-        ("speed", "50 km/h", "14 m/s", "0.4 km/h"),
         ("speed", "50 km/h", "55.0000001 km/h", None),
-        ("speed", "50 km", "50.1 km", None),
         ("heat", "20 °C", "22 °C", "2 °C"),
         ("heat", "20 °C", "71 °F", "1.666666666666666666666666667 °C"),
-        ("heat", "1 °C", "-0.5 °C", None),
         ("weight", "10 kg", "11 kg", "1 kg"),
         ("weight", "10 kg", "10 litres", None),
-        ("weight", "20 °C", "20.1 °C", None),
         ("stay", "2 hours", "PT2H10M", "PT10M"),
         ("stay", "2 hours", "PT2H10M1S", None),
         ("stay", "P1MT2H", "P1MT2H5M", "PT5M"),
-        ("stay", "P1MT2H", "P2MT2H", None),
-        ("stay", "P1MT2H", "PT2H5M", None),
-        ("stay", "1 minute", "-1 minute", None),
         ("term", "1 year", "14 months", "P2M"),
         ("term", "1 year", "15 months", None),
-        ("term", "P1Y1D", "P1Y2D", None),
         ("term", "P1Y1D", "P13M1D", "P1M"),
-        ("term", "30 days", "1 month", None),
         ("wait", "100 minutes", "110 minutes", "PT10M"),
-        ("wait", "10 months", "11 months", "P1M"),
         ("wait", "P10MT100M", "P10MT101M", None),
         ("start", "2026-03-01", "2026-03-04", "P3D"),
         ("start", "2026-03-01", "2026-03-05", None),
         ("start", "2026-03-01", "2026-03-01T00:00", None),
-        ("start", "2026-03-01T12:00", "2026-03-01T12:00Z", None),
         ("start", "2026-03-01T12:00Z", "2026-03-01T14:30+02:00", "PT30M"),
     ],
 )
@@ -315,20 +264,11 @@ def test_each_kind_of_value_is_near_in_its_own_terms(name: str, asked: str, othe
         assert Wide.read(parameters_at(here, near, far.place)) == there
 
 
-def test_what_is_told_of_a_quantity_is_tidy() -> None:
-    """There and back between units leaves no trifle in it."""
-    here, there = Wide.read({"speed": "50 km/h"}), Wide.read({"speed": "51 km/h"})
-    assert parameters_at(here, near_to(here), near_to(there).place)["speed"] == "51 km/h"
-
-
 @pytest.mark.parametrize("place", ["63903945600.5", "999999999999999", "63903945601", "-1", "0"])
 def test_a_place_that_no_day_can_have_is_passed_over(place: str) -> None:
     """Whoever put it into an index: it is no question."""
     here = near_to(Wide.read({"start": "2026-01-12"}))
     assert here.nearest([place], 1) == []
-
-
-# -- what a desk serves ------------------------------------------------------------------------------------------------
 
 
 def a_worker(runs: list[Decimal], memory: Any = None) -> FakeWorker:
@@ -411,35 +351,6 @@ async def test_who_wants_it_computed_gets_it_computed(mode: str, outcome: str) -
     assert worker.outbox.reports()[1].memory.outcome == outcome
 
 
-async def test_a_forgotten_neighbour_is_not_served() -> None:
-    """It is computed."""
-    runs: list[Decimal] = []
-    worker = a_worker(runs)
-    await worker.work(a_plan("t1", "50,000"))
-    await worker.memory.forget(agent_id="DeskAgent")
-    await worker.work(a_plan("t2", "50,200"))
-    assert runs == [50_000, 50_200]
-
-
-async def test_a_task_without_a_tolerance_never_looks_for_neighbours() -> None:
-    """Not one question more to the memory, and not one byte more in it."""
-    asked: list[int] = []
-
-    class Watched(FakeLongTermMemory):
-        async def nearest(self, questions: Any) -> Any:
-            asked.append(len(questions))
-            return await super().nearest(questions)
-
-    worker = FakeWorker(memory=Watched())
-    await worker.work(a_task())
-    await worker.work(a_task("other", task_id="t2"))
-    assert asked == []
-    assert all(b'"near"' not in value.raw for value in worker.memory._values.values())
-
-
-# -- what a person hears -----------------------------------------------------------------------------------------------
-
-
 def test_a_person_hears_whose_answer_it_is() -> None:
     """With what was asked, and how far away is near."""
     note = MemoryNote(
@@ -454,39 +365,3 @@ def test_a_person_hears_whose_answer_it_is() -> None:
     said = describe_result(report, card, call)
     assert "for limit 50,000, which is within 1 % of the 50,200 you asked" in said
     assert "limit 50,000, which is 200 away from what you asked" in describe_result(report, None, None)
-
-
-def test_a_person_hears_how_near_in_the_terms_of_the_value() -> None:
-    """Points of a percentage, and quantities with their unit."""
-    note = MemoryNote(
-        outcome="near",
-        distance=0.5,
-        computed_for={"rate": "20.5%", "distance": "5.5 km"},
-        distances={"rate": "0.5 points", "distance": "0.5 km"},
-    )
-    report = CompletionReport(
-        task_id="t", agent_id="A", supervisor_id="S", task_name="plan", status="completed", result=1, memory=note,
-        worker_id="w", finished_at=NOW,
-    )  # fmt: skip
-    card = TaskCard(name="plan", parameters=Wide.schema_for_cards())
-    said = describe_result(report, card, TaskCall(name="plan", parameters={"rate": "20%", "distance": "5 km"}))
-    assert "rate 20.5%, which is within 0.5 points of the 20% you asked" in said
-    assert "distance 5.5 km, which is within 0.5 km of the 5 km you asked" in said
-    assert "rate 20.5%, which is 0.5 points away from what you asked" in describe_result(report, None, None)
-
-
-def test_a_person_hears_only_of_what_differs() -> None:
-    """A parameter whose value is the one that was asked needs no word."""
-    note = MemoryNote(
-        outcome="near",
-        distance=200.0,
-        computed_for={"limit": 50_000, "days": 3},
-        distances={"limit": "200", "days": "0"},
-    )
-    report = CompletionReport(
-        task_id="t", agent_id="A", supervisor_id="S", task_name="plan", status="completed", result=1, memory=note,
-        worker_id="w", finished_at=NOW,
-    )  # fmt: skip
-    assert "Remembered, for limit 50,000, which is 200 away from what you asked; answered" in describe_result(
-        report, None
-    )

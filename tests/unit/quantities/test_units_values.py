@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from contracts.errors import AmbiguousAmount, InvalidAmount, InvalidParameters, UnitMismatch
 from contracts.parameters.model import Field, Parameters
@@ -32,12 +32,6 @@ def test_every_spelling_makes_the_same_percentage(spelling: object) -> None:
     assert (str(Percent(spelling)), hash(Percent(spelling))) == ("20%", hash(Percent(20)))
 
 
-def test_a_fifth_is_no_twenty_percent() -> None:
-    """0.2 is a fifth of one percent point."""
-    assert Percent(0.2) != Percent("20%")
-    assert Percent("20%").fraction == Decimal("0.2")
-
-
 def test_a_percentage_calculates() -> None:
     """Shares of amounts keep the unit; percentages add up."""
     assert Percent("20%").of(Amount(50, "USD")) == Amount(10, "USD")
@@ -60,14 +54,10 @@ def test_what_is_no_percentage_is_refused(wrong: object) -> None:
     ("one", "other"),
     [
         ("1 km", "1000 m"),
-        ("5 ft 2 in", "62 inches"),
         ("5 ft 2 in", "1.5748 m"),
         ("90 minutes", "1.5 hours"),
-        ("60 mph", "96.56064 km/h"),
         ("0 \u00b0C", "32 \u00b0F"),
         ("0 \u00b0C", "273.15 kelvin"),
-        ("1 GB", "1000 MB"),
-        ("2 dozen years", "288 months"),
         ("1/3 mile", "536.4480 m"),
     ],
 )
@@ -91,7 +81,6 @@ def test_a_quantity_converts_exactly_or_to_34_digits() -> None:
     [
         ("5 kg", "km", ["weight", "length", "km"]),
         ("5 ton", "kg", ["several sizes"]),
-        ("$5", "km", ["USD", "km"]),
         ("5%", None, ["%"]),
         (5, "wibble", ["wibble", "Amount"]),
     ],
@@ -165,24 +154,3 @@ def test_a_field_names_itself_in_what_it_refuses() -> None:
         Trip.read({"distance": "5 kg"})
     with pytest.raises(TypeError, match="wibble"):
         type("Wrong", (Parameters,), {"__annotations__": {"far": Quantity}, "far": Field(unit="wibble")})
-
-
-def test_pydantic_tells_the_problems_apart() -> None:
-    """By the types that Amount has."""
-
-    class Walk(BaseModel):
-        """A model of a user."""
-
-        far: Quantity
-        rise: Percent = Percent(0)
-
-    with pytest.raises(ValidationError) as caught:
-        Walk.model_validate({"far": "$5", "rise": "1.500%"})
-    assert [error["type"] for error in caught.value.errors()] == ["unit_mismatch", "ambiguous_amount"]
-
-
-def test_an_amount_of_lengths_reads_a_small_m_as_metres() -> None:
-    """And what people count fits a plain number."""
-    assert Amount.read("1.8m", unit="m") == Amount("1.8", "m")
-    assert Amount.read("1.8m") == 1_800_000
-    assert Amount.read("three cups") == 3

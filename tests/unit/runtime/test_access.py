@@ -10,13 +10,6 @@ from runtime.servers.endpoints import find_endpoints
 from runtime.settings import Settings
 
 
-def test_nothing_in_the_environment_shows_nothing() -> None:
-    """A server that is open to anybody is connected as ever."""
-    assert access_of({}) == Access()
-    assert access_of({}).nats_options() == {}
-    assert access_of({}).redis_options("redis://127.0.0.1:6379/0") == {}
-
-
 def test_a_role_has_inboxes_of_its_own() -> None:
     """Nobody else is let listen there."""
     assert access_of({"TASKLORE_ROLE": "worker-budget"}).nats_options() == {"inbox_prefix": "_INBOX_worker-budget"}

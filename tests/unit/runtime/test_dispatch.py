@@ -37,7 +37,7 @@ class FakeOutbox:
         self.stored.append(message_id)
 
 
-class Moody(FakeLedger):
+class UnreliableLedger(FakeLedger):
     """A ledger that can be away."""
 
     is_away = False
@@ -54,12 +54,12 @@ class Moody(FakeLedger):
         self.traces.append(trace)
 
 
-class Scene:
+class DispatchFixture:
     """A dispatch between a stream and a ledger."""
 
     def __init__(self) -> None:
         self.outbox = FakeOutbox()
-        self.ledger = Moody()
+        self.ledger = UnreliableLedger()
         self.dispatch = Dispatch(cast("Outbox", self.outbox), cast("Ledger", self.ledger))
 
     async def known(self, *task_ids: str) -> list[str]:
@@ -69,57 +69,57 @@ class Scene:
 
 async def test_what_is_stored_is_in_the_ledger_too() -> None:
     """And nothing is left to tell."""
-    scene = Scene()
-    await scene.dispatch.assign(an_assignment("t1"))
-    assert (scene.outbox.stored, await scene.known("t1")) == (["t1:1"], ["t1"])
-    assert await scene.dispatch.tell_ledger() == 0
+    fixture = DispatchFixture()
+    await fixture.dispatch.assign(an_assignment("t1"))
+    assert (fixture.outbox.stored, await fixture.known("t1")) == (["t1:1"], ["t1"])
+    assert await fixture.dispatch.tell_ledger() == 0
 
 
 async def test_what_was_refused_is_not_in_the_ledger() -> None:
     """Otherwise it would be started after all when the stream is made anew."""
-    scene = Scene()
-    scene.outbox.is_full = True
+    fixture = DispatchFixture()
+    fixture.outbox.is_full = True
     with pytest.raises(QueueFull):
-        await scene.dispatch.assign(an_assignment("t1"))
-    assert await scene.known("t1") == []
-    assert await scene.dispatch.tell_ledger() == 0
+        await fixture.dispatch.assign(an_assignment("t1"))
+    assert await fixture.known("t1") == []
+    assert await fixture.dispatch.tell_ledger() == 0
 
 
 async def test_a_ledger_that_was_away_is_told_afterwards() -> None:
     """The task is accepted all the same; once, however often it is asked."""
-    scene = Scene()
-    scene.ledger.is_away = True
+    fixture = DispatchFixture()
+    fixture.ledger.is_away = True
     for task_id in ("t1", "t2", "t1"):
-        await scene.dispatch.assign(an_assignment(task_id))
+        await fixture.dispatch.assign(an_assignment(task_id))
     with pytest.raises(MemoryUnavailable):
-        await scene.dispatch.tell_ledger()
-    scene.ledger.is_away = False
-    assert await scene.dispatch.tell_ledger() == 2
-    assert await scene.known("t1", "t2") == ["t1", "t2"]
-    assert await scene.dispatch.tell_ledger() == 0
+        await fixture.dispatch.tell_ledger()
+    fixture.ledger.is_away = False
+    assert await fixture.dispatch.tell_ledger() == 2
+    assert await fixture.known("t1", "t2") == ["t1", "t2"]
+    assert await fixture.dispatch.tell_ledger() == 0
 
 
 async def test_what_is_kept_for_the_ledger_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest stay: the oldest are the likeliest to have been done meanwhile."""
-    scene = Scene()
+    fixture = DispatchFixture()
     size = len(an_assignment("t1").model_dump_json(exclude_none=True))
     monkeypatch.setattr(dispatching, "_MOST_PENDING_BYTES", 2 * size)
-    scene.ledger.is_away = True
+    fixture.ledger.is_away = True
     for task_id in ("t1", "t2", "t3"):
-        await scene.dispatch.assign(an_assignment(task_id))
-    scene.ledger.is_away = False
-    assert await scene.dispatch.tell_ledger() == 2
-    assert await scene.known("t1", "t2", "t3") == ["t2", "t3"]
+        await fixture.dispatch.assign(an_assignment(task_id))
+    fixture.ledger.is_away = False
+    assert await fixture.dispatch.tell_ledger() == 2
+    assert await fixture.known("t1", "t2", "t3") == ["t2", "t3"]
 
 
 async def test_the_ledger_is_told_what_a_task_belongs_to() -> None:
     """At once or later; nothing where there is no trace."""
-    scene, context = Scene(), made_context(7, 8, 1)
-    await scene.dispatch.assign(an_assignment("t1"))
+    fixture, context = DispatchFixture(), made_context(7, 8, 1)
+    await fixture.dispatch.assign(an_assignment("t1"))
     with tracing.within(context):
-        await scene.dispatch.assign(an_assignment("t2"))
-        scene.ledger.is_away = True
-        await scene.dispatch.assign(an_assignment("t3"))
-    scene.ledger.is_away = False
-    assert await scene.dispatch.tell_ledger() == 1
-    assert scene.ledger.traces == ["", str(context), str(context)]
+        await fixture.dispatch.assign(an_assignment("t2"))
+        fixture.ledger.is_away = True
+        await fixture.dispatch.assign(an_assignment("t3"))
+    fixture.ledger.is_away = False
+    assert await fixture.dispatch.tell_ledger() == 1
+    assert fixture.ledger.traces == ["", str(context), str(context)]

@@ -120,13 +120,13 @@ def test_a_probe_that_is_cancelled_leaves_its_place_to_another() -> None:
     assert not bench.breaker.is_open
 
 
-def test_thousands_that_wait_do_not_come_back_within_one_second() -> None:
-    """A hundred a second leave time for others; none waits for more than a minute longer."""
+def test_a_thousand_that_wait_do_not_come_back_within_one_second() -> None:
+    """A hundred a second leave time for others."""
     bench = Bench().opened()
     spreads = {}
-    for number in range(1, 10_001):
+    for number in range(1, 1_001):
         spreads[number] = (bench.fail().away_s or 0.0) - 0.5
-    assert (spreads[50], spreads[1_000], spreads[10_000]) == (1.0, 10.0, 60.0)
+    assert (spreads[50], spreads[1_000]) == (1.0, 10.0)
 
 
 def test_a_breaker_that_nobody_asks_does_not_say_for_ever_that_its_provider_is_away() -> None:

@@ -4,7 +4,6 @@ import asyncio
 
 import nats.errors
 import pytest
-from nats.aio.client import Client
 
 from contracts.errors import Forbidden
 from runtime.messaging.refusals import Connection, Refusal, Refusals, Refused, read_refusal, unless_refused
@@ -83,12 +82,3 @@ async def test_who_may_not_hear_answers_is_told_whatever_is_asked() -> None:
     for waiting in (early, unless_refused(client, "b", asyncio.Event().wait())):
         with pytest.raises(Refused, match=r"subscribe to '_inbox_operator\.x"):
             await waiting
-
-
-async def test_a_connection_of_somebody_elses_waits_as_it_did() -> None:
-    """The plain library tells us nothing."""
-
-    async def answer() -> int:
-        return 7
-
-    assert await unless_refused(Client(), "a", answer()) == 7

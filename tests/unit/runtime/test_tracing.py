@@ -1,6 +1,5 @@
 """Traces where nobody records: what came is carried on, nothing is invented, and nothing is imported."""
 
-import logging
 import subprocess
 import sys
 
@@ -10,7 +9,6 @@ from contracts.errors import ConfigurationError, NotAccepted
 from contracts.traces import made_context
 from runtime import tracing
 from runtime.tracing import traced_letter
-from runtime.tracing.complaints import EVERY_S, seldom
 
 CONTEXT = made_context(7, 8, 1, "vendor=1")
 
@@ -44,20 +42,6 @@ def test_a_letter_that_repeats_another_keeps_its_trace() -> None:
         assert traced_letter("dead.tasks.A.b", "d", None, settled)[0] is None
 
 
-def test_a_trace_within_another_ends_with_its_block() -> None:
-    """None is no trace at all."""
-    with tracing.within(CONTEXT):
-        with tracing.within(None):
-            assert tracing.current() is None
-        assert tracing.current() == CONTEXT
-
-
-def test_a_known_span_has_the_same_id_for_whoever_asks() -> None:
-    """In one trace; in another it is another one."""
-    assert tracing.known_span_id("a" * 32, "x") == tracing.known_span_id("a" * 32, "x")
-    assert tracing.known_span_id("a" * 32, "x") != tracing.known_span_id("b" * 32, "x")
-
-
 async def test_recording_without_the_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of an import that fails somewhere."""
     from runtime.tracing.exporting import recording
@@ -72,11 +56,8 @@ async def test_recording_without_the_extra_says_what_to_install(monkeypatch: pyt
     ("variable", "value"),
     [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"),
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"),
         ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "127.0.0.1:4318/v1/traces"),
         ("OTEL_BSP_MAX_QUEUE_SIZE", "10"),
-        ("OTEL_BSP_MAX_QUEUE_SIZE", "0"),
-        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "many"),
     ],
 )
 async def test_a_variable_that_cannot_be_used_is_named_at_the_start(
@@ -90,22 +71,6 @@ async def test_a_variable_that_cannot_be_used_is_named_at_the_start(
     with pytest.raises(ConfigurationError, match=r"OTEL_.*TASKLORE_TRACING=off"):
         async with recording("tasklore-worker", "w", "1"):
             pass
-
-
-def test_of_a_collector_that_is_away_the_log_tells_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
-    """Of each level; several lines for every batch would bury what else is said."""
-    speaker, now = logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter"), 0.0
-    with seldom(lambda: now):
-        for _ in range(3):
-            speaker.warning("away, trying again")
-            speaker.error("given up")
-        assert [one.message for one in caplog.records] == ["away, trying again", "given up"]
-        now = EVERY_S
-        speaker.error("given up")
-        assert len(caplog.records) == 3
-    speaker.warning("away, trying again")
-    speaker.warning("away, trying again")
-    assert len(caplog.records) == 5
 
 
 def test_a_process_that_records_nothing_imports_nothing_of_it() -> None:

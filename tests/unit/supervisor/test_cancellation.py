@@ -1,11 +1,11 @@
 """Cancelling a task that has ended already, without servers."""
 
-from datetime import UTC, datetime
 from typing import Any
 
-from contracts.messages import CompletionReport, MemoryNote, Status
+from contracts.messages import Status
 from supervisor.cancellation import Canceller, Cancelling
 from tests.fakes.ledger import FakeLedger
+from tests.unit.supervisor.reports import report
 
 
 class FakeOutbox:
@@ -21,21 +21,7 @@ class FakeOutbox:
 
 def a_report(status: Status) -> bytes:
     """Return the report of a task that ended as *status*."""
-    report = CompletionReport(
-        task_id="t1",
-        generation=1,
-        agent_id="A",
-        supervisor_id="S",
-        task_name="x",
-        status=status,
-        memory=MemoryNote(outcome="off"),
-        attempt=0,
-        worker_id="S-1",
-        queued_ms=1,
-        run_ms=0,
-        finished_at=datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    return report.model_dump_json().encode()
+    return report(supervisor_id="S", status=status).model_dump_json().encode()
 
 
 async def cancel(status: Status) -> tuple[Cancelling, list[tuple[str, bytes]]]:

@@ -1,4 +1,4 @@
-"""One reply about several tasks: what it says, of which kind it is, and what of it fits into a message."""
+"""One reply about several tasks: its text, its kind, and the parts that fit into a message."""
 
 import json
 
@@ -9,7 +9,7 @@ from contracts.subjects import MAX_BODY
 from supervisor.http.requests.work import is_unstarted
 from supervisor.replies.combined import combine, fit
 from supervisor.requests.request import part_task_id, part_turn_id, place_of_turn, whole_task_id
-from tests.unit.supervisor.test_replies import report
+from tests.unit.supervisor.reports import report
 
 
 def part(kind: ReplyKind, text: str = "Said.", result: str | None = None) -> ReplyPart:
@@ -21,34 +21,29 @@ def part(kind: ReplyKind, text: str = "Said.", result: str | None = None) -> Rep
 
 
 def whole(*parts: ReplyPart) -> PersonReply:
-    """Return them as one reply."""
     return combine(parts, request_id="r", conversation_id="c")
 
 
 @pytest.mark.parametrize(
     ("kinds", "kind"),
     [
-        (("answer", "answer"), "answer"),
         (("answer", "unable"), "answer"),
         (("answer", "failed"), "failed"),
         (("failed", "question", "answer"), "question"),
         (("question", "pending"), "pending"),
     ],
 )
-def test_what_is_open_comes_before_what_is_done(kinds: tuple[ReplyKind, ...], kind: str) -> None:
-    """A program that knows only the kind of the whole still asks again, or asks its person."""
+def test_a_reply_has_the_kind_of_its_most_open_part(kinds: tuple[ReplyKind, ...], kind: str) -> None:
     assert whole(*map(part, kinds)).kind == kind
 
 
-def test_the_text_has_each_answer_in_order_and_the_first_question_its_fields() -> None:
-    """A person reads one text."""
+def test_parts_are_numbered_and_the_first_question_names_its_fields() -> None:
     reply = whole(part("answer", "Left: 5"), part("question", "What is spent?"))
     assert (reply.text, reply.missing) == ("1. Left: 5\n\n2. What is spent?", ("spent",))
     assert (reply.agent_id, reply.task, reply.report) == (None, None, None)
 
 
-def test_a_reply_about_one_task_is_written_as_ever() -> None:
-    """Programs that compare bytes see no new field."""
+def test_a_reply_about_one_task_has_no_new_field() -> None:
     reply = PersonReply(request_id="r", conversation_id="c", kind="answer", text="x")
     assert list(json.loads(reply.model_dump_json())) == [
         "schema_version", "request_id", "conversation_id", "kind", "text", "agent_id", "task", "missing", "report",
@@ -57,8 +52,7 @@ def test_a_reply_about_one_task_is_written_as_ever() -> None:
     assert PersonReply.model_validate_json(whole(part("answer")).model_dump_json()).parts == (part("answer"),)
 
 
-def test_only_the_results_that_do_not_fit_are_left_out() -> None:
-    """The largest first; its words say where it lies."""
+def test_only_results_that_do_not_fit_are_left_out() -> None:
     large = "x" * (MAX_BODY - 2000)
     reply = fit(whole(part("answer", "Small.", "8000"), part("answer", large[:4000], large)))
     assert len(reply.model_dump_json()) < MAX_BODY
@@ -69,15 +63,13 @@ def test_only_the_results_that_do_not_fit_are_left_out() -> None:
     assert "its report lies at" in reply.text
 
 
-def test_nothing_is_sent_again_while_a_part_of_it_was_started() -> None:
-    """A reply counts as not begun only when no part of it has a report."""
+def test_a_reply_with_a_report_counts_as_started() -> None:
     assert is_unstarted(whole(part("failed"), part("question")))
     assert not is_unstarted(whole(part("failed"), part("answer", result="1")))
     assert not is_unstarted(whole(part("unable"), part("question")))
 
 
-def test_ids_of_parts_follow_from_the_whole_and_lead_back_to_it() -> None:
-    """Any process can name them, and tell whose they are."""
+def test_ids_of_parts_and_of_the_whole_follow_from_each_other() -> None:
     base = "r-" + "0af1" * 8
     assert whole_task_id(part_task_id(base, 8)) == base
     assert whole_task_id(base) is None

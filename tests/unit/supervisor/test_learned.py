@@ -1,4 +1,4 @@
-"""Learned facts are said in the next reply, and words that memory keeps are acknowledged."""
+"""Replies that tell what was learned, and that words were kept."""
 
 import asyncio
 
@@ -19,14 +19,12 @@ class Waiting:
         self.hurried: list[str] = []
 
     async def take_awaited(self, owner: str) -> tuple[list[tuple[str, tuple[str, ...]]], bool]:
-        """Return the next of what comes."""
         if self.is_away:
             raise MemoryUnavailable("away")
         self.ends_after -= 1
         return (self.looks.pop(0) if self.looks else []), self.ends_after > 0
 
     async def hurry(self, owner: str, for_s: float) -> None:
-        """Note it."""
         self.hurried.append(owner)
 
 
@@ -34,7 +32,6 @@ class Waiting:
     ("text", "lines", "said"),
     [
         ("Done.", [], "Done."),
-        ("", ["User loves sushi"], "Noted: you love sushi."),
         ("Done.", ["User likes tea"], "Done.\n\nNoted: you like tea."),
         (
             "",
@@ -45,22 +42,18 @@ class Waiting:
         ("", ["a", "b", "c", "d", "e", "f", "g"], "Noted: a; b; c; d; e; and 2 more."),
     ],
 )
-def test_a_reply_ends_with_what_was_learned(text: str, lines: list[str], said: str) -> None:
-    """Said to the person, five lines at most."""
+def test_a_reply_ends_with_five_learned_lines_at_most(text: str, lines: list[str], said: str) -> None:
     assert with_notes(text, lines) == said
 
 
-async def test_the_words_that_taught_something_wait_for_it() -> None:
-    """Until it comes, with what earlier turns taught."""
+async def test_a_reply_waits_for_the_facts_of_its_own_turn() -> None:
     notices = Waiting([("t0", ("User likes tea",))], [], [("t1", ("User loves sushi",))])
     learned = Learned(notices, lambda: True, wait_s=5.0)
-
     assert await learned.of_turn("ana", "t1") == ("User likes tea", "User loves sushi")
     assert notices.hurried == ["ana"]
 
 
-async def test_no_reply_waits_for_what_teaches_nothing() -> None:
-    """Once that is known, when it takes too long, without a memory worker, or without a store."""
+async def test_a_reply_waits_no_longer_than_facts_can_come() -> None:
     async with asyncio.timeout(2.0):
         assert await Learned(Waiting(ends_after=2), lambda: True, wait_s=60.0).of_turn("ana", "t1") == ()
         assert await Learned(Waiting(), lambda: True, wait_s=0.2).of_turn("ana", "t1") == ()
@@ -77,14 +70,12 @@ class Kept:
         self.is_away = is_away
 
     async def recent(self, owner: str, count: int) -> tuple["Kept", ...]:
-        """Return the turn."""
         if self.is_away:
             raise MemoryUnavailable("away")
         return (self,)
 
 
-async def test_words_are_kept_when_memory_has_their_turn() -> None:
-    """Without a memory worker, a store or episodes they are not."""
+async def test_words_count_as_kept_once_memory_has_their_turn() -> None:
     learned = Learned(Waiting(), lambda: True, episodes=Kept("t1"))
     assert [await learned.is_kept("ana", turn_id) for turn_id in ("t1", "t2")] == [True, False]
     assert not await Learned(Waiting(), lambda: False, episodes=Kept("t1")).is_kept("ana", "t1")
@@ -92,8 +83,7 @@ async def test_words_are_kept_when_memory_has_their_turn() -> None:
     assert not await Learned(Waiting(), lambda: True).is_kept("ana", "t1")
 
 
-def test_a_reply_to_kept_words_never_says_that_they_mean_nothing() -> None:
-    """Also of one part of several; other replies stay as they are."""
+def test_a_reply_to_kept_words_says_that_they_are_kept() -> None:
     unknown, other = "I cannot tell what to do with that. I can: greet.", "That is JSON and no sentence."
     parts = (ReplyPart(kind="unable", text=unknown), ReplyPart(kind="unable", text=other))
     reply = PersonReply(request_id="r", conversation_id="c", kind="unable", text=unknown, parts=parts)

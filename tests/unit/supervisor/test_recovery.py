@@ -1,4 +1,4 @@
-"""Recovery, step by step: when it publishes again, when it does not, and what it notes."""
+"""Recovery where it goes wrong: what is noted, and what is published again."""
 
 import json
 from collections.abc import AsyncIterator
@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 from nats.aio.client import Client
 
-from contracts.errors import ConfigurationError, MemoryUnavailable, NotAccepted
+from contracts.errors import ConfigurationError, NotAccepted
 from memory.ledger.ledger import LedgerEntry
-from memory.ledger.open_tasks import OpenTask, open_generations
+from memory.ledger.open_tasks import OpenTask
 from runtime.messaging.outbox import Outbox
 from supervisor.recovery import Recovery
 from tests.understanding_cases import AT
@@ -19,7 +19,6 @@ OPEN = [("t1", 1, 2, True), ("t2", 3, 0, False)]
 
 
 def assignment(task_id: str) -> bytes:
-    """Return an assignment as the ledger keeps it."""
     fields = {"task_id": task_id, "agent_id": "A", "supervisor_id": "S", "created_at": AT.isoformat()}
     return json.dumps(fields | {"task": {"name": "x", "parameters": {}}}).encode()
 
@@ -40,7 +39,6 @@ class FakeServer:
         self.created = created
 
     async def request(self, subject: str, payload: bytes, timeout: float) -> Answer:  # noqa: ASYNC109 - theirs
-        """Answer what is asked about a stream."""
         name = subject.removeprefix("$JS.API.STREAM.INFO.")
         if name not in self.created:
             return Answer({"error": {"code": 404, "err_code": 10059, "description": "stream not found"}})
@@ -55,7 +53,6 @@ class FakeOutbox:
         self.refuses = False
 
     async def put(self, subject: str, body: bytes, message_id: str, *, headers: dict[str, str], **_: object) -> None:
-        """Store a letter."""
         if self.refuses:
             raise NotAccepted("no stream takes this subject")
         self.stored.append((subject, body, message_id, headers))
@@ -83,51 +80,35 @@ class Scene:
         )
 
     async def read(self) -> AsyncIterator[list[OpenTask]]:
-        """Yield what is open, in batches of one."""
         for task in self.bodies:
             yield [task]
 
     async def read_recent(self, _seconds: float) -> AsyncIterator[list[LedgerEntry]]:
-        """Yield no ended task: reports that come again are tested on real servers."""
         for entries in ():
             yield entries
 
     async def known(self, stream: str) -> str | None:
-        """Return what was noted."""
         return self.noted[stream]
 
     async def note(self, stream: str, created: str) -> None:
-        """Take a note."""
         self.noted[stream] = created
 
     async def tell(self) -> int:
-        """Tell the ledger what it was not told."""
         untold, self.untold = self.untold, 0
         return untold
 
     async def heal(self) -> None:
-        """Create what is missing."""
         if self.may_create:
             self.server.created = {"TASKS": "healed", "LATER": "healed", "REPORTS": "healed"} | self.server.created
 
     def count_stream_lost(self) -> None:
-        """Count one."""
         self.lost += 1
 
     def count_tasks_republished(self, number: int) -> None:
-        """Count *number*."""
         self.republished += number
 
 
-async def test_the_stream_that_has_everything_is_left_alone() -> None:
-    """However often somebody looks."""
-    scene = Scene(tasks="today")
-    assert [await scene.recovery.look() for _ in range(3)] == [0, 0, 0]
-    assert (scene.outbox.stored, scene.lost) == ([], 0)
-
-
-async def test_what_is_open_goes_into_another_stream_as_it_was_published_at_first() -> None:
-    """Subject, generation and message id are those of the first time, or of the next run of what waits for that."""
+async def test_open_tasks_are_published_again_once_as_at_first() -> None:
     scene = Scene()
     assert await scene.recovery.look() == 2
     assert scene.outbox.stored == [
@@ -139,23 +120,13 @@ async def test_what_is_open_goes_into_another_stream_as_it_was_published_at_firs
     assert len(scene.outbox.stored) == 2
 
 
-async def test_a_stream_that_nobody_noted_yet_is_no_loss() -> None:
-    """A system that starts for the first time raises no alarm, and what its ledger has is published all the same."""
+async def test_a_stream_seen_for_the_first_time_is_no_loss() -> None:
     scene = Scene(tasks=None, later=None)
     assert await scene.recovery.look() == 2
     assert (scene.noted, scene.lost) == (scene.server.created, 0)
 
 
-async def test_with_later_is_lost_what_waits_for_its_next_run() -> None:
-    """It goes into the queue, where the ledger lets it wait; what is in the queue is not put there twice."""
-    scene = Scene(tasks="today", later="even longer ago")
-    assert await scene.recovery.look() == 1
-    assert [message_id for _, _, message_id, _ in scene.outbox.stored] == ["t1:1:a3"]
-    assert (scene.noted, scene.lost) == (scene.server.created, 1)
-
-
-async def test_what_could_not_all_be_stored_is_not_noted_and_comes_again() -> None:
-    """Until everything is in the stream, it counts as lost."""
+async def test_a_stream_is_noted_only_once_everything_is_stored() -> None:
     scene = Scene()
     scene.outbox.refuses = True
     with pytest.raises(NotAccepted):
@@ -166,8 +137,7 @@ async def test_what_could_not_all_be_stored_is_not_noted_and_comes_again() -> No
     assert (scene.noted["TASKS"], scene.lost) == ("today", 1)
 
 
-async def test_a_stream_replaced_meanwhile_is_looked_at_once_more() -> None:
-    """What was noted is what was there before anything was published."""
+async def test_a_stream_replaced_during_recovery_is_recovered_again() -> None:
     scene = Scene()
     read = scene.read
 
@@ -184,16 +154,7 @@ async def test_a_stream_replaced_meanwhile_is_looked_at_once_more() -> None:
     assert scene.noted["TASKS"] == "tonight"
 
 
-async def test_a_missing_stream_is_made_and_filled() -> None:
-    """Also when no worker runs that would."""
-    scene = Scene()
-    scene.server.created = {}
-    assert await scene.recovery.look() == 2
-    assert (set(scene.noted.values()), scene.lost) == ({"healed"}, 3)
-
-
-async def test_who_may_not_make_a_stream_says_that_somebody_must() -> None:
-    """With TASKLORE_PROVISION=never."""
+async def test_a_missing_stream_that_may_not_be_created_is_an_error() -> None:
     scene = Scene()
     del scene.server.created["TASKS"]
     scene.may_create = False
@@ -202,55 +163,23 @@ async def test_who_may_not_make_a_stream_says_that_somebody_must() -> None:
     assert scene.outbox.stored == []
 
 
-async def test_what_the_ledger_learned_too_late_for_another_supervisor_is_published() -> None:
-    """Who noted the new stream read the ledger before it knew of this task."""
+async def test_a_task_told_to_the_ledger_late_is_published() -> None:
     scene = Scene(tasks="today")
     scene.untold = 1
     assert await scene.recovery.look() == 2
     assert scene.lost == 0
 
 
-async def test_two_that_see_different_streams_do_not_publish_in_turns() -> None:
-    """One that was completed here stays so, whatever another one notes."""
+async def test_two_supervisors_that_note_different_streams_publish_once() -> None:
     scene = Scene()
     assert await scene.recovery.look() == 2
     scene.noted["TASKS"] = "elsewhere"
     assert [await scene.recovery.look() for _ in range(3)] == [0, 0, 0]
 
 
-async def test_without_the_ledger_nothing_is_noted() -> None:
-    """It is asked again when it answers."""
-    scene = Scene()
-
-    async def away() -> int:
-        raise MemoryUnavailable("away")
-
-    scene.recovery._tell_ledger = away
-    with pytest.raises(MemoryUnavailable):
-        await scene.recovery.look()
-    assert scene.noted["TASKS"] == "yesterday"
-
-
-async def test_an_assignment_that_cannot_be_read_keeps_no_other_from_coming_back() -> None:
-    """It is logged and passed over."""
+async def test_an_unreadable_assignment_holds_back_no_other() -> None:
     scene = Scene()
     scene.bodies.insert(0, OpenTask("t0", 1, b"not json", 1, is_waiting=False))
     scene.bodies.insert(0, OpenTask("a\r\nX: b", 1, assignment("t1"), 1, is_waiting=False))
     assert await scene.recovery.look() == 2
     assert scene.noted["TASKS"] == "today"
-
-
-@pytest.mark.parametrize(
-    ("fields", "generations"),
-    [
-        (["assignment:1", "state:1"], [1]),
-        (["assignment:1", "report:1"], []),
-        (["report:1", "assignment:2", "assignment:1", "state:2", "assignment:11"], [2, 11]),
-        (["state:1", "attempts:1", "worker:1"], []),
-        (["assignment:0", "assignment:x", "assignment:1:2", "once.assignment:3", "assignment"], []),
-        ([], []),
-    ],
-)
-def test_open_is_what_has_an_assignment_and_no_report(fields: list[str], generations: list[int]) -> None:
-    """Told by the names of the fields alone, each generation by itself."""
-    assert open_generations([field.encode() for field in fields]) == generations

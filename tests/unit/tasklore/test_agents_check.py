@@ -1,4 +1,4 @@
-"""`tasklore agents check` and `try`: cards as their authors write them, read before anybody else says a word."""
+"""The commands `agents check` and `agents try` over examples of cards."""
 
 import io
 import json
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import structlog
 
-from contracts.errors import ConfigurationError
 from tasklore.agents.check import check_examples, warn_of_unread
 from tasklore.agents.trial import try_lines
 from workers.loading import load_agents
@@ -64,40 +63,22 @@ def cards(folder: Path, *examples: str) -> str:
         ("SpareAgent, sell a saddle for 2 days", "collides", 1),
     ],
 )
-def test_an_example_is_right_asked_about_or_taken_by_another(
+def test_an_example_is_right_asked_about_or_collides(
     example: str, outcome: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Only what does not reach its task ends with 1."""
     assert check_examples([cards(tmp_path, example)], as_json=True) == code
-
     told = json.loads(capsys.readouterr().out)
     [checked] = [one for one in told["examples"] if one["agent_id"] == "LenderAgent"]
     assert (checked["example"], checked["rules"]["outcome"], checked["model"]) == (example, outcome, None)
     assert (told["is_read"], told["without_examples"]) == (code == 0, [])
 
 
-def test_a_table_tells_what_each_example_came_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With the task that took it, and the cure."""
-    assert (
-        check_examples(
-            [cards(tmp_path, "rent a bicycle for 2 days", "SpareAgent, sell a saddle for 2 days")], as_json=False
-        )
-        == 1
-    )
-
-    printed = capsys.readouterr()
-    assert "SpareAgent" in printed.out
-    assert " not read; reword them, or add cues and keywords." in printed.out
-
-
-def test_a_task_without_examples_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With what to write; that is no fault."""
+def test_a_task_without_examples_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check_examples([cards(tmp_path)], as_json=False) == 0
     assert "LenderAgent.rent_bicycle has no examples; give it" in capsys.readouterr().err
 
 
-def test_agents_that_take_no_words_are_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither to check nor to try."""
+def test_agents_without_tasks_in_words_are_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "phases.py"
     path.write_text(CARDS.replace("{examples}", "").replace(".task(", ".task(in_words=False, ").replace(
         "in_words=False, in_words=False", "in_words=False"), "utf-8")  # fmt: skip
@@ -106,14 +87,7 @@ def test_agents_that_take_no_words_are_no_error(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().err.count("no task of these agents may be asked for in words") == 2
 
 
-def test_a_wrong_reference_is_refused_as_everywhere() -> None:
-    """With its cure, which names the path."""
-    with pytest.raises(ConfigurationError, match="no file"):
-        check_examples(["./nowhere.py"], as_json=False)
-
-
-def test_a_worker_warns_of_examples_that_are_not_read(tmp_path: Path) -> None:
-    """Once for each, and says how to look closer."""
+def test_a_worker_warns_of_unread_examples(tmp_path: Path) -> None:
     agents = load_agents(cards(tmp_path, "rent a bicycle for 2 days", "SpareAgent, sell a saddle for 2 days"))
     with structlog.testing.capture_logs() as logged:
         warn_of_unread(agents)
@@ -125,13 +99,11 @@ def test_a_worker_warns_of_examples_that_are_not_read(tmp_path: Path) -> None:
     ]
 
 
-def test_lines_are_shown_with_the_words_behind_each_value(
+def test_try_shows_values_with_their_places(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A value, its place, a question, and the answer to it, as one conversation."""
     monkeypatch.setattr("sys.stdin", io.StringIO("rent a bicycle for 3 days\n\nrent a bicycle\n5\n"))
     assert try_lines([cards(tmp_path, "rent a bicycle for 2 days")]) == 0
-
     printed = capsys.readouterr().out
     assert "LenderAgent.rent_bicycle\n" in printed
     assert "'3' at 19" in printed or "'3 days' at 19" in printed

@@ -1,4 +1,4 @@
-"""What `tasklore memory` makes of words, outcomes and changes, without a server."""
+"""What `tasklore memory` makes of words, outcomes and changes."""
 
 from datetime import UTC, datetime
 
@@ -21,20 +21,17 @@ FOOD = "resource_user_food_prefs"
 
 
 @pytest.mark.parametrize("word", [FOOD, f"{FOOD}.json", "food", "FOOD"])
-def test_a_document_is_meant_by_its_id_its_file_its_tag_or_a_word_of_its_name(word: str) -> None:
-    """In either case."""
+def test_a_document_is_found_by_id_file_tag_or_word(word: str) -> None:
     assert find_resource(word, KINDS) == FOOD
 
 
-def test_a_document_of_no_kind_is_meant_when_it_is_stored() -> None:
-    """By its whole id and by a word of it."""
+def test_a_stored_document_of_no_kind_is_found() -> None:
     for word in ("resource_user_books", "books"):
         assert find_resource(word, KINDS, ["resource_user_books"]) == "resource_user_books"
 
 
 @pytest.mark.parametrize(("word", "said"), [("foo", "none"), ("user", "several"), ("", "none"), ("books", "none")])
-def test_a_word_that_means_no_one_document_is_refused_with_those_there_are(word: str, said: str) -> None:
-    """A part of a word is none: a mistyped document is not another one."""
+def test_an_ambiguous_or_unknown_document_is_refused(word: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=rf"--resource .*{said}.*{FOOD}"):
         find_resource(word, KINDS)
 
@@ -47,15 +44,13 @@ def _fact(state: str) -> KnownRow:
     ("outcome", "is_settled", "code"),
     [
         (Outcome(None), False, FAILED),
-        (Outcome("waiting"), False, FAILED),
         (Outcome("needs_model"), True, OK),
         (Outcome("done", [_fact("waiting")]), False, FAILED),
         (Outcome("done", [_fact("done"), _fact("needs_model")]), True, OK),
         (Outcome("done", [_fact("done"), _fact("failed")]), True, FAILED),
     ],
 )
-def test_a_turn_is_settled_once_it_and_all_its_facts_are(outcome: Outcome, is_settled: bool, code: int) -> None:
-    """The command fails when something failed, or when nothing was decided about it yet."""
+def test_a_turn_is_settled_once_all_its_facts_are(outcome: Outcome, is_settled: bool, code: int) -> None:
     assert (outcome.is_settled, outcome.exit_code) == (is_settled, code)
 
 
@@ -63,16 +58,12 @@ def test_a_turn_is_settled_once_it_and_all_its_facts_are(outcome: Outcome, is_se
     ("outcome", "said"),
     [
         (Outcome(None), "no worker has taken it yet"),
-        (Outcome("done"), "Nothing to remember in that."),
         (Outcome("needs_model"), "TASKLORE_LLM_API_KEY"),
         (Outcome("done", [_fact("needs_model")]), "needs model f-1\n  because"),
         (Outcome("waiting"), "`tasklore memory facts --user 'ana b'` shows what comes of it"),
     ],
 )
-def test_people_are_told_what_became_of_what_they_said(
-    outcome: Outcome, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whatever that is, and what to do next."""
+def test_the_outcome_of_a_turn_is_printed(outcome: Outcome, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     print_outcome(make_turn("I like eggs", "ana b"), outcome)
     assert said in capsys.readouterr().out
 
@@ -81,20 +72,16 @@ def test_people_are_told_what_became_of_what_they_said(
     ("said", "named"),
     [
         ({"text": " "}, "TEXT"),
-        ({"text": "x" * 20_001}, "TEXT"),
         ({"user": ""}, "--user"),
         ({"user": "a\udcff"}, "--user"),
-        ({"conversation": ""}, "--conversation"),
     ],
 )
-def test_what_cannot_be_told_is_refused_by_the_name_of_its_option(said: dict[str, str], named: str) -> None:
-    """Before anything is sent."""
+def test_an_invalid_turn_is_refused_by_option(said: dict[str, str], named: str) -> None:
     with pytest.raises(InvalidInput, match=named):
         make_turn(**{"text": "I like eggs", "user": "ana"} | said)  # type: ignore[arg-type]  # conversation may be None
 
 
-def test_a_turn_is_said_now_in_a_conversation_of_its_own() -> None:
-    """Unless one is given; no two turns share an id."""
+def test_a_turn_has_a_conversation_and_id_of_its_own() -> None:
     turn, other = make_turn(" I like eggs ", "ana"), make_turn("I like eggs", "ana", "c1")
     assert (turn.text, turn.user_id, turn.speaker) == ("I like eggs", "ana", "person")
     assert turn.conversation_id == f"tell-{turn.turn_id}"
@@ -111,7 +98,6 @@ EGGS: JsonValue = {"item": "eggs", "display": "Eggs"}
     ("before", "after", "lines"),
     [
         (ABSENT, PASTA, ["+ food.likes: Pasta"]),
-        (EGGS, ABSENT, ["- food.likes: Eggs"]),
         (PASTA, EGGS, ["~ food.likes: Pasta -> Eggs"]),
         (PASTA, {**PASTA, "expiry": "2027-01-01"}, ["~ food.likes: Pasta, expiry null -> 2027-01-01"]),  # type: ignore[dict-item]
         ([PASTA], [EGGS, PASTA], ["+ food.likes[0]: Eggs"]),
@@ -119,29 +105,22 @@ EGGS: JsonValue = {"item": "eggs", "display": "Eggs"}
         ([PASTA], [{"item": "pasta", "display": "Noodles"}], ["~ food.likes[0]: Pasta -> Noodles (pasta)"]),
         ([PASTA, EGGS], [EGGS, PASTA], ["~ food.likes: in another order"]),
         (["a", "a"], ["a"], ["- food.likes[1]: a"]),
-        ({"n": 1}, {"n": True}, ["~ food.likes.n: 1 -> true"]),
         ({"a": [1]}, PASTA, ["- food.likes.a[0]: 1", "+ food.likes: Pasta"]),
-        (ABSENT, {"a": [], "b": {}}, ["+ food.likes: nothing"]),
         ("", "two\nlines \x1b[2J", ["~ food.likes: nothing -> two lines [2J"]),
     ],
 )
-def test_a_change_is_a_line_for_each_entry_that_came_went_or_became_another(
-    before: Found, after: Found, lines: list[str]
-) -> None:
-    """Whatever shapes there are on both sides, and never more than one line each."""
+def test_a_change_is_a_line_for_each_entry(before: Found, after: Found, lines: list[str]) -> None:
     change = Change(parse("food.likes"), before, after)
     assert [str(line) for line in change_lines([change])] == lines
 
 
-def test_ids_are_shortened_to_ends_that_tell_them_apart() -> None:
-    """Eight characters, and more where two end alike."""
+def test_ids_are_shortened_to_distinct_ends() -> None:
     assert shorten(["01a2-aaaabbbb-0", "x"]) == {"01a2-aaaabbbb-0": "aabbbb-0", "x": "x"}
     assert set(shorten(["1-23456789", "2-23456789"]).values()) == {"1-23456789", "2-23456789"}
 
 
-@pytest.mark.parametrize("user", ["", "  ", "x" * 257, "a\udcff"])
-def test_every_command_refuses_a_user_who_is_nobody(user: str) -> None:
-    """Before a server is looked for, and by the name of the option."""
+@pytest.mark.parametrize("user", ["", "x" * 257, "a\udcff"])
+def test_every_command_refuses_an_invalid_user(user: str) -> None:
     names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
     for name in names:
         rest = {"tell": ["hi"], "explain": ["a"], "export": ["-"], "import": ["f"], "migrate": ["."]}.get(name, [])

@@ -1,4 +1,4 @@
-"""Memory files: what of them is remembered, under the very keys that the agent itself uses."""
+"""Memory files: which answers are imported, under the very keys that the agent uses."""
 
 import json
 from datetime import UTC, date, datetime, time, timedelta
@@ -15,7 +15,7 @@ from tasklore.agents.card_parameters import form_of, parameters_of
 from tasklore.ltm.files import Imported, ImportForm, export_text, import_text
 from tasklore.up.worker_setup import prepare
 from tests.fakes.stores import FakeLongTermMemory
-from workers import Agent, Amount
+from workers import Amount
 from workers.agents.budget import Budget, agent
 from workers.card import card_of
 
@@ -71,7 +71,6 @@ def forms(**changes: Any) -> dict[str, ImportForm]:
 
 
 async def imported(memory: FakeLongTermMemory, tasks: dict[str, Any], **changes: Any) -> Imported:
-    """Import a file with *tasks*."""
     text = json.dumps({"tasks": tasks}).encode()
     return await import_text(memory, agent.agent_id, text, forms(**changes), now_ms=NOW_MS)  # type: ignore[arg-type]
 
@@ -86,22 +85,12 @@ async def imported(memory: FakeLongTermMemory, tasks: dict[str, Any], **changes:
         {"price": 1, "days": [], "since": "2026-05-01T00:00:00Z", "note": ""},
     ],
 )
-def test_the_card_alone_gives_the_key_of_the_class_itself(raw: dict[str, Any]) -> None:
-    """Defaults, units, None, lists and every kind of value."""
+def test_a_card_gives_the_same_keys_as_the_class(raw: dict[str, Any]) -> None:
     made = parameters_of("task", Everything.schema_for_cards())
     assert made.read(raw).key("task") == Everything.read(raw).key("task")
 
 
-def test_a_card_tells_which_fields_are_lists() -> None:
-    """In declared order."""
-    form = form_of(Everything.schema_for_cards())
-    assert form.fields == tuple(Everything.model_fields)
-    assert form.lists == {"parts", "counts", "names", "days"}
-
-
-def test_a_type_that_a_file_cannot_carry_is_refused_with_the_way_out() -> None:
-    """A model inside the parameters."""
-
+def test_parameters_that_a_file_cannot_carry_are_refused() -> None:
     class Nested(Parameters):
         inner: Budget
 
@@ -109,33 +98,14 @@ def test_a_type_that_a_file_cannot_carry_is_refused_with_the_way_out() -> None:
         parameters_of("task", Nested.schema_for_cards())
 
 
-async def test_an_entry_is_remembered_where_the_agent_will_look() -> None:
-    """Four values are whole: they are served."""
-    memory = FakeLongTermMemory()
-    assert await imported(memory, {FOUR: {"remaining": 8000.0}}) == Imported(1, 0, (), {})
-    question = Budget.read({"limit": "50k", "spent": 42000, "history": [5000, 7000, 8000, 6000]}).key("analyze_budget")
-    found = await memory.recall(keys.ltm(agent.agent_id, VERSION, question))
-    assert found is not None
-    assert json.loads(found.result_json) == {"remaining": 8000.0}
-
-
-async def test_five_values_may_be_cut_and_are_never_served() -> None:
-    """They lie in quarantine, listed and counted."""
+async def test_a_cut_list_is_quarantined() -> None:
     memory = FakeLongTermMemory()
     assert await imported(memory, {FIVE: {"spending_rate": 9000.0}}) == Imported(0, 0, (FIVE,), {})
     assert [one.seed_key for one in await memory.quarantined(agent.agent_id)] == [FIVE]
     assert [entry async for entry in memory.entries()] == []
 
 
-async def test_what_is_known_already_stays_as_it_is() -> None:
-    """A file is older than what was computed since."""
-    memory = FakeLongTermMemory()
-    await imported(memory, {FOUR: {"remaining": 1}})
-    assert await imported(memory, {FOUR: {"remaining": 2}}) == Imported(0, 1, (), {})
-
-
-async def test_what_cannot_be_read_is_refused_entry_by_entry() -> None:
-    """The others are imported all the same."""
+async def test_invalid_entries_are_refused_one_by_one() -> None:
     memory = FakeLongTermMemory()
     done = await imported(memory, {FOUR: {}, "dance:1": {}, "analyze_budget:much:1": {}, "analyze_budget:1:2:3:4": {}})
     assert done.stored == 1
@@ -143,8 +113,7 @@ async def test_what_cannot_be_read_is_refused_entry_by_entry() -> None:
     assert "budget_limit" in done.refused["analyze_budget:much:1"]
 
 
-async def test_a_value_without_a_key_costs_its_own_entry_alone() -> None:
-    """A time that is past the calendar in UTC can be read, and nobody can ever ask for it."""
+async def test_an_entry_without_a_key_is_refused() -> None:
     form = ImportForm(form_of(Since.schema_for_cards()), parameters_of("wait", Since.schema_for_cards()), "v1.1", None)
     late, sound = "wait:9999-12-31T23%3A00%3A00-05%3A00", "wait:2026-05-01T10%3A00%3A00Z"
     text = json.dumps({"tasks": {late: 1, sound: 2}}).encode()
@@ -153,14 +122,12 @@ async def test_a_value_without_a_key_costs_its_own_entry_alone() -> None:
     assert "past the calendar" in done.refused[late]
 
 
-async def test_results_of_one_user_are_not_imported_for_all() -> None:
-    """A file does not say whose they are."""
+async def test_results_of_one_user_are_not_imported() -> None:
     done = await imported(FakeLongTermMemory(), {FOUR: {}}, remember="user")
     assert "not shared" in done.refused[FOUR]
 
 
-async def test_what_was_exported_is_imported_again_whole() -> None:
-    """Five values of our own are marked as complete, so that they come back."""
+async def test_an_export_is_imported_again_whole() -> None:
     source, target = FakeLongTermMemory(), FakeLongTermMemory()
     for history in ([5000, 6000, 7000, 5000, 25000], [1, 2]):
         parameters = Budget.read({"budget_limit": 9, "spent": 1, "history": history})
@@ -179,8 +146,7 @@ async def test_what_was_exported_is_imported_again_whole() -> None:
     assert {entry.key async for entry in target.entries()} == {entry.key async for entry in source.entries()}
 
 
-async def test_of_two_versions_the_one_used_last_is_exported() -> None:
-    """A file has no versions: two answers to one question would overwrite each other."""
+async def test_the_last_used_of_two_versions_is_exported() -> None:
     memory = FakeLongTermMemory()
     question = Budget.read({"limit": 1, "spent": 1}).key("analyze_budget")
     for version, created in (("v1.1", NOW_MS), ("v1.1+3fa9", NOW_MS + 1)):
@@ -196,14 +162,7 @@ async def test_of_two_versions_the_one_used_last_is_exported() -> None:
     assert (done.entries, done.version, done.others) == (1, "1.1+3fa9", 1)
 
 
-async def test_an_empty_memory_is_not_exported() -> None:
-    """An empty file would look like a success."""
-    with pytest.raises(InvalidInput, match="nothing"):
-        await export_text(FakeLongTermMemory().entries(), card_of(agent))
-
-
-def test_a_configuration_alone_finds_its_agent(tmp_path: Any) -> None:
-    """The documented file, comment and all; its settings change the version of the keys."""
+def test_a_configuration_finds_its_agent(tmp_path: Any) -> None:
     path = tmp_path / "agent_config.json"
     path.write_text(
         '{"agent_id": "BudgetTrackerAgent", "supervisor_id": "SupervisorAgent", "ltm_path": "LTM/x/memory.json",\n'
@@ -221,25 +180,15 @@ def test_a_configuration_alone_finds_its_agent(tmp_path: Any) -> None:
     ("references", "text", "cure"),
     [
         (["workers.agents.budget"], '{"agent_id": "OtherAgent"}', "not served here"),
-        ([], '{"agent_id": "OtherAgent"}', "no installed agent"),
         ([], '{"agent_id": "BudgetTrackerAgent", "colour": 1}', "no setting 'colour'"),
         ([], "[]", "must be one JSON object"),
     ],
 )
-def test_a_configuration_that_does_not_fit_is_refused(
-    references: list[str], text: str, cure: str, tmp_path: Any
-) -> None:
-    """The message names what does not fit."""
+def test_an_invalid_configuration_is_refused(references: list[str], text: str, cure: str, tmp_path: Any) -> None:
     path = tmp_path / "agent_config.json"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=cure):
         prepare(references, path)
-
-
-def test_one_agent_named_twice_is_served_once() -> None:
-    """By its module and by its entry point."""
-    assert len(prepare(["workers.agents.budget", "workers.agents.budget:agent"], None).agents) == 1
-    assert isinstance(prepare(["workers.agents.budget"], None).agents[0], Agent)
 
 
 class Tolerant(Parameters):
@@ -250,8 +199,7 @@ class Tolerant(Parameters):
     counts: tuple[int, ...] = ()
 
 
-def test_a_card_tells_where_an_imported_answer_stands() -> None:
-    """In the very frame in which the agent looks for neighbours; a tolerance that is not known here is none."""
+def test_a_card_places_answers_in_the_agents_frame() -> None:
     schema = Tolerant.schema_for_cards()
     raw = {"price": "50k", "count": 4, "counts": [1]}
     there, here = parameters_of("plan", schema).read(raw), Tolerant.read(raw)
@@ -263,8 +211,7 @@ def test_a_card_tells_where_an_imported_answer_stands() -> None:
     assert parameters_of("plan", schema).read(raw).key("plan") == here.key("plan")
 
 
-async def test_an_imported_answer_may_be_near() -> None:
-    """Whether it was imported with the code or by the card; what was exported comes back with its place."""
+async def test_an_imported_answer_is_found_by_a_near_question() -> None:
     office, near = FakeLongTermMemory(), Tolerant.read({"price": 50_200})
     form = ImportForm(form_of(Tolerant.schema_for_cards()), Tolerant, "v1.1", timedelta(days=30))
     text = json.dumps({"tasks": {"plan:50000:~none:no_counts": "a plan"}}).encode()

@@ -1,4 +1,4 @@
-"""Spans of time, tables and what a terminal is spared."""
+"""Spans of time, tables, folding, colours and exit codes of commands."""
 
 import sys
 from datetime import timedelta
@@ -17,19 +17,16 @@ from tasklore.running import run
     ("text", "span"),
     [
         ("90s", timedelta(seconds=90)),
-        (" 1H ", timedelta(hours=1)),
         ("1.5 h", timedelta(minutes=90)),
         ("2w", timedelta(weeks=2)),
     ],
 )
 def test_a_span_is_a_number_and_a_unit(text: str, span: timedelta) -> None:
-    """Every unit, in either case, with or without a space."""
     assert parse_span(text, "--since") == span
 
 
-@pytest.mark.parametrize("text", ["", "5", "-1h", "1h30m", "999999999w"])
-def test_anything_else_is_no_span(text: str) -> None:
-    """The error names the option and shows how to write one."""
+@pytest.mark.parametrize("text", ["", "-1h", "999999999w"])
+def test_an_invalid_span_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--since .*30d"):
         parse_span(text, "--since")
 
@@ -38,21 +35,17 @@ def test_anything_else_is_no_span(text: str) -> None:
     ("milliseconds", "said"),
     [
         (0, "0 ms"),
-        (999, "999 ms"),
         (1500, "2 s"),
         (90_000, "2 min"),
-        (3_600_000, "1 h"),
         (2_592_000_000, "30 d"),
         (None, "for ever"),
     ],
 )
-def test_spans_are_read_aloud_in_the_largest_unit(milliseconds: int | None, said: str) -> None:
-    """Rounded: a person wants the size of it."""
+def test_spans_are_shown_in_the_largest_unit(milliseconds: int | None, said: str) -> None:
     assert read_aloud(milliseconds) == said
 
 
-def test_a_table_is_plain_aligned_text_when_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
-    """No colours, no tabs, no folding, numbers to the right."""
+def test_a_table_in_a_pipe_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     screen.print_table(("NAME", "HITS"), [("a", "1"), ("much longer" * 20, "1,000")], right=("HITS",))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "NAME".ljust(220) + "   HITS"
@@ -70,10 +63,9 @@ def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stream, "isatty", lambda: True)
 
 
-def test_prose_is_folded_between_words_and_commands_stay_whole(
+def test_prose_is_folded_and_commands_stay_whole(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Both can be copied, however narrow the terminal is."""
     _narrow(monkeypatch)
     session = "repository-health-3f9a2c71d0"
     screen.say(f"correct the file? `tasklore pipeline resume {session} --file FILE`")
@@ -91,7 +83,6 @@ def test_prose_is_folded_between_words_and_commands_stay_whole(
 
 @pytest.mark.parametrize("state", ["failed", "failed after a while"])
 def test_an_id_is_never_folded(state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Other cells are, or stand below it where there is no room left for them."""
     _narrow(monkeypatch)
     session = "repository-health-3f9a2c71d0"
     columns = ("SESSION", "STATE", "LEFT")
@@ -106,17 +97,15 @@ class Terminal:
     """A stream that somebody looks at."""
 
     def isatty(self) -> bool:
-        """Say yes."""
         return True
 
 
 @pytest.mark.parametrize(
     ("environment", "is_colourful"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
 )
-def test_colours_appear_only_where_they_are_wanted(
+def test_colours_appear_on_terminals_alone(
     environment: dict[str, str], is_colourful: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a terminal, unless NO_COLOR or the terminal itself says no."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     for name, value in environment.items():
@@ -125,36 +114,25 @@ def test_colours_appear_only_where_they_are_wanted(
     assert not screen.is_colourful(sys.stdout)
 
 
-def test_an_answer_cannot_steer_the_terminal() -> None:
-    """Escape sequences, carriage returns and bells of an agent or a model are left out."""
+def test_control_characters_of_answers_are_removed() -> None:
     assert screen.printable("fine\x1b[2J\r\a\n\tstill ünïcode") == "fine[2J\n\tstill ünïcode"
-
-
-def test_an_error_is_one_line_however_it_was_written(capsys: pytest.CaptureFixture[str]) -> None:
-    """The log of a server that did not start has many."""
-    screen.complain("no\n  luck\n")
-    assert capsys.readouterr().err == "tasklore: no luck\n"
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
     [(Unreachable("away"), 3), (InvalidInput("bad"), 2), (exits.Aborted("no", 1), 1), (LlmError("failed"), 1)],
 )
-def test_exit_codes_say_whose_fault_it_was(error: Exception, code: int) -> None:
-    """3 a server, 2 the input, 1 the work."""
+def test_exit_codes(error: Exception, code: int) -> None:
     assert exits.code_of(error) == code  # type: ignore[arg-type]  # all of them are ours
 
 
-def test_an_expected_error_is_found_in_the_group_that_a_failed_start_raises() -> None:
-    """Whatever TaskGroups it passed on its way; a group with a surprise in it stays a surprise."""
+def test_an_expected_error_is_found_in_exception_groups() -> None:
     away = Unreachable("away")
     assert exits.find_expected(BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [away])])) is away
     assert exits.find_expected(BaseExceptionGroup("outer", [away, ValueError("a bug")])) is None
 
 
-def test_whoever_asks_reads_no_log(capsys: pytest.CaptureFixture[str]) -> None:
-    """A connection that came back is none of their concern; an error is, beside what they asked for."""
-
+def test_commands_print_errors_and_no_other_log(capsys: pytest.CaptureFixture[str]) -> None:
     async def asked() -> None:
         structlog.get_logger().info("nats_reconnected")
         structlog.get_logger().error("broken")

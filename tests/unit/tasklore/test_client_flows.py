@@ -1,4 +1,4 @@
-"""The flows of the client without a server: what is asked again, under which id, and when it is given up."""
+"""The client's flows: what is sent again, under which id, and when it is given up."""
 
 from typing import Any
 
@@ -13,7 +13,6 @@ BUSY = Answer(503, {"type": "urn:tasklore:problem:busy", "detail": "busy"}, retr
 
 
 def done(call: Call) -> Answer:
-    """Return the answer to a call that succeeded."""
     if call.path.startswith("/v1/requests"):
         reply = {"request_id": "r", "conversation_id": "c", "kind": "answer", "text": "yes"}
         return Answer(200, {"request_id": "r", "state": "done", "reply": reply})
@@ -55,8 +54,7 @@ class Drive:
     ],
     ids=lambda flow: flow.__qualname__.rpartition(".")[2],
 )
-def test_a_change_without_an_answer_is_sent_again_under_one_id(flow: Flow[Any]) -> None:
-    """The server may have made it: under another id it would be made twice."""
+def test_an_unanswered_change_is_sent_again_under_one_id(flow: Flow[Any]) -> None:
     drive = Drive(flow, AWAY, BUSY)
     assert len(drive.calls) == 3
     assert len({call.key for call in drive.calls}) == 1
@@ -65,13 +63,11 @@ def test_a_change_without_an_answer_is_sent_again_under_one_id(flow: Flow[Any]) 
 
 
 def test_two_calls_have_two_ids() -> None:
-    """Else the second would be answered by the first."""
     keys = [Drive(SystemFlows().run("Budget", "analyze", {})).calls[0].key for _ in range(2)]
     assert keys[0] != keys[1]
 
 
-def test_a_server_that_stays_away_is_given_up() -> None:
-    """After four calls."""
+def test_an_absent_server_is_given_up_after_four_calls() -> None:
     with pytest.raises(Unreachable, match="does not answer"):
         Drive(SystemFlows().run("Budget", "analyze", {}), *[AWAY] * 4)
     pauses = Drive(SystemFlows().run("Budget", "analyze", {}), *[AWAY] * 3).pauses
@@ -79,7 +75,6 @@ def test_a_server_that_stays_away_is_given_up() -> None:
 
 
 def test_a_refusal_is_final() -> None:
-    """It is told with its kind and its faults."""
     body = {
         "type": "urn:tasklore:problem:fields",
         "detail": "wrong",
@@ -96,14 +91,12 @@ def test_a_refusal_is_final() -> None:
     ids=["ask", "run"],
 )
 def test_waiting_ends_with_its_time(flow: Flow[Any]) -> None:
-    """What was asked goes on, under the id that the error names."""
     going = Answer(202, {"request_id": "r", "task_id": "t", "state": "running"})
     with pytest.raises(NotDone, match="goes on"):
         Drive(flow, *[going] * 1_000)
 
 
 def test_a_name_is_one_part_of_a_path() -> None:
-    """Whatever its characters are: it never leads to the memory of another user."""
     [call] = Drive(MemoryFlows("../ana/items?x#", "agent").undo("p1")).calls
     assert call.path == "/v1/memory/..%2Fana%2Fitems%3Fx%23/undo"
     assert call.params == {"scope": "agent"}

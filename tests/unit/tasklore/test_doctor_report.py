@@ -1,4 +1,4 @@
-"""How the doctor says it: a list for people, JSON for programs, an exit code for scripts."""
+"""The doctor's report: a list for people, JSON for programs, an exit code for scripts."""
 
 import json
 
@@ -6,7 +6,6 @@ import pytest
 
 from tasklore.doctor.report import Report
 from tasklore.doctor.rules import Diagnosis, ok, unreachable
-from tasklore.render.words import count_of, join_names
 
 FINE = ok("nats.version", "nats-server 2.15.1")
 NOTED = Diagnosis("nats.idle", "note", "without a worker: A")
@@ -19,7 +18,6 @@ AWAY = unreachable("nats.reachable", "nobody listens", "start it")
 
 
 def report(*findings: Diagnosis) -> Report:
-    """Return a report of *findings*."""
     return Report(findings, "standard", {"nats": "nats://127.0.0.1:4222", "redis": "redis://127.0.0.1:6379"})
 
 
@@ -33,14 +31,14 @@ def report(*findings: Diagnosis) -> Report:
         ((BROKEN, AWAY), 3, 3),
     ],
 )
-def test_the_exit_code_tells_the_worst(findings: tuple[Diagnosis, ...], code: int, strict_code: int) -> None:
-    """Warnings and what is unknown count when that is asked for; a server that is away always, and first."""
+def test_the_exit_code_is_that_of_the_worst_finding(
+    findings: tuple[Diagnosis, ...], code: int, strict_code: int
+) -> None:
     assert report(*findings).exit_code(strict=False) == code
     assert report(*findings).exit_code(strict=True) == strict_code
 
 
 def test_findings_are_listed_by_server_with_their_cures() -> None:
-    """Unfolded where nobody looks, a sentence a line; the last lines sum it up."""
     assert list(report(FINE, UNTOLD, BROKEN, BROKEN).lines(None)) == [
         "NATS nats://127.0.0.1:4222",
         "  ok       nats-server 2.15.1",
@@ -58,16 +56,14 @@ def test_findings_are_listed_by_server_with_their_cures() -> None:
     ]
 
 
-def test_a_narrow_terminal_folds_every_sentence_under_itself() -> None:
-    """No line is wider, and no word is lost."""
+def test_a_narrow_terminal_folds_sentences() -> None:
     lines = list(report(FINE, BROKEN).lines(40))
     assert max(map(len, lines)) <= 40
     assert "           a restart loses all of it" in lines
     assert " ".join(" ".join(lines).split()).count("nothing is kept on disk, and a restart loses all of it") == 1
 
 
-def test_what_others_wrote_cannot_steer_the_terminal() -> None:
-    """Names of agents and errors of servers come from outside."""
+def test_control_characters_are_removed() -> None:
     (line,) = [
         one
         for one in report(Diagnosis("nats.x", "problem", "evil\x1b[2J\nname", "cure\x07")).lines(None)
@@ -76,8 +72,7 @@ def test_what_others_wrote_cannot_steer_the_terminal() -> None:
     assert line == "  problem  evil[2J name"
 
 
-def test_programs_get_every_finding_and_the_counts() -> None:
-    """As JSON, with the code that the command ends with."""
+def test_json_has_every_finding_and_the_counts() -> None:
     document = json.loads(json.dumps(report(FINE, WARNED).document(strict=True)))
     assert (document["exit_code"], document["durability"]) == (1, "standard")
     assert document["counts"] == {"problem": 0, "warning": 1, "unknown": 0, "note": 0, "ok": 1}
@@ -88,9 +83,3 @@ def test_programs_get_every_finding_and_the_counts() -> None:
         "cure": "tell it not to",
         "is_unreachable": False,
     }
-
-
-def test_numbers_and_lists_read_as_a_person_would_say_them() -> None:
-    """One of a thing has no s; long lists are cut short and counted."""
-    assert [count_of(number, "task") for number in (0, 1, 1234)] == ["0 tasks", "1 task", "1,234 tasks"]
-    assert join_names(["a", "b", "c"], at_most=2) == "a, b and 1 more"

@@ -1,4 +1,4 @@
-"""`tasklore init`: names that a project may have."""
+"""Names that `tasklore init` takes for a project."""
 
 from pathlib import Path
 
@@ -8,19 +8,22 @@ from contracts.errors import InvalidInput
 from tasklore.init.project import write_project
 
 
-@pytest.mark.parametrize("name", ["memory", "workers", "redis", "budget", "json", "tasklore", "pydantic-settings"])
-def test_a_project_is_not_called_as_something_that_is_installed(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its module would hide that, or never be found; nothing is written."""
+@pytest.mark.parametrize(
+    "name",
+    [
+        "memory",
+        "budget",
+        "json",
+    ],
+)
+def test_a_name_of_an_installed_package_is_refused(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInput, match=f"{name!r} is that of a package or an agent .*such as my-{name}"):
         write_project(name)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_empty_may_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Also where Python looks for packages in the folder around it."""
+def test_an_empty_folder_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "newsagent").mkdir()

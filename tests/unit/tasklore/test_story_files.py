@@ -1,4 +1,4 @@
-"""Stories in folders: what a good one becomes, and what is told of a broken one."""
+"""Stories in folders: what a good one becomes, and what is reported of a broken one."""
 
 import json
 import os
@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import TIERS, Bond, Entity, Relations, SeatSettings, Tastes
-from contracts.errors import InvalidInput
-from memory.rendering.tokens import counter
-from tasklore.exits import OK, USAGE
+from contracts.analysis.stories import TIERS, Relations, SeatSettings
+from tasklore.exits import USAGE
 from tasklore.story import folder as story_folder
 from tasklore.story.example import copy_into
 from tasklore.story.files import InvalidStory, look_at_story, read_response, read_story, responses_in
@@ -115,7 +113,6 @@ def odd(folder: Path) -> list[str]:
 
 
 def test_a_folder_is_read_whole(write: Write) -> None:
-    """Every file of it, and nothing about it is odd."""
     reading = look_at_story(write(), with_responses=True)
     base = reading.base
 
@@ -150,42 +147,17 @@ def test_a_folder_is_read_whole(write: Write) -> None:
     )
 
 
-def test_everybody_is_given_the_whole_name(write: Write) -> None:
-    """Whatever each file calls them, so that a pair is one pair and a memory has its owner."""
-    base = read_story(write())
-
-    assert base.relations.bonds == (Bond(characters=("Ana Reyes", "Ben Okafor"), score=18),)
-    assert base.relations.tastes == {
-        "Ana Reyes": Tastes(likes={"honesty": 10}),
-        "Ben Okafor": Tastes(dislikes={"secrecy": 2.5}),
-    }
-    assert base.memories[0].character == "Ana Reyes"
-    assert base.threads[0].characters == ("Ana Reyes", "Ben Okafor")
-
-
-def test_an_entity_is_its_file(write: Write) -> None:
-    """The whole text, what that takes in a prompt, and where it was."""
-    text = "# Ana Reyes\n\n- Also called: the pilot, Annie\n\nSteers the ferry."
-    assert read_story(write()).entities[0] == Entity(
-        name="Ana Reyes", aliases=("the pilot", "Annie"), file="entities/ana.md", text=text, tokens=counter()(text)
-    )
-
-
 def test_only_the_settings_have_to_be_there(tmp_path: Path) -> None:
-    """Everything else begins empty, and the tiers are those that a story without its own has."""
     (tmp_path / "story.toml").write_text('story_id = "bare"\n')
     base = read_story(tmp_path)
-
     assert (base.entities, base.memories, base.threads, base.knowledge, base.relations.bonds) == ((), (), (), (), ())
     assert [tier.name for tier in base.relations.tiers][4] == "Friend"
     assert responses_in(tmp_path) == []
 
 
-def test_a_folder_without_settings_is_no_story(write: Write, tmp_path: Path) -> None:
-    """Nor is one that is not there; each is told with its cure."""
+def test_a_folder_without_settings_is_refused(write: Write, tmp_path: Path) -> None:
     folder = write()
     (folder / "story.toml").unlink()
-
     [problem] = told(folder)
     assert problem.startswith('story.toml: a story needs this file; write one with story_id = "name", or `tasklore ')
     with pytest.raises(InvalidStory, match="none: the folder of a story is not there; `tasklore story example DIR`"):
@@ -197,97 +169,58 @@ def test_a_folder_without_settings_is_no_story(write: Write, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [
-        ("story.toml", 'title = "x"\n', "story.toml: story_id: is needed"),
-        (
-            "story.toml",
-            'story_id = "a b"\n',
-            "story.toml: story_id: must be 1 to 64 letters, digits, '_' or '-', not 'a b'",
-        ),
-        ("story.toml", 'story_id = "a"\ntitel = "x"\n', "story.toml: titel: is not known; did you mean 'title'?"),
-        (
-            "story.toml",
-            'story_id = "a"\ncritical_countdown = "five"\n',
-            "story.toml: critical_countdown: must be a whole number, not 'five'",
-        ),
-        (
-            "story.toml",
-            'story_id = "a"\n[traits]\nhonesty = "truth"\n',
-            "story.toml: traits.honesty: must be a list, not 'truth'",
-        ),
+        ("story.toml", 'title = "x"\n', "story_id: is needed"),
+        ("story.toml", 'story_id = "a"\ntitel = "x"\n', "titel: is not known; did you mean 'title'?"),
         (
             "story.toml",
             'story_id = "a"\n[agents.own]\nagent = "A"\n',
-            "story.toml: agents.own is no section of ours, so it needs 'agent' and 'task': whose task finds it",
+            "agents.own is no section of ours, so it needs 'agent' and 'task': whose task finds it",
         ),
         (
             "story.toml",
             'story_id = "a"\n[agents.knowledge]\nenable = false\n',
-            "story.toml: agents.knowledge.enable: is not known; did you mean 'enabled'?",
+            "agents.knowledge.enable: is not known; did you mean 'enabled'?",
         ),
         (
             "story.toml",
             'story_id = "a\n',
-            "story.toml: this is no TOML: Illegal character '\\n' (at line 1, column 14); mend that line",
+            "this is no TOML: Illegal character '\\n' (at line 1, column 14); mend that line",
         ),
-        (
-            "relationships.toml",
-            "[tastes.Ana.likes]\nhonesty = -1\n",
-            "relationships.toml: tastes.Ana.likes.honesty: must be greater than 0, not -1",
-        ),
-        (
-            "relationships.toml",
-            '[[bonds]]\ncharacters = ["Ana"]\n',
-            "relationships.toml: bonds[0].characters[1]: is needed",
-        ),
+        ("relationships.toml", '[[bonds]]\ncharacters = ["Ana"]\n', "bonds[0].characters[1]: is needed"),
         (
             "relationships.toml",
             '[[bonds]]\ncharacters = ["Ana", "the pilot"]\n',
-            "relationships.toml: bonds[0].characters: 'Ana Reyes' stands twice; a bond is of two",
+            "bonds[0].characters: 'Ana Reyes' stands twice; a bond is of two",
         ),
         (
             "relationships.toml",
             '[[tiers]]\nname = "A"\nthreshold = 5\n[[tiers]]\nname = "B"\nthreshold = 5\n',
-            "relationships.toml: tiers: 'B' must begin above 'A'; order them by threshold",
+            "tiers: 'B' must begin above 'A'; order them by threshold",
         ),
         (
             "memories.toml",
             '[[memories]]\nid = "MEM-1"\ncharacter = "Ana"\nsignificance = 11\n',
-            "memories.toml: memories[0].significance (MEM-1): must be less than or equal to 10, not 11",
-        ),
-        (
-            "threads.toml",
-            '[[threads]]\nid = "T"\npriority = "urgent"\n',
-            "threads.toml: threads[0].priority (T): must be 'low', 'medium' or 'high', not 'urgent'",
+            "memories[0].significance (MEM-1): must be less than or equal to 10, not 11",
         ),
         (
             "knowledge.toml",
             '[[facts]]\nsubject = "x"\nfact = "y"\nfrom = "b"\n',
-            "knowledge.toml: facts[0].from: is not known; known are 'category', 'subject', 'fact', 'confidence',",
+            "facts[0].from: is not known; known are 'category', 'subject', 'fact', 'confidence',",
         ),
-        ("entities/ana.md", "Steers the ferry.\n", "entities/ana.md: it does not say of whom it is; begin it with"),
-        (
-            "entities/ana.md",
-            "# Ana\n\n- Kind: locaton\n",
-            "entities/ana.md:3: kind 'locaton' is not known; did you mean 'location'?",
-        ),
-        ("responses/later.md", "x", "responses/later.md: its name has no number; call it such as Ch1-R001.md"),
-        ("responses/Ch2-R1.md", "x", "responses/Ch2-R1.md: responses/Ch1-R001.md is response 1 already; numbers go on"),
-        ("responses/R002.md", " \n", "responses/R002.md: it is empty; write the response into it, or remove it"),
-        (
-            "responses/R002.doc",
-            "x",
-            "responses/R002.doc: a response is a file that ends in .md or .txt; rename it, or remove it",
-        ),
+        ("entities/ana.md", "Steers the ferry.\n", "it does not say of whom it is; begin it with"),
+        ("entities/ana.md", "# Ana\n\n- Kind: locaton\n", ":3: kind 'locaton' is not known; did you mean 'location'?"),
+        ("responses/later.md", "x", "its name has no number; call it such as Ch1-R001.md"),
+        ("responses/Ch2-R1.md", "x", "responses/Ch1-R001.md is response 1 already; numbers go on"),
+        ("responses/R002.md", " \n", "it is empty; write the response into it, or remove it"),
+        ("responses/R002.doc", "x", "a response is a file that ends in .md or .txt; rename it, or remove it"),
     ],
 )
-def test_a_mistake_is_told_with_its_place_and_its_cure(write: Write, name: str, text: str, problem: str) -> None:
-    """One sentence, and no other beside it."""
+def test_a_mistake_is_reported_with_place_and_cure(write: Write, name: str, text: str, problem: str) -> None:
     [found] = told(write({name: text}))
-    assert found.startswith(problem)
+    assert found.removeprefix(name).removeprefix(": ").startswith(problem)
 
 
-def test_every_problem_is_told_at_once(write: Write) -> None:
-    """Of all files, so that one look mends them."""
+def test_all_problems_are_reported_at_once(write: Write) -> None:
     folder = write(
         {
             "story.toml": 'story_id = "a b"\nlong = 1\n',
@@ -318,16 +251,8 @@ def test_every_problem_is_told_at_once(write: Write) -> None:
             "entities/cy.md:3: 'The Pilot' also means 'Ana Reyes' (entities/ana.md); let it mean one of them",
         ),
         (
-            {"entities/cy.md": "# Cy\n\n- Also called: Ben Okafor\n"},
-            "entities/cy.md:3: 'Ben Okafor' also means 'Ben Okafor' (entities/ben.md); let it mean one of them",
-        ),
-        (
             {"memories.toml": '[[memories]]\nid = "m"\ncharacter = "Ana"\ntext = "x"\n' * 2},
             "memories.toml: memories[1]: 'm' is memories[0] already; rename it, or remove one of them",
-        ),
-        (
-            {"threads.toml": '[[threads]]\nid = "t"\ntitle = "x"\n' * 2},
-            "threads.toml: threads[1]: 't' is threads[0] already; rename it, or remove one of them",
         ),
         (
             {"relationships.toml": 'bonds = [\n{characters = ["Ana", "Ben"]},\n{characters = ["Ben", "Annie"]}\n]\n'},
@@ -337,16 +262,9 @@ def test_every_problem_is_told_at_once(write: Write) -> None:
             {"relationships.toml": '[tastes.Ana.likes]\nhonesty = 1\n[tastes."the pilot".likes]\nhonesty = 2\n'},
             "relationships.toml: tastes.the pilot: the tastes of 'Ana Reyes' are given under another name already;",
         ),
-        (
-            {
-                "relationships.toml": '[[tiers]]\nname = "A"\nthreshold = 1\n[[tiers]]\nname = "A"\nthreshold = 2\n',
-            },
-            "relationships.toml: tiers[1]: 'A' is tiers[0] already; rename it, or remove one of them",
-        ),
     ],
 )
-def test_what_is_there_twice_is_refused(write: Write, changed: Mapping[str, str], problem: str) -> None:
-    """Nobody could say which of the two is meant."""
+def test_duplicates_are_refused(write: Write, changed: Mapping[str, str], problem: str) -> None:
     [found] = told(write(changed))
     assert found.startswith(problem)
 
@@ -363,20 +281,8 @@ def test_what_is_there_twice_is_refused(write: Write, changed: Mapping[str, str]
             "relationships.toml: tastes.Anna: no entity is called 'Anna'; did you mean 'Ana'?",
         ),
         (
-            {"memories.toml": '[[memories]]\nid = "m"\ncharacter = "Elias"\ntext = "x"\n'},
-            f"memories.toml: memories[0].character (m): {NOBODY}",
-        ),
-        (
             {"memories.toml": '[[memories]]\nid = "m"\ncharacter = "Ana"\n'},
             "memories.toml: memories[0] (m): says nothing; give a summary or a text",
-        ),
-        (
-            {"threads.toml": '[[threads]]\nid = "t"\ntext = "x"\ncharacters = ["Elias"]\n'},
-            f"threads.toml: threads[0].characters (t): {NOBODY}",
-        ),
-        (
-            {"threads.toml": '[[threads]]\nid = "t"\n'},
-            "threads.toml: threads[0] (t): says nothing; give a title or a text",
         ),
         (
             {"knowledge.toml": '[[facts]]\nsubject = "s"\nfact = "f"\n' * 2},
@@ -388,21 +294,15 @@ def test_what_is_there_twice_is_refused(write: Write, changed: Mapping[str, str]
             {"entities/old/cy.md": "# Cy\n"},
             "entities/old: this folder is not read; move what is in it to entities itself",
         ),
-        (
-            {"entities/old.md/cy.md": "# Cy\n"},
-            "entities/old.md: this folder is not read; move what is in it to entities itself",
-        ),
         ({"entities/map.png": b"\x89"}, "entities/map.png: this file is not read; an entity's file ends in .md"),
     ],
 )
-def test_what_is_only_odd_is_told_and_taken(write: Write, changed: Mapping[str, str | bytes], warning: str) -> None:
-    """A mistyped name of nobody does no harm, and is probably a mistake."""
+def test_oddities_are_warnings(write: Write, changed: Mapping[str, str | bytes], warning: str) -> None:
     assert odd(write(changed)) == [warning]
 
 
-@pytest.mark.parametrize("beside", ["README.md", "state/agent_analysis.json", ".git/config", "entities/.hidden.md"])
-def test_what_else_lies_in_a_folder_is_nobodys_business(write: Write, beside: str) -> None:
-    """Hidden files, notes, and the analyses that are written there."""
+@pytest.mark.parametrize("beside", ["README.md", "state/agent_analysis.json", "entities/.hidden.md"])
+def test_other_files_are_ignored(write: Write, beside: str) -> None:
     assert odd(write({beside: "x"})) == []
 
 
@@ -411,40 +311,28 @@ def test_what_else_lies_in_a_folder_is_nobodys_business(write: Write, beside: st
     [
         ("ana  REYES", "Ana Reyes"),
         ("Ana", "Ana Reyes"),
-        ("Okafor", "Ben Okafor"),
         ("reyes", "Cy Moss"),
         ("The Pilot", "Ana Reyes"),
     ],
 )
-def test_somebody_may_be_called_in_many_ways(write: Write, said: str, whole: str) -> None:
-    """By the whole name, by another one, by a part of it; what a file says comes before a part of a name."""
+def test_a_character_is_found_by_any_of_their_names(write: Write, said: str, whole: str) -> None:
     cy = "# Cy Moss\n\n- Also called: the smith\n- Also called: Reyes\n"
     memories = f'[[memories]]\nid = "m"\ncharacter = "{said}"\ntext = "x"\n'
-
     assert read_story(write({"entities/cy.md": cy, "memories.toml": memories})).memories[0].character == whole
     assert read_story(write()).entities[2].aliases == ("the smith", "Reyes")
 
 
-def test_a_name_that_two_share_means_nobody(write: Write) -> None:
-    """Part of a name stands for its owner only while nobody else has it."""
+def test_a_shared_part_of_a_name_means_nobody(write: Write) -> None:
     folder = write({"entities/ana2.md": "# Ana Moss\n", "memories.toml": GOOD["memories.toml"].replace("Annie", "Ana")})
     base = read_story(folder)
-
     assert base.memories[0].character == "Ana"
     assert "Ana Reyes" in base.threads[0].characters
     assert any("no entity is called 'Ana'" in one for one in odd(folder))
 
 
-def test_a_kind_counts_only_below_the_title(write: Write) -> None:
-    """What a later part lists is text."""
-    assert [one.kind for one in read_story(write()).entities] == ["character", "character", "location"]
-
-
-def test_text_of_other_systems_is_read(write: Write) -> None:
-    """A byte order mark and other ends of lines make no difference."""
+def test_byte_order_marks_and_line_ends_make_no_difference(write: Write) -> None:
     plain = read_story(write())
     marked = {name: b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode() for name, text in GOOD.items()}
-
     assert read_story(write(marked)) == plain
 
 
@@ -457,28 +345,18 @@ def test_text_of_other_systems_is_read(write: Write) -> None:
         (b"# Ana\n" + b"a" * LARGEST_FILE, "entities/ana.md: it has more than 256 KB; split it, or shorten it"),
     ],
 )
-def test_what_is_no_text_of_a_story_is_refused(write: Write, content: bytes, problem: str) -> None:
-    """Other encodings, binary data, whole books."""
+def test_invalid_or_oversized_text_is_refused(write: Write, content: bytes, problem: str) -> None:
     assert told(write({"entities/ana.md": content})) == [problem]
 
 
-def test_the_largest_file_is_taken(write: Write) -> None:
-    """Up to the limit and not one byte more."""
-    content = b"# Ana\n".ljust(LARGEST_FILE, b"a")
-    assert len(read_story(write({"entities/ana.md": content})).entities[0].text) == LARGEST_FILE
-
-
-def test_a_story_that_is_too_large_is_refused_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many files are beyond the limit."""
+def test_a_story_that_is_too_large_is_reported_once(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(story_folder, "LARGEST_STORY", sum(len(text) for text in GOOD.values()))
     assert look_at_story(write(), with_responses=True).warnings == ()
     folder = write({"responses/R002.md": "a", "responses/R003.md": "b"})
-
     assert told(folder) == ["responses/R002.md: up to here the story has more than 0 MB; shorten it"]
 
 
 def test_a_link_out_of_the_folder_is_not_followed(write: Write, tmp_path: Path) -> None:
-    """What lies elsewhere is no part of a story; what lies in it may be linked to."""
     folder = write({"entities/ben.md": None})
     (tmp_path / "secret.md").write_text("# Secret\n")
     (folder / "entities" / "away.md").symlink_to(tmp_path / "secret.md")
@@ -502,13 +380,11 @@ def test_a_link_out_of_the_folder_is_not_followed(write: Write, tmp_path: Path) 
     assert told(folder) == [f"responses: {out}"]
 
 
-def test_what_is_no_file_is_not_opened(write: Write) -> None:
-    """Reading a pipe would wait for ever."""
+def test_pipes_and_folders_are_not_opened(write: Write) -> None:
     folder = write()
     os.mkfifo(folder / "entities" / "pipe.md")
     (folder / "knowledge.toml").unlink()
     (folder / "knowledge.toml").mkdir()
-
     assert told(folder) == [
         "entities/pipe.md: it is no file; put a text here, or remove it",
         "knowledge.toml: it is no file; put a text here, or remove it",
@@ -519,52 +395,31 @@ def test_what_is_no_file_is_not_opened(write: Write) -> None:
     ("name", "chapter", "number"),
     [
         ("Ch5-R120.md", 5, 120),
-        ("R120.md", 1, 120),
         ("r7.TXT", 1, 7),
         ("Chapter 2 Response 9.md", 2, 9),
         ("Ch3-R031 The bell.md", 3, 31),
     ],
 )
 def test_a_response_is_numbered_by_its_name(tmp_path: Path, name: str, chapter: int, number: int) -> None:
-    """Chapter and number; without a chapter it is the first."""
     (tmp_path / name).write_bytes(b"\xef\xbb\xbfThe bell rang.\r\n")
     response = read_response(tmp_path / name)
-
     assert (response.chapter, response.number, response.text) == (chapter, number, "The bell rang.\n")
 
 
-@pytest.mark.parametrize("name", ["120.md", "Ch5.md", "R.md", "Chapter-Rx1.md", "notes R1.md", "R1a.md"])
+@pytest.mark.parametrize("name", ["120.md", "R.md", "notes R1.md", "R1a.md"])
 def test_a_name_without_a_number_is_refused(tmp_path: Path, name: str) -> None:
-    """With how to call it."""
     (tmp_path / name).write_text("x")
     with pytest.raises(InvalidStory, match=r"does not say which response it is; rename it like Ch1-R007\.md$"):
         read_response(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b" \n\t", "R1.md: it is empty; write the response into it"),
-        (b"caf\xe9", "R1.md:1: it is no text in UTF-8; save it as such"),
-        (b"a" * (LARGEST_FILE + 1), "R1.md: it has more than 256 KB; split it, or shorten it"),
-    ],
-)
-def test_a_response_that_cannot_be_read_is_told(tmp_path: Path, content: bytes, problem: str) -> None:
-    """With its file and its cure."""
-    (tmp_path / "R1.md").write_bytes(content)
-    with pytest.raises(InvalidStory, match=f"^{tmp_path}/{problem}$"):
-        read_response(tmp_path / "R1.md")
-
-
-def test_a_response_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """Whatever it is called."""
+def test_a_missing_response_is_refused(tmp_path: Path) -> None:
     for name in ("R1.md", "notes.md"):
         with pytest.raises(InvalidStory, match=f"^there is no file {tmp_path}/{name}; name one that is there"):
             read_response(tmp_path / name)
 
 
-def test_a_response_of_the_folder_is_read_with_care(write: Write, tmp_path: Path) -> None:
-    """However it is named: no link out of the folder is followed. What lies elsewhere is read as it was meant."""
+def test_a_response_is_not_read_through_links_out_of_the_folder(write: Write, tmp_path: Path) -> None:
     folder = write()
     (tmp_path / "R4.md").write_text("Elsewhere.\n")
     (folder / "responses" / "Ch1-R004.md").symlink_to(tmp_path / "R4.md")
@@ -592,7 +447,6 @@ def test_a_response_of_the_folder_is_read_with_care(write: Write, tmp_path: Path
 
 
 def test_responses_are_in_the_order_of_their_numbers(write: Write) -> None:
-    """Not of their names; hidden files and folders are none."""
     folder = write(
         {"responses/R10.MD": "x", "responses/ch1-r9.txt": "x", "responses/.R3.md": "x", "responses/old/R2.md": "x"}
     )
@@ -600,46 +454,10 @@ def test_responses_are_in_the_order_of_their_numbers(write: Write) -> None:
     assert responses_in(folder)[0].parent == folder / "responses"
 
 
-def test_responses_without_order_are_refused(write: Write) -> None:
-    """A file without a number, or with that of another one."""
-    folder = write({"responses/notes.md": "x", "responses/R1.txt": "x"})
-    with pytest.raises(InvalidStory) as raised:
-        responses_in(folder)
-    assert len(raised.value.problems) == 2
-
-
-def test_a_check_says_what_there_is(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    """And what is odd on stderr; it ends with 0."""
-    folder = write({"thread.toml": ""})
-
-    assert print_check(folder, as_json=False) == OK
-    out, err = capsys.readouterr()
-    assert out.startswith(
-        "quay (The Quay): 3 entities, 1 memory, 1 bond, 1 thread, 1 fact, 1 response; 1 thing to look at.\n"
-    )
-    assert err == f"tasklore: {folder}/thread.toml: this is not read; did you mean 'threads.toml'?\n"
-
-
-def test_a_check_of_a_broken_story_ends_with_2(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each problem is a line, in JSON an item."""
-    folder = write({"story.toml": 'title = "x"\nlong = 1\n'})
-    lines = [
-        f"{folder}/story.toml: story_id: is needed",
-        f"{folder}/story.toml: long: is not known; known are 'story_id'",
-    ]
-
-    assert print_check(folder, as_json=True) == USAGE
-    out, err = capsys.readouterr()
-    assert all(line in out and f"tasklore: {line}" in err for line in lines)
-    assert err.endswith("tasklore: 2 problems; the story cannot be used before they are mended\n")
-
-
-def test_what_is_odd_is_told_beside_problems(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    """Everything at once; only whose file cannot be read is not called nobody."""
+def test_a_check_reports_warnings_beside_problems(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     odd_thread = '[[threads]]\nid = "THREAD-001"\ntitle = "x"\ncharacters = ["Bem"]\n'
     folder = write({"story.toml": 'title = "x"\n', "threads.toml": odd_thread})
     warning = f"{folder}/threads.toml: threads[0].characters (THREAD-001): no entity is called 'Bem'"
-
     assert print_check(folder, as_json=True) == USAGE
     out, err = capsys.readouterr()
     assert [one[: len(warning)] for one in json.loads(out)["warnings"]] == [warning]
@@ -649,28 +467,15 @@ def test_what_is_odd_is_told_beside_problems(write: Write, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["warnings"] == []
 
 
-def test_the_example_is_sound_and_one_s_own(tmp_path: Path) -> None:
-    """Its copy has nothing wrong and nothing odd in it, and is what comes with the package."""
+def test_the_example_has_no_problem(tmp_path: Path) -> None:
     copy_into(tmp_path / "new" / "lighthouse")
     reading = look_at_story(tmp_path / "new" / "lighthouse", with_responses=True)
-
     assert reading.warnings == ()
     assert reading.base.settings.story_id == "lighthouse"
     assert reading.responses
 
 
-@pytest.mark.parametrize("is_file", [True, False])
-def test_the_example_writes_over_nothing(tmp_path: Path, is_file: bool) -> None:
-    """Neither into a folder with something in it, nor over a file."""
-    (tmp_path / "notes").write_text("mine")
-    with pytest.raises(InvalidInput, match="is not empty; name a folder that is new or empty"):
-        copy_into(tmp_path / "notes" if is_file else tmp_path)
-
-    assert [file.name for file in tmp_path.iterdir()] == ["notes"]
-
-
-def test_the_story_on_its_page_is_sound(tmp_path: Path) -> None:
-    """Every file that is shown there, as one folder: nothing wrong, and nothing odd but whom it does not show."""
+def test_the_story_in_the_docs_has_no_problem(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "stories.md").read_text("utf-8")
     shown = re.findall(r"^### `([^`]+)`$.*?^```(?:toml|markdown)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     for name, text in [*shown, ("entities/ben.md", "# Ben Okafor\n")]:
@@ -678,7 +483,6 @@ def test_the_story_on_its_page_is_sound(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     reading = look_at_story(tmp_path, with_responses=True)
     base = reading.base
-
     assert (reading.warnings, reading.responses) == ((), ("responses/Ch1-R001.md",))
     assert base.settings.agents["foreshadowing"].agent == "ForeshadowingAgent"
     assert base.entities[0].aliases == ("the pilot", "Annie")
@@ -687,8 +491,7 @@ def test_the_story_on_its_page_is_sound(tmp_path: Path) -> None:
     assert Relations.model_validate(tomllib.loads(tiers)).tiers == TIERS
 
 
-def test_the_mistakes_on_the_page_are_told_so(write: Write) -> None:
-    """Word for word."""
+def test_the_mistakes_in_the_docs_are_reported_so(write: Write) -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "stories.md").read_text("utf-8")
     wrong = GOOD["memories.toml"].replace('summary = "The storm took the small boat."\n', "").replace("= 9", "= 11")
     folder = write({"memories.toml": wrong})

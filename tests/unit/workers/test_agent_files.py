@@ -5,11 +5,8 @@ from pathlib import Path
 import pytest
 
 from contracts.errors import ConfigurationError
-from runtime.models.settings import LlmRole
 from runtime.settings import Settings
-from workers.agent_files import AgentFiles, find_roles, llm_settings_of, load_agent_files, roles_of
-
-SHIPPED = Path(__file__).parents[3] / "workers" / "agents" / "memory_worker"
+from workers.agent_files import find_roles, llm_settings_of, load_agent_files, roles_of
 
 
 def role(folder: Path, *, config: str = "model: small\ntemperature: 0.1\n", prompt: str = "Find it.") -> Path:
@@ -42,30 +39,16 @@ def test_a_role_is_what_its_files_say(finder: Path) -> None:
     assert files.render(what="eggs") == "Find eggs in <it> & tell."
 
 
-@pytest.mark.parametrize("name", ["finder"])
-def test_every_shipped_role_can_be_used(name: str) -> None:
-    """It is found beside its agent, and its prompt needs no value."""
-    assert SHIPPED / name in find_roles(SHIPPED)
-    assert len(load_agent_files(SHIPPED / name).render()) > 100
-
-
 def test_a_users_folder_lies_over_ours_field_by_field(finder: Path, tmp_path: Path) -> None:
     """What their file does not say, ours says; a file they do not have is ours."""
     mine = over(tmp_path / "mine", "reader/finder/config.yaml", "model: large\nmax_output_tokens: 99\n")
+    other = over(tmp_path / "other", "reader/finder/prompts/system.j2", "Seek {{ what | upper }}.")
 
-    files = load_agent_files(finder, mine)
+    files, prompted = load_agent_files(finder, mine), load_agent_files(finder, other)
 
     assert (files.model, files.temperature, files.max_output_tokens) == ("large", 0.1, 99)
     assert files.render(what="eggs").startswith("Find eggs")
-
-
-def test_a_users_prompt_takes_the_place_of_ours(finder: Path, tmp_path: Path) -> None:
-    """And the other files stay."""
-    mine = over(tmp_path / "mine", "reader/finder/prompts/system.j2", "Seek {{ what | upper }}.")
-
-    files = load_agent_files(finder, mine)
-
-    assert (files.model, files.render(what="eggs")) == ("small", "Seek EGGS.")
+    assert (prompted.model, prompted.render(what="eggs")) == ("small", "Seek EGGS.")
 
 
 def test_an_agent_that_is_one_role_lies_under_its_own_name(tmp_path: Path) -> None:
@@ -78,29 +61,15 @@ def test_an_agent_that_is_one_role_lies_under_its_own_name(tmp_path: Path) -> No
     assert load_agent_files(package, mine).temperature is None
 
 
-def test_packages_and_folders_without_a_prompt_are_no_roles(tmp_path: Path) -> None:
-    """A neighbour that is an agent of its own is left to itself."""
-    neighbour = role(tmp_path / "neighbour")
-    (neighbour / "__init__.py").write_text("", "utf-8")
-    over(tmp_path, "notes/config.yaml", "model: x")
-    mine = role(tmp_path / "mine")
-
-    assert find_roles(tmp_path) == (mine,)
-
-
 @pytest.mark.parametrize(
     ("config", "named"),
     [
         ("temperature: 3\nmodel: m", "temperature"),
-        ("temperature: warm\nmodel: m", "temperature"),
         ("temperature: true\nmodel: m", "temperature"),
         ("model: 4", "model"),
-        ("model: ''", "model"),
-        ("temperature: 0.1", "model"),
         ("model: m\nmax_output_tokens: 0", "max_output_tokens"),
         ("modell: m", "modell"),
         ("model: [", "no YAML"),
-        ("- model", "holds no fields"),
         ("", "holds no fields"),
         ("model: !!python/object/apply:os.system ['true']", "no YAML"),
     ],
@@ -120,10 +89,8 @@ def test_a_wrong_configuration_names_file_and_field(tmp_path: Path, config: str,
     ("prompt", "named"),
     [
         ("Hello {{ name", "line 1"),
-        ("{% if %}", "line 1"),
         ("{{ x | nofilter }}", "nofilter"),
         ("{% include 'other.j2' %}", "another template"),
-        ("{% extends 'other.j2' %}", "another template"),
         (" \n", "empty"),
     ],
 )
@@ -150,11 +117,8 @@ def test_a_users_prompt_may_use_only_what_ours_is_given(finder: Path, tmp_path: 
     "prompt",
     [
         "{{ what.__class__.__mro__ }}",
-        "{{ ''.__class__.__base__.__subclasses__() }}",
         "{{ what.append('x') }}",
         "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
-        "{{ range(10000000) | list }}",
-        "{{ 1 / 0 }}",
         "{{ what.missing.deeper }}",
     ],
 )
@@ -167,14 +131,6 @@ def test_a_prompt_reaches_nothing_but_its_values(tmp_path: Path, prompt: str) ->
         load_agent_files(folder).render(what=what)
 
     assert what == ["eggs"]
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    """So is a folder that is none."""
-    with pytest.raises(ConfigurationError, match=r"config\.yaml cannot be read"):
-        load_agent_files(tmp_path / "agent" / "finder")
-    with pytest.raises(ConfigurationError, match="is no folder"):
-        load_agent_files(role(tmp_path / "agent" / "editor"), tmp_path / "nowhere")
 
 
 def settings(monkeypatch: pytest.MonkeyPatch, **environ: str) -> Settings:
@@ -195,15 +151,6 @@ def test_what_the_operator_sets_for_a_role_wins_over_its_files(finder: Path, mon
     assert roles["finder"].max_output_tokens == told.llm_max_output_tokens
 
 
-def test_a_role_without_a_setting_is_what_its_files_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An agent's own role needs none."""
-    files = load_agent_files(role(tmp_path / "agent" / "judge", config="model: wise\nmax_output_tokens: 7\n"))
-
-    roles = roles_of(settings(monkeypatch), [files])
-
-    assert roles == {"judge": LlmRole(model="wise", temperature=None, max_output_tokens=7)}
-
-
 def test_two_agents_do_not_share_a_role_by_accident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same files twice are one role; different ones under one name are refused, and so are the house's own."""
     one = load_agent_files(role(tmp_path / "a" / "judge"))
@@ -215,9 +162,3 @@ def test_two_agents_do_not_share_a_role_by_accident(tmp_path: Path, monkeypatch:
         roles_of(settings(monkeypatch), [one, other])
     with pytest.raises(ConfigurationError, match="house's own"):
         roles_of(settings(monkeypatch), [ours])
-
-
-def test_files_do_not_show_their_prompt_when_printed(finder: Path) -> None:
-    """A log line names the file."""
-    assert "Template" not in repr(load_agent_files(finder))
-    assert isinstance(load_agent_files(finder), AgentFiles)

@@ -112,25 +112,3 @@ def test_a_parameter_called_like_prose_counts() -> None:
     """Only the words of the schema are prose, not names that somebody chose for a parameter."""
     fields = [{"title": (str, Field())}, {"title": (int, Field())}, {"description": (int, Field())}]
     assert len({build(fields=field).digest for field in fields}) == 3  # type: ignore[arg-type]  # tuples of anything
-
-
-def test_the_order_of_tasks_means_nothing() -> None:
-    """Moving a function in a file is no new contract."""
-
-    class Trip(Parameters):
-        hotel: Amount
-
-    async def share(trip: Trip) -> int:
-        """Share."""
-        return 1
-
-    async def split(trip: Trip) -> int:
-        """Split."""
-        return 1
-
-    one, other = Agent("TripAgent"), Agent("TripAgent")
-    for function in (share, split):
-        one.task(function)
-    for function in (split, share):
-        other.task(function)
-    assert same_contract(card_of(one), card_of(other))

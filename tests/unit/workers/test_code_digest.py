@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from memory import keys
-from workers import Agent, Parameters
 from workers.agents.budget import agent as budget
 from workers.card import card_of, same_contract
 from workers.code import code_digest
@@ -89,12 +88,6 @@ def test_formatting_and_comments_are_no_edit(version_of: Any, old: str, new: str
     assert version_of(SOURCE) == version_of(SOURCE.replace(old, new, 1))
 
 
-def test_a_module_that_is_too_deep_to_be_read_still_loads(version_of: Any) -> None:
-    """What compiles can be an agent; every change of it counts then."""
-    deep = SOURCE.replace("TAX = 20", f"TAX = 20 + {' + '.join(['0'] * 2500)}")
-    assert version_of(deep) == version_of(deep) != version_of(f"{deep}\n# an edit\n")
-
-
 async def test_an_edited_task_computes_anew_beside_the_old_one(tmp_path: Path) -> None:
     """Both may run side by side, with one contract and a memory each."""
     agents = []
@@ -112,41 +105,14 @@ async def test_an_edited_task_computes_anew_beside_the_old_one(tmp_path: Path) -
     assert [report.memory.outcome for report in reports] == ["miss", "miss", "hit", "hit"]
 
 
-def test_the_version_is_a_part_of_a_key_and_the_same_in_every_process() -> None:
-    """It stands in the key as it is shown, and on the card for programs that write entries themselves."""
+def test_the_version_is_a_part_of_a_key_and_of_the_card() -> None:
+    """Programs that write entries themselves read it there."""
     task, card = budget.tasks["analyze_budget"], card_of(budget)
     version = budget.memory_version(task)
     assert version == card.memory_version(card.tasks[0]) == f"v2.1-{task.code}"
     parts = keys.parse_ltm(keys.ltm("BudgetTrackerAgent", version, "analyze_budget:1:2:no_history"))
     assert parts is not None
     assert f"v{parts.version}" == version
-    code = "from workers.agents.budget import agent as a; print(a.memory_version(a.tasks['analyze_budget']))"
-    for seed in ("1", "2"):
-        ran = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-            env={"PYTHONHASHSEED": seed},
-        )
-        assert ran.stdout.strip() == version
-
-
-def test_what_is_not_remembered_is_not_read() -> None:
-    """It costs nothing where nothing needs it."""
-
-    class Nothing(Parameters):
-        pass
-
-    agent = Agent("NoAgent")
-
-    @agent.task
-    async def forget(nothing: Nothing) -> None:
-        """Forget."""
-
-    assert agent.tasks["forget"].code is None
-    assert agent.memory_version(agent.tasks["forget"]) == "v1.1"
 
 
 def typed(body: str) -> Any:
@@ -156,8 +122,8 @@ def typed(body: str) -> Any:
     return names["typed"]
 
 
-def test_a_function_without_source_counts_by_its_own_code_and_says_so() -> None:
-    """Its edits are seen, those of what it calls are not."""
+def test_a_function_without_source_counts_by_its_own_code_in_every_process() -> None:
+    """Its edits are seen, those of what it calls are not; a digest does not depend on the order of a set."""
     digests = []
     for body in ("return x + 1", "return x + 2", "return  x + 1", "return x in {'a', 'b', 'c'}"):
         with pytest.warns(UserWarning, match=r"A\.typed: its source cannot be read.*raise its version"):
@@ -166,16 +132,16 @@ def test_a_function_without_source_counts_by_its_own_code_and_says_so() -> None:
     assert len(set(digests)) == 3
     code = textwrap.dedent("""
         import warnings; warnings.simplefilter("ignore")
-        from tests.unit.workers.test_code_digest import code_digest, typed
+        from tests.unit.workers.test_code_digest import budget, code_digest, typed
         print(code_digest(typed("return x in {'a', 'b', 'c'}"), ""))
+        print(budget.memory_version(budget.tasks["analyze_budget"]))
     """)
-    for seed in ("1", "2"):
-        ran = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-            env={"PYTHONHASHSEED": seed},
-        )
-        assert ran.stdout.strip() == digests[3]
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={"PYTHONHASHSEED": "1"},
+    )
+    assert ran.stdout.split() == [digests[3], budget.memory_version(budget.tasks["analyze_budget"])]

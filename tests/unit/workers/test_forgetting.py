@@ -81,7 +81,7 @@ def test_a_dead_letter_is_known_by_its_header_its_subject_its_task_or_what_it_ca
     assert [is_letter_of(one, "ann", {"t1"}) for one in others] == [False] * len(others)
 
 
-class Emptied:
+class FakeStore:
     """A store, or the files of one, that notes when it was emptied, and finds something *finds* times."""
 
     def __init__(self, name: str, order: list[str], finds: int = 0) -> None:
@@ -111,8 +111,8 @@ class Emptied:
 async def test_places_are_emptied_in_order_again_and_again_and_then_their_files() -> None:
     """And once more after that, since writing files anew takes a while."""
     order: list[str] = []
-    stores = Emptied("tasks", order, finds=2).store, Emptied("words", order).store
-    done = await forget_user("ann", stores, [Emptied("files", order).rewrite])
+    stores = FakeStore("tasks", order, finds=2).store, FakeStore("words", order).store
+    done = await forget_user("ann", stores, [FakeStore("files", order).rewrite])
     assert order == ["tasks", "words"] * 3 + ["files"] + ["tasks", "words"]
     assert (done.removed, done.left, done.beside) == ({"tasks": 2}, {}, {})
 
@@ -120,12 +120,12 @@ async def test_places_are_emptied_in_order_again_and_again_and_then_their_files(
 async def test_what_never_ends_is_given_up_and_its_files_are_written_anew_at_the_end() -> None:
     """Whoever goes on talking is not waited for."""
     order: list[str] = []
-    done = await forget_user("ann", [Emptied("words", order, finds=99).store], [Emptied("files", order).rewrite])
+    done = await forget_user("ann", [FakeStore("words", order, finds=99).store], [FakeStore("files", order).rewrite])
     assert order == ["words"] * PASSES + ["files"] + ["words"] * PASSES + ["files"]
     assert done.removed == {"words": 2 * PASSES}
 
 
-class Rubber:
+class FakeEraser:
     """An eraser that notes what it was told, waits for a word, and may be unable."""
 
     def __init__(self, *, is_away: bool = False) -> None:
@@ -150,24 +150,17 @@ def a_delivery(sequence: int) -> Delivery:
 @pytest.mark.parametrize("is_away", [False, True])
 async def test_a_task_that_names_a_user_is_erased_before_it_is_acknowledged(is_away: bool) -> None:
     """It is acknowledged all the same when that is not possible; one without a user needs no erasing."""
-    fake, rubber = FakeEngine(), Rubber(is_away=is_away)
-    acknowledger, engine = Acknowledger(Hooks([Erasing(cast("Any", rubber))])), cast("PullEngine", cast("Any", fake))
+    fake, eraser = FakeEngine(), FakeEraser(is_away=is_away)
+    acknowledger, engine = Acknowledger(Hooks([Erasing(cast("Any", eraser))])), cast("PullEngine", cast("Any", fake))
     anns, nobodys = a_delivery(7), a_delivery(8)
     acknowledger.acknowledge(anns, an_assignment("ann"), engine)
     acknowledger.acknowledge(nobodys, an_assignment(None), engine)
     await asyncio.sleep(0)
     assert fake.settled == [nobodys]
-    rubber.may_go_on.set()
+    eraser.may_go_on.set()
     while anns not in fake.settled:  # noqa: ASYNC110 - only the loop has to turn
         await asyncio.sleep(0)
-    assert rubber.erased == ([] if is_away else [("TASKS", 7)])
-
-
-async def test_without_an_eraser_every_task_is_acknowledged_at_once() -> None:
-    """That is the default."""
-    fake = FakeEngine()
-    Acknowledger().acknowledge(a_delivery(7), an_assignment("ann"), cast("PullEngine", cast("Any", fake)))
-    assert [delivery.sequence for delivery in fake.settled] == [7]
+    assert eraser.erased == ([] if is_away else [("TASKS", 7)])
 
 
 def an_assignment(user_id: str | None) -> TaskAssignment:

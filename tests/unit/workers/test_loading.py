@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -16,8 +15,6 @@ from workers.agents.budget import agent as budget_agent
 from workers.config import load_config
 from workers.loading import find_agent, load_agents
 from workers.testing import run_task
-
-ROOT = Path(__file__).resolve().parents[3]
 
 SOURCE = '''
 from __future__ import annotations
@@ -88,49 +85,10 @@ def test_a_file_may_import_what_lies_beside_it(write: Write) -> None:
     assert [agent.agent_id for agent in load_agents(str(path))] == ["Greeter"]
 
 
-def test_a_file_inside_a_package_keeps_its_relative_imports(write: Write) -> None:
-    """It is loaded as the module that it is."""
-    write("shop_pkg/__init__.py", "")
-    write("shop_pkg/agents/__init__.py", "")
-    write("shop_pkg/words.py", greeter())
-    path = write("shop_pkg/agents/greeter.py", "from ..words import agent")
-    (agent,) = load_agents(str(path))
-    assert load_agents("shop_pkg.agents.greeter") == (agent,)
-
-
 def test_loading_twice_gives_the_same_agent(write: Write) -> None:
     """A file is run once a process."""
     path = write("twice_greeter.py", greeter())
     assert load_agents(str(path)) == load_agents("./twice_greeter.py") == load_agents("twice_greeter")
-
-
-def test_a_file_may_bear_the_name_of_a_library(write: Write) -> None:
-    """`json.py` is loaded, and `json` stays what it was."""
-    import json
-
-    path = write("json.py", greeter())
-    assert load_agents(str(path))[0].agent_id == "Greeter"
-    assert load_agents(str(path)) == load_agents(str(path))
-    assert sys.modules["json"] is json
-
-
-def test_all_agents_of_a_module_are_found_once(write: Write) -> None:
-    """A second name for an agent is no second agent, and one can be picked."""
-    second = greeter("Second").replace("agent", "other").replace("import Agent", "import Agent")
-    write(
-        "several.py", greeter("First") + second.replace("from __future__ import annotations", "") + "\nalias = agent\n"
-    )
-    assert [agent.agent_id for agent in load_agents("several")] == ["First", "Second"]
-    assert [agent.agent_id for agent in load_agents("several:other")] == ["Second"]
-
-
-def test_our_own_agents_are_declared_as_entry_points() -> None:
-    """What the distribution declares can be loaded."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    declared = project["project"]["entry-points"]["tasklore.agents"]
-    assert declared["budget"] == "workers.agents.budget:agent"
-    for reference in declared.values():
-        assert load_agents(reference)
 
 
 def declare(write: Write, monkeypatch: pytest.MonkeyPatch, entries: str) -> None:
@@ -168,16 +126,12 @@ def test_a_name_with_two_meanings_is_refused(write: Write, monkeypatch: pytest.M
     ("reference", "told"),
     [
         ("", "no agent is named"),
-        ("greter_near", "no module 'greter_near'"),
         ("greter_near", "did you mean 'greeter_near'?"),
         ("near_pkg.greter", "no module 'near_pkg.greter' in 'near_pkg'; did you mean 'near_pkg.greeter'?"),
-        ("./greter_near.py", "greter_near.py"),
         ("./greter_near.py", "did you mean 'greeter_near.py'?"),
-        ("./nowhere/greeter_near.py", "there is no file"),
         ("not a module", "is no module path"),
         ("notes_near.md", "is no Python file; name the .py file"),
         ("greeter_near:agnet", "no agent 'agnet'; did you mean 'agent'?; agents there are agent"),
-        ("greeter_near:Greeting", "'Greeting', but it is a ModelMetaclass"),
         ("empty_near", 'declares no agent; write `agent = Agent("MyAgent")`'),
         ("idle_near", "Idle has no task; decorate a function with @agent.task"),
         ("double_near", "two agents are called 'Same'; rename one"),
@@ -202,20 +156,12 @@ def test_what_cannot_be_found_is_named_with_the_nearest_and_the_cure(write: Writ
     ("source", "line", "said"),
     [
         ("import sys\n\nx = 1 / 0\n", 'line 3: "x = 1 / 0"', "ZeroDivisionError: division by zero"),
-        ("import no_such_thing\n", 'line 1: "import no_such_thing"', "ModuleNotFoundError: No module named"),
         ("x = (1,\n", "line 1", "SyntaxError: '(' was never closed"),
-        ("raise SystemExit(3)\n", 'line 1: "raise SystemExit(3)"', "SystemExit: 3"),
         (
             'from workers import Agent\nagent = Agent("A")\n\n@agent.task\ndef f(x: int) -> int:\n    return 1\n',
             'line 4: "@agent.task"',
             "ConfigurationError: A.f",
         ),
-        (
-            "from workers import Field, Parameters as P\nclass Q(P):\n    a: int = Field(aliases=('b',))\n    b: int\n",
-            'line 2: "class Q(P):"',
-            "TypeError: Q: 'b' names two fields",
-        ),
-        ("import json\njson.loads('{')\n", "line 2: \"json.loads('{')\"", "JSONDecodeError"),
     ],
 )
 @pytest.mark.parametrize("reference", ["./broken_mine.py", "broken_mine"])
@@ -253,22 +199,11 @@ def test_a_configuration_with_comments_is_read(write: Write) -> None:
     assert configured.settings == BudgetSettings(anomaly_threshold_multiplier=Decimal("1.5"))
 
 
-def test_a_configuration_needs_no_more_than_the_agent(write: Write) -> None:
-    """Everything else has a default: remembering is on and nothing is imported."""
-    config = load_config(write("c.json", '{"agent_id": "BudgetTrackerAgent"}'))
-    assert (config.ltm_path, config.enable_ltm_cache, config.supervisor_id) == (None, True, None)
-    plain = config.applied_to(budget_agent)
-    task = plain.tasks["analyze_budget"]
-    assert plain.memory_version(task) == budget_agent.memory_version(task) == f"v2.1-{task.code}"
-
-
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"anomaly_treshold_multiplier": 2}, "did you mean 'anomaly_threshold_multiplier'"),
         ({"anomaly_threshold_multiplier": 0}, "anomaly_threshold_multiplier: .*greater than 0"),
-        ({"enable_ltm_cache": "yes"}, "enable_ltm_cache: "),
-        ({"agent_id": "a b"}, "agent_id: "),
         ({"agent_id": "OtherAgent"}, "is for 'OtherAgent', not for 'BudgetTrackerAgent'"),
         ({"settings": {}}, "no setting 'settings'"),
     ],
@@ -288,7 +223,6 @@ def test_an_unknown_or_unusable_field_is_named(write: Write, changes: dict[str, 
         ("[]", "one JSON object"),
         ("{", "is no JSON"),
         ('{"agent_id": "A", "agent_id": "B"}', "agent_id is given twice"),
-        ("{}", "agent_id: is needed"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused(write: Write, text: str, told: str) -> None:
@@ -297,9 +231,3 @@ def test_a_file_that_is_no_configuration_is_refused(write: Write, text: str, tol
     with pytest.raises(ConfigurationError, match=told) as caught:
         load_config(path)
     assert str(path) in str(caught.value)
-
-
-def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
-    """The path that was looked for is in the message."""
-    with pytest.raises(ConfigurationError, match=r"none\.json' cannot be read"):
-        load_config(tmp_path / "none.json")

@@ -80,20 +80,6 @@ async def test_a_run_that_dies_is_repeated_with_the_same_messages(seam: str, is_
     assert ids((await kit.services.inbox.take("elsewhere", "t")).history.current) == ["task-1:said"]
 
 
-async def test_the_next_task_sees_them_as_past() -> None:
-    """The kit's conversation goes on."""
-    kit = AgentKit(listener(), history=KitHistory(waiting=(said("w1"),)))
-    await kit.run("listen", {})
-    shown = told(await kit.run("listen", {}))
-    assert (shown["past"], shown["new"], shown["observed"]) == (["a1", "w1", "task-1:said"], [], 1)
-
-
-async def test_what_a_person_said_is_in_the_same_conversation() -> None:
-    """New to an agent that has not heard it."""
-    report = await run_task(listener(), "listen", {}, conversation=["hello"], user_id="ann")
-    assert told(report)["new"] == ["turn-1", "a1"]
-
-
 async def test_a_task_without_a_conversation_is_told_what_is_missing() -> None:
     """Not that of somebody else."""
     report = await run_task(listener(), "listen", {})

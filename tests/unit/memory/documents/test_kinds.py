@@ -1,16 +1,20 @@
-"""Resource kinds are data: ours, and whatever a user's folder adds or replaces."""
+"""Resource kinds are data: ours, and those of a folder; tags lead to their documents."""
 
+from dataclasses import dataclass, field
 from pathlib import Path as File
 
 import pytest
 
 from contracts.errors import ConfigurationError
 from memory.documents.items import METADATA, Body
-from memory.documents.kinds import Kind, Kinds, resource_of, stand_in
-from memory.documents.paths import lookup, parse
+from memory.documents.kinds import Kinds
+from memory.documents.tags import tag_form, targets
 
 FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
+
+
 HEALTH, GENERAL = "resource_user_health", "resource_user_general_prefs"
+
 
 MUSIC = """
 resource_id = "resource_user_music"
@@ -29,25 +33,6 @@ def _folder(tmp_path: File, **texts: str) -> File:
     return tmp_path
 
 
-def test_the_kinds_of_a_life_are_shipped() -> None:
-    """The first four by the ids that files have always had; health alone is guarded, one takes everything."""
-    kinds = Kinds.load()
-
-    assert {name: kind.tags for name, kind in kinds.by_id.items()} == {
-        FOOD: ("food",),
-        GENERAL: ("general",),
-        HEALTH: ("health",),
-        "resource_user_people": ("people",),
-        "resource_user_places": ("places",),
-        "resource_user_plans": ("plans",),
-        "resource_user_possessions": ("possessions",),
-        ROUTINE: ("routine",),
-        "resource_user_work": ("work",),
-    }
-    assert [kind.resource_id for kind in kinds.by_id.values() if kind.guarded] == [HEALTH]
-    assert kinds.general == GENERAL
-
-
 def test_what_must_not_be_lost_is_protected_and_what_is_protected_is_pinned() -> None:
     """Allergies, conditions, needs, diets and who the person is."""
     places = [place for kind in Kinds.load().by_id.values() for place in kind.places]
@@ -64,34 +49,6 @@ def test_what_must_not_be_lost_is_protected_and_what_is_protected_is_pinned() ->
         "general.communication_style",
         "general.language",
     }
-
-
-def test_a_place_without_a_relation_is_called_by_the_end_of_its_path() -> None:
-    """So that a kind of one's own needs no words of ours."""
-    assert [place.relation for place in Kinds.load().by_id["resource_user_work"].places] == [
-        "employer",
-        "role",
-        "projects",
-        "skills",
-        "tools",
-    ]
-
-
-@pytest.mark.parametrize("resource_id", Kinds.load().ids)
-def test_a_shipped_template_has_exactly_its_places_and_metadata(resource_id: str) -> None:
-    """An empty list each, and metadata of a document that nobody stored."""
-    kind = Kinds.load().by_id[resource_id]
-
-    assert kind.template[METADATA] == {
-        "resource_id": resource_id,
-        "tags": list(kind.tags),
-        "last_updated": None,
-        "revision": 0,
-    }
-    assert all(lookup(kind.template, place.path) == [] for place in kind.places)
-    roots = {place.path.steps[0] for place in kind.places}
-    assert set(kind.template) == {METADATA, *roots}
-    assert all(place.resource_id == resource_id for place in kind.places)
 
 
 def test_headings_of_one_kind_mean_one_place_each() -> None:
@@ -116,24 +73,6 @@ def test_a_place_is_found_by_relation_in_one_document_or_in_all() -> None:
     assert where("like", "resource_unknown") is None
     assert where("allergy", f"{HEALTH}.json") == "health.allergies"
     assert where("nonsense") is None
-
-
-def test_a_place_is_found_by_what_lies_in_it() -> None:
-    """None outside of all of them."""
-    kind = Kinds.load().by_id[FOOD]
-
-    at = {path: kind.place_at(parse(path)) for path in ("food.likes", "food.likes[3].display", "food", "foot.likes")}
-
-    assert [place and place.relation for place in at.values()] == ["like", "like", None, None]
-
-
-def test_a_resource_is_named_with_or_without_the_ending_of_its_file() -> None:
-    """Editors name files."""
-    kinds = Kinds.load()
-
-    assert resource_of(f"{FOOD}.json") == resource_of(FOOD) == FOOD
-    assert kinds.get(f"{FOOD}.json") is kinds.get(FOOD)
-    assert kinds.get("resource_unknown") is None
 
 
 def test_a_folder_adds_a_kind_whose_template_follows_from_its_places(tmp_path: File) -> None:
@@ -163,18 +102,13 @@ def test_a_folder_replaces_a_kind_of_the_same_id(tmp_path: File) -> None:
         ("title = ", "music.toml is no TOML"),
         (MUSIC.replace("title", "titel"), "title: add it; titel: no such field"),
         (MUSIC.replace("music.bands", "music.*"), "places.0.path.*character 7"),
-        (MUSIC.replace("music.bands", "music.bands[0]"), "places.0.path.*names alone"),
         (MUSIC.replace("music.bands", "_metadata.bands"), "places.0.path.*no place for items"),
         (f'{MUSIC}opposite = "dislike"', "places.0.opposite.*'dislike'.*add one"),
         (
             f"{MUSIC}[template.music]\nsongs = []",
             r"places.0.path: 'music.bands' is not in the template; add `bands = \[\]`",
         ),
-        (f"{MUSIC}[template.music]\nbands = 1", "places.0.path.*must be a list"),
         (f"{MUSIC}[template._metadata]\nx = 1", "template._metadata"),
-        (MUSIC.replace("resource_user_music", "a/b"), "resource_id"),
-        (MUSIC.replace('["music"]', "[]"), "tags"),
-        (MUSIC.split("[[", maxsplit=1)[0], "places: add it"),
         (MUSIC.replace("title", "catch_all = true\ntitle"), "exactly one kind must say `catch_all"),
     ],
 )
@@ -183,19 +117,6 @@ def test_a_wrong_file_is_refused_with_its_name_the_field_and_the_cure(tmp_path: 
     with pytest.raises(ConfigurationError, match=named) as raised:
         Kinds.load(_folder(tmp_path, music=text))
     assert "music.toml" in str(raised.value) or "catch_all" in named
-
-
-def test_two_files_of_one_folder_may_not_share_an_id(tmp_path: File) -> None:
-    """Which one counts would depend on their names."""
-    with pytest.raises(ConfigurationError, match=r"b\.toml.*in another file"):
-        Kinds.load(_folder(tmp_path, a=MUSIC, b=MUSIC))
-
-
-def test_a_place_inside_of_another_is_refused(tmp_path: File) -> None:
-    """A list has no names."""
-    inside = MUSIC + MUSIC[MUSIC.index("[[") :].replace("music.bands", "music.bands.old")
-    with pytest.raises(ConfigurationError, match="inside of another"):
-        Kinds.load(_folder(tmp_path, music=inside))
 
 
 def test_a_folder_that_is_not_there_or_not_text_is_refused(tmp_path: File) -> None:
@@ -232,27 +153,54 @@ def test_completing_gives_every_user_a_template_of_their_own() -> None:
     assert one["food"] is not kind.template["food"]
 
 
-def test_a_place_that_holds_something_else_is_left_to_its_owner() -> None:
-    """A whole section of another shape, too."""
-    body: Body = {"_metadata": {"tags": []}, "food": "whatever"}
-    assert Kinds.load().by_id[FOOD].complete(body) == body
+KINDS = Kinds.load()
 
 
-def test_a_whole_document_is_returned_itself() -> None:
-    """Nothing is copied where nothing is missing."""
-    kind = Kinds.load().by_id[FOOD]
-    whole = kind.complete({"food": {"likes": ["tea"]}})
-
-    assert kind.complete(whole) is whole
+@dataclass
+class _Stored:
+    body: Body
 
 
-def test_a_kind_can_stand_in_for_a_document_that_nobody_described() -> None:
-    """Everything goes to one list."""
-    kind = stand_in("resource_user_pet_care")
+@dataclass
+class _Snapshot:
+    documents: dict[str, _Stored] = field(default_factory=dict)
 
-    assert isinstance(kind, Kind)
-    assert kind.title == "Pet care"
-    assert kind.template["pet_care"] == {"other": []}
-    assert kind.place_for("other") is not None
-    with pytest.raises(ConfigurationError, match="resource_id"):
-        stand_in("a b")
+
+def _of(**tags: object) -> _Snapshot:
+    return _Snapshot({name: _Stored({"_metadata": {"tags": own}}) for name, own in tags.items()})  # type: ignore[dict-item]  # any JSON
+
+
+def test_a_tag_leads_to_the_document_of_its_kind() -> None:
+    """Also when nothing is stored yet."""
+    assert targets(["food"], _Snapshot(), KINDS) == (FOOD,)
+    assert targets(["health", "food", "food"], _Snapshot(), KINDS) == (FOOD, HEALTH)
+
+
+def test_a_tag_leads_to_what_a_stored_document_says_of_itself() -> None:
+    """A document of no kind is known by that alone; one of ours has its kind's tags too."""
+    snapshot = _of(resource_user_music=["Music", "loud songs"], resource_user_food_prefs=["cooking"])
+
+    assert targets(["music"], snapshot, KINDS) == ("resource_user_music",)
+    assert targets(["loud-songs"], snapshot, KINDS) == ("resource_user_music",)
+    assert targets(["cooking"], snapshot, KINDS) == targets(["food"], snapshot, KINDS) == (FOOD,)
+
+
+def test_unknown_tags_and_none_at_all_lead_to_the_general_document() -> None:
+    """No fact is lost for want of a tag."""
+    assert targets(["astronomy"], _Snapshot(), KINDS) == (GENERAL,)
+    assert targets([], _Snapshot(), KINDS) == (GENERAL,)
+    assert targets([""], _of(resource_x=[""]), KINDS) == (GENERAL,)
+
+
+def test_metadata_of_any_shape_is_read() -> None:
+    """An imported file may say anything, or nothing."""
+    for own in (None, "food", 5, {}, [None, 5, ["food"]]):
+        assert FOOD in targets(["food"], _of(resource_user_food_prefs=own), KINDS)
+    assert targets(["songs"], _of(resource_user_music="songs"), KINDS) == ("resource_user_music",)
+    assert targets(["food"], _Snapshot({FOOD: _Stored({})}), KINDS) == (FOOD,)
+    assert targets(["food"], _Snapshot({FOOD: _Stored({"_metadata": "x"})}), KINDS) == (FOOD,)
+
+
+def test_tags_are_compared_by_their_words() -> None:
+    """Case, blanks and dashes are spelling."""
+    assert {tag_form(tag) for tag in ("Daily Routine", "daily_routine", " daily-routine ")} == {"daily_routine"}

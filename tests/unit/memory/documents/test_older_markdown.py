@@ -52,26 +52,6 @@ def test_entries_under_a_known_heading_become_items_of_its_place() -> None:
     assert made.resource_id == FOOD
 
 
-@pytest.mark.parametrize(
-    ("resource", "heading", "path"),
-    [
-        ("food_prefs", "Favourite foods", "food.likes"),
-        ("food_prefs", "DOES NOT EAT", "food.avoids"),
-        ("food_prefs", "User's dietary restrictions", "food.diets"),
-        ("routine", "Daily Routine:", "routine.daily"),
-        ("routine", "timing_rules", "routine.timing_rules"),
-        ("health", "**Chronic conditions**", "health.conditions"),
-        ("health", "Physical needs", "health.needs"),
-        ("general_prefs", "My communication style", "general.communication_style"),
-        ("general_prefs", "Hobbies", "general.interests"),
-    ],
-)
-def test_a_place_is_known_by_many_names(resource: str, heading: str, path: str) -> None:
-    """Those in the kinds' own files."""
-    made = _read(f"## {heading}\n- something\n", f"resource_user_{resource}.md")
-    assert _displays(made, path) == ["something"]
-
-
 def test_headings_without_a_place_stay_with_their_items() -> None:
     """As `group`: below the place that they stand under, else in the list for anything else, and listed."""
     made = _read(
@@ -143,66 +123,6 @@ def test_front_matter_becomes_metadata() -> None:
     assert [(one.line, one.text, one.kept_at) for one in made.unparsed] == [
         (5, "country: no", "_metadata.front_matter"),
         (10, "tired", "health.other"),
-    ]
-
-
-def test_front_matter_that_is_not_read_whole_is_kept_line_by_line() -> None:
-    """Comments, references, what is no YAML, and what says one name twice."""
-    for inner, kept in (
-        ("author: Jo # likes plums", ["author: Jo # likes plums"]),
-        ("a: &x [1]\nb: *x", ["a: &x [1]", "b: *x"]),
-        ("a: b: c\n\tfoo", ["a: b: c", "foo"]),
-        ("pet: cat\npet: dog", ["pet: cat"]),
-        ("just words", ["just words"]),
-    ):
-        made = _read(f"---\n{inner}\n---\n## Likes\n- tea\n")
-        assert _displays(made, "food.other") == kept
-        assert _displays(made, "food.likes") == ["tea"]
-        assert {one.text for one in made.unparsed} >= set(kept)
-
-
-def test_a_rule_at_the_top_is_no_front_matter() -> None:
-    """Without a second one nothing is."""
-    assert _displays(_read("---\n## Likes\n- tea\n"), "food.likes") == ["tea"]
-
-
-def test_paragraphs_are_items_of_the_place_they_stand_under() -> None:
-    """Without one they are kept and listed."""
-    made = _read("Written for\nAnna.\n\n## Likes\nTea with\nmilk.\nDislikes: liver\n")
-
-    assert _displays(made, "food.likes") == ["Tea with milk. Dislikes: liver"]
-    assert _displays(made, "food.other") == ["Written for Anna."]
-    assert [(one.line, one.text) for one in made.unparsed] == [(1, "Written for Anna.")]
-    assert _displays(_read("Dislikes: liver\n"), "food.dislikes") == ["liver"]
-
-
-def test_what_is_no_list_and_no_text_is_kept_as_it_is() -> None:
-    """Tables, code, quotations and HTML, with the numbers of their lines."""
-    made = _read(
-        "## Likes\n| Dish | Stars |\n|------|---|\n| Pho | 5 |\n\n> said Bob\n\n```\nx = 1\n\ny = 2\n```\n<b>hi</b>\n"
-    )
-
-    assert _displays(made, "food.other") == [
-        "| Dish | Stars |",
-        "| Pho | 5 |",
-        "> said Bob",
-        "```\nx = 1\n\ny = 2\n```",
-        "<b>hi</b>",
-    ]
-    assert [one.line for one in made.unparsed] == [2, 4, 6, 8, 13]
-    assert _at(made, "food.likes") == []
-
-
-def test_a_heading_over_nothing_is_kept_and_the_name_of_the_file_is_its_title() -> None:
-    """Only the first heading names the whole."""
-    made = _read("# All about Anna\n## Likes\n## Someday\n# Later\n- tea\n")
-
-    metadata = made.body[METADATA]
-    assert isinstance(metadata, dict)
-    assert metadata["title"] == "All about Anna"
-    assert [(item["display"], item.get("group")) for item in _at(made, "food.other")] == [
-        ("Someday", None),
-        ("tea", "Later"),
     ]
 
 

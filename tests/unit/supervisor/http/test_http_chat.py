@@ -1,4 +1,4 @@
-"""What clients of OpenAI's API send is read, refused or recollected, and what they are told has its form."""
+"""The OpenAI chat API: requests read or refused, histories, and answers in its form."""
 
 import json
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.errors import MemoryUnavailable
-from contracts.messages import ChatTurn, CompletionReport, MemoryNote, PersonReply, Usage
+from contracts.messages import ChatTurn
 from runtime.models.llm import Expense, Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
-from supervisor.http.chat.errors import answers, error_body
+from supervisor.http.chat.errors import error_body
 from supervisor.http.chat.forms import ChatMessage, ChatRequest, demand_served
 from supervisor.http.chat.history import History, derive_conversation
-from supervisor.http.chat.stream import ChatAnswer, complete, split_pieces
+from supervisor.http.chat.stream import split_pieces
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused
 from supervisor.understanding import RuleInterpreter, Understood
@@ -30,12 +30,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def said(role: str, content: Any) -> dict[str, Any]:
-    """Return one message."""
     return {"role": role, "content": content}
 
 
 def request(*messages: dict[str, Any], **options: Any) -> ChatRequest:
-    """Return a request."""
     body = {"model": "tasklore", "messages": messages or (said("user", "hi"),), **options}
     return ChatRequest.model_validate_json(json.dumps(body))
 
@@ -44,13 +42,11 @@ def request(*messages: dict[str, Any], **options: Any) -> ChatRequest:
     "options",
     [
         {"temperature": 0, "top_p": 0.1, "seed": 7, "max_tokens": 5, "max_completion_tokens": 5, "stop": ["."]},
-        {"n": 1, "tools": [], "functions": [], "logprobs": False, "response_format": {"type": "text"}},
         {"tools": None, "n": None, "stream": None, "stream_options": None, "metadata": None, "tool_choice": "auto"},
         {"store": True, "service_tier": "auto", "reasoning_effort": "low", "of_tomorrow": {"a": 1}},
     ],
 )
-def test_what_changes_nothing_is_ignored(options: dict[str, Any]) -> None:
-    """Clients send it by habit."""
+def test_options_without_effect_are_ignored(options: dict[str, Any]) -> None:
     assert demand_served(request(**options)) == "hi"
 
 
@@ -59,13 +55,10 @@ def test_what_changes_nothing_is_ignored(options: dict[str, Any]) -> None:
     [
         ({"n": 2}, "n"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
-        ({"functions": [{"name": "f"}]}, "functions"),
-        ({"modalities": ["text", "audio"]}, "modalities"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
     ],
 )
-def test_what_would_be_waited_for_in_vain_is_refused(options: dict[str, Any], param: str) -> None:
-    """With the field, as a client looks for it."""
+def test_options_that_cannot_be_served_are_refused(options: dict[str, Any], param: str) -> None:
     with pytest.raises(Refused) as refusal:
         demand_served(request(**options))
     error = error_body(refusal.value.problem.model_dump()).error
@@ -76,28 +69,24 @@ def test_what_would_be_waited_for_in_vain_is_refused(options: dict[str, Any], pa
     ("messages", "status"),
     [
         ([said("assistant", "hi")], 400),
-        ([said("user", "")], 400),
         ([said("user", " \n")], 400),
         ([said("user", [{"type": "image_url", "image_url": {"url": "x"}}])], 400),
         ([said("user", "x" * 20_001)], 413),
     ],
 )
-def test_a_last_message_that_cannot_be_answered_is_refused(messages: list[dict[str, Any]], status: int) -> None:
-    """Before anything is asked of anybody."""
+def test_an_unanswerable_last_message_is_refused(messages: list[dict[str, Any]], status: int) -> None:
     with pytest.raises(Refused) as refusal:
         demand_served(request(*messages))
     assert refusal.value.problem.status == status
 
 
 @pytest.mark.parametrize("content", ["\ud800", ["\ud800"], [{"type": "text", "text": "\udfff"}]])
-def test_half_a_surrogate_pair_is_refused_at_the_door(content: Any) -> None:
-    """As the web framework reads bodies: with Python's own reader of JSON, which lets it pass."""
+def test_half_a_surrogate_pair_is_refused(content: Any) -> None:
     with pytest.raises(ValidationError):
         ChatRequest.model_validate({"model": "tasklore", "messages": [said("user", content)]})
 
 
-def test_a_conversation_keeps_its_id_as_it_grows() -> None:
-    """And has another for another owner, or another beginning; what a system prompt says plays no part."""
+def test_a_conversation_keeps_its_id_as_it_grows_and_owners_differ() -> None:
     begun = request(said("system", "It is noon."), said("user", "hi")).messages
     grown = request(
         said("system", "It is one."), said("user", "hi"), said("assistant", "ho"), said("user", "!")
@@ -118,7 +107,6 @@ class Stored:
     is_away: bool = False
 
     async def recent(self, conversation_id: str, count: int) -> list[bytes]:
-        """Return what is stored."""
         if self.is_away:
             raise MemoryUnavailable("away")
         return [turn.model_dump_json().encode() for turn in self.turns]
@@ -131,25 +119,21 @@ class Standing:
     conversations: Stored = field(default_factory=Stored)
 
     def catalogue(self) -> Catalogue:
-        """Return what can be asked."""
         return CATALOGUE
 
 
 async def recollected(standing: Standing, *messages: dict[str, Any]) -> list[ChatTurn]:
-    """Return *messages* as turns."""
     told = [ChatMessage.model_validate(message) for message in messages]
     return await History(cast("ApiParts", standing)).read("c", "ana", told)
 
 
 def understood(text: str, before: Sequence[ChatTurn]) -> dict[str, Any]:
-    """Return the parameters that *text* asks for."""
     found = RuleInterpreter().understand(text, catalogue=CATALOGUE, previous=before)
     assert isinstance(found, Understood), found
     return found.task.parameters
 
 
-async def test_an_answer_about_several_tasks_is_a_turn_for_each() -> None:
-    """The last of them is what "again" refers to; what asked back is what the next words answer."""
+async def test_an_answer_about_several_tasks_becomes_a_turn_for_each() -> None:
     asked = "limit 900, spent 350 and then limit 1000, spent 400"
     before = await recollected(
         Standing(),
@@ -161,8 +145,7 @@ async def test_an_answer_about_several_tasks_is_a_turn_for_each() -> None:
 
 
 @pytest.mark.parametrize("is_away", [False, True])
-async def test_a_history_that_the_store_does_not_know_can_be_referred_to(*, is_away: bool) -> None:
-    """The answers in it are understood from their questions, whatever they say."""
+async def test_a_history_unknown_to_the_store_can_be_referred_to(*, is_away: bool) -> None:
     before = await recollected(
         Standing(Stored(is_away=is_away)),
         said("system", "Be kind."),
@@ -178,8 +161,7 @@ async def test_a_history_that_the_store_does_not_know_can_be_referred_to(*, is_a
     }
 
 
-async def test_what_the_store_knows_of_an_answer_counts() -> None:
-    """A model may have understood what the rules cannot read."""
+async def test_a_stored_turn_of_the_same_words_and_user_counts() -> None:
     call = understood(ASKED, [])
     common = {"conversation_id": "c", "at": NOW, "request_id": "r"}
     stored = [
@@ -206,39 +188,16 @@ async def test_what_the_store_knows_of_an_answer_counts() -> None:
     assert (await recollected(Standing(Stored(of_bob)), *sent))[-1].task is None
 
 
-async def test_a_history_is_looked_back_at_as_far_as_a_stored_one() -> None:
-    """However long a conversation is sent along."""
+async def test_a_long_history_is_cut_to_twenty_turns() -> None:
     before = await recollected(Standing(), *[said(role, f"{n}") for n in range(300) for role in ("user", "assistant")])
     assert (len(before), before[-1].text) == (20, "299")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "one", " led by space", "a  b\n\n  c\n", "日本語" * 200, "x" * 1000, "\U0001f600 " * 50]
-)
-def test_the_pieces_of_an_answer_are_the_whole_of_it(text: str) -> None:
-    """Letter by letter, and none of them empty."""
+@pytest.mark.parametrize("text", ["", "a  b\n\n  c\n", "日本語" * 200, "x" * 1000, "\U0001f600 " * 50])
+def test_pieces_of_an_answer_join_to_the_whole(text: str) -> None:
     told = list(split_pieces(text))
     assert "".join(told) == text
     assert all(told)
-
-
-def test_usage_is_what_models_were_paid_for() -> None:
-    """By the agent, and by understanding the question."""
-    report = CompletionReport(
-        task_id="t",
-        agent_id="A",
-        supervisor_id="S",
-        task_name="n",
-        status="completed",
-        memory=MemoryNote(outcome="miss"),
-        worker_id="w",
-        usage=Usage(input_tokens=100, output_tokens=10),
-        finished_at=NOW,
-    )
-    reply = PersonReply(request_id="r", conversation_id="c", kind="answer", text="ok", report=report)
-    usage = complete(ChatAnswer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (105, 12, 117)
-    assert complete(ChatAnswer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
 
 
 class Paid:
@@ -247,14 +206,12 @@ class Paid:
     configured = True
 
     async def ask(self, role: str, answer: Any, *, spent: Spent | None = None, **_: Any) -> Reply[Any]:
-        """Count the cost where it is asked for."""
         if spent is not None:
             spent.add(Expense(input_tokens=2))
         return Reply(answer, Expense(input_tokens=2), "m", 1, 0.0)
 
 
-async def test_what_is_asked_while_nobody_counts_is_counted_for_nobody() -> None:
-    """Each request counts its own."""
+async def test_each_request_counts_its_own_model_usage() -> None:
     model = Counted(cast("Llm", Paid()))
     with counting() as first:
         await model.ask("supervisor", ChatMessage, system="", user="")
@@ -262,10 +219,3 @@ async def test_what_is_asked_while_nobody_counts_is_counted_for_nobody() -> None
             await model.ask("supervisor", ChatMessage, system="", user="")
     await model.ask("supervisor", ChatMessage, system="", user="")
     assert (first.usage.input_tokens, second.usage.input_tokens) == (2, 2)
-
-
-def test_every_error_is_documented_in_openais_form() -> None:
-    """A value that cannot be used is a bad request there, never a 422."""
-    told = answers(404)
-    assert 422 not in told
-    assert {400, 401, 403, 404, 413, 429, 500, 503} <= set(told)

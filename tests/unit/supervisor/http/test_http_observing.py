@@ -1,4 +1,4 @@
-"""What a request's headers say of its trace, as HTTP allows them to be written."""
+"""The trace context that a request's headers carry."""
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
@@ -29,18 +29,11 @@ async def context_within(*headers: tuple[str, str]) -> TraceContext | None:
     return found[0]
 
 
-async def test_a_state_in_several_lines_is_one() -> None:
-    """As HTTP has it for every header that is a list, and W3C for this one."""
+async def test_a_trace_state_in_several_lines_is_joined() -> None:
     found = await context_within(("traceparent", PARENT), ("tracestate", "a=1"), ("tracestate", "b=2"))
     assert found == TraceContext(PARENT, "a=1,b=2")
 
 
 @pytest.mark.parametrize("second", [PARENT, made_context(9, 8, 1).parent, "x"])
-async def test_of_several_contexts_none_is_taken(second: str) -> None:
-    """Nobody could say whose child the request is."""
+async def test_several_trace_contexts_are_ignored(second: str) -> None:
     assert await context_within(("traceparent", PARENT), ("traceparent", second)) is None
-
-
-async def test_a_state_without_a_context_is_nothing() -> None:
-    """Nor is it carried on."""
-    assert await context_within(("tracestate", "a=1")) is None

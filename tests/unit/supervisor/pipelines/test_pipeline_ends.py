@@ -1,34 +1,12 @@
-"""What is told of a run that ended, for good: in the history of its project and in its evidence."""
+"""What is recorded of a run that ended: in the history of its project and in its evidence."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from memory.sessions.pipeline_records import PhaseState
+from memory.sessions.pipeline_records import PhaseState, phase_in
 from supervisor.pipelines.evidence import read_bundle, restore
-from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline, echo
-
-
-def fail(_parameters: dict[str, Any]) -> Any:
-    """Fail, whatever is asked."""
-    raise OSError("disk full")
-
-
-@pytest.mark.parametrize(("took_ms", "words"), [(1, "1 ms saved"), (999, "999 ms saved"), (1_999, "1.9 s saved")])
-async def test_what_little_was_saved_is_not_told_as_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, took_ms: int, words: str
-) -> None:
-    """The history is permanent, and has to say the same as whoever shows the run."""
-    monkeypatch.setattr("tests.unit.supervisor.pipelines.house.TOOK_MS", took_ms)
-    house = House(tmp_path, echo=echo, fail=fail)
-    await house.begin(a_failing_chain())
-    await house.drive()
-    assert (await house.ask("resume")).kind == "accepted"
-    await house.drive()
-    told = [record.text for record in await house.projects.search("p", kind="history")]
-    assert [words in text for text in told].count(True) == 1, told
+from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_phase, a_pipeline, echo, fail
 
 
 def a_failing_chain() -> Any:
@@ -38,17 +16,16 @@ def a_failing_chain() -> Any:
     return a_pipeline(a_phase("one", parameters={"x": 1}), two, three)
 
 
-async def test_the_timeline_keeps_the_ends_of_the_runs_before(tmp_path: Path) -> None:
-    """Each once, in order, and nothing of other sessions, though they share the project."""
-    house = House(tmp_path, echo=echo, fail=fail)
-    await house.begin(a_failing_chain())
-    await house.drive()
-    await house.begin(a_failing_chain(), session_id="s2")
-    await house.drive("s2")
+async def test_the_timeline_has_the_ends_of_earlier_runs(tmp_path: Path) -> None:
+    system = FakeSystem(tmp_path, echo=echo, fail=fail)
+    await system.begin(a_failing_chain())
+    await system.drive()
+    await system.begin(a_failing_chain(), session_id="s2")
+    await system.drive("s2")
     for _ in range(2):
-        assert (await house.ask("resume")).kind == "accepted"
-        await house.drive()
-    timeline = read_bundle(house.evidence / "s1-failed.json")["timeline"]
+        assert (await system.ask("resume")).kind == "accepted"
+        await system.drive()
+    timeline = read_bundle(system.evidence / "s1-failed.json")["timeline"]
     ends = [one["what"] for one in timeline if one["what"].startswith("run ")]
     assert [what[: len("run 1 ended: p: failed, 1 of 3")] for what in ends] == [
         "run 1 ended: p: failed, 1 of 3",
@@ -58,18 +35,21 @@ async def test_the_timeline_keeps_the_ends_of_the_runs_before(tmp_path: Path) ->
     assert [one["at"] for one in timeline] == sorted(one["at"] for one in timeline)
 
 
-async def test_what_never_began_is_no_staler_after_a_restore(tmp_path: Path) -> None:
-    """Also when the run had gone on once, and failed again before it came to that."""
-    house = House(tmp_path, echo=echo, fail=fail)
-    await house.begin(a_failing_chain())
-    await house.drive()
-    await house.ask("resume")
-    await house.drive()
-    bundle = json.loads((house.evidence / "s1-failed.json").read_text())
-    other = House(tmp_path, echo=echo, fail=fail)
+async def test_a_phase_that_never_began_is_not_stale_after_a_restore(tmp_path: Path) -> None:
+    system = FakeSystem(tmp_path, echo=echo, fail=fail)
+    await system.begin(a_failing_chain())
+    await system.drive()
+    await system.ask("resume")
+    await system.drive()
+    bundle = json.loads((system.evidence / "s1-failed.json").read_text())
+    other = FakeSystem(tmp_path, echo=echo, fail=fail)
     await restore(bundle, other.runs, other.sessions, {}, supervisor_id="S")  # type: ignore[arg-type]
     record = await other.runs.read("s1")
     assert record is not None
     assert record.phases["three"] == PhaseState()
     await other.ask("resume")
     assert other.kinds("phase_stale") == [("phase_stale", "two")]
+
+
+def test_unknown_fields_of_a_phase_are_ignored_and_missing_ones_have_defaults() -> None:
+    assert phase_in(b'{"status":"done","run":2,"novelty":[1]}') == PhaseState("done", 2)

@@ -1,4 +1,4 @@
-"""Evidence: what is masked in it, how it is written, and what may be made of it again."""
+"""Evidence of failed runs: what is masked in it, how it is written, and restored."""
 
 import json
 import time
@@ -14,7 +14,7 @@ from contracts.pipelines import Input, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.declaration.masker import MASK, MOST_LEVELS, Masker, is_secret_name
 from supervisor.pipelines.evidence import FORMAT, bundle_of, read_bundle, restore, write_bundle
-from tests.unit.supervisor.pipelines.house import LinkedRuns, a_phase, a_pipeline
+from tests.unit.supervisor.pipelines.fake_system import LinkedRuns, a_phase, a_pipeline
 from workers.testing.sessions import FakeSessions
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -27,8 +27,7 @@ SECRET_NAMES = (
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES.split())
-def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
-    """Snake, camel, kebab and shouting."""
+def test_names_of_secrets_in_any_spelling(name: str) -> None:
     assert is_secret_name(name)
 
 
@@ -36,8 +35,7 @@ def test_names_of_secrets_are_known_in_any_spelling(name: str) -> None:
     "name",
     ["currentTokenUsage", "token_count", "max_tokens", "tokens", "key", "keys", "author", "passes", "compass", ""],
 )
-def test_names_that_only_look_like_secrets_are_none(name: str) -> None:
-    """An analysis may well count tokens."""
+def test_names_that_only_look_like_secrets(name: str) -> None:
     assert not is_secret_name(name)
 
 
@@ -54,8 +52,7 @@ def test_names_that_only_look_like_secrets_are_none(name: str) -> None:
         "AKIAABCDEFGHIJKLMNOP",
     ],
 )
-def test_what_looks_like_a_secret_is_masked_wherever_it_stands(text: str) -> None:
-    """In a list in an object, in the middle of a sentence, and as a name."""
+def test_secrets_are_masked_in_values_and_names(text: str) -> None:
     shown, hidden = Masker().mask({"notes": [f"see {text} there"], text: 1})
     assert hidden
     assert text not in json.dumps(shown)
@@ -80,26 +77,22 @@ def test_what_looks_like_a_secret_is_masked_wherever_it_stands(text: str) -> Non
         [],
     ],
 )
-def test_what_is_no_secret_is_left_alone(value: Any) -> None:
-    """References name a secret, and are none."""
+def test_other_values_are_left_alone(value: Any) -> None:
     assert Masker().mask(value) == (value, False)
 
 
-def test_all_below_a_secret_name_is_masked() -> None:
-    """Numbers too, and whatever is nested."""
+def test_everything_below_a_secret_name_is_masked() -> None:
     shown, hidden = Masker().mask({"credentials": {"user": "ann", "pin": 1234, "list": ["x"], "on": True}})
     assert hidden
     assert shown == {"credentials": {"user": MASK, "pin": MASK, "list": [MASK], "on": True}}
 
 
-def test_secret_inputs_are_found_in_other_texts() -> None:
-    """The longest first; a short one is looked for nowhere, but still masked itself."""
+def test_secret_inputs_are_masked_in_texts() -> None:
     masker = Masker.of({"a": "hunter2", "b": "hunter2-more", "c": "ab", "d": ["deep-secret"]}, frozenset("abcd"))
     assert masker.mask_text("hunter2-more hunter2 ab deep-secret") == f"{MASK} {MASK} ab {MASK}"
 
 
-def test_secret_numbers_are_found_in_other_values() -> None:
-    """As a number of either kind, in a list, as text, and as a name."""
+def test_secret_numbers_are_masked_in_values() -> None:
     masker = Masker.of({"pin": 83451290, "ratio": 0.12345, "on": True}, frozenset({"pin", "ratio", "on"}))
     value: Any = {"a": 83451290, "b": [83451290.0, 0.12345], "c": "it is 83451290", "83451290": 8345129, "ok": True}
     shown = {"a": MASK, "b": [MASK, MASK], "c": f"it is {MASK}", MASK: 8345129, "ok": True}
@@ -110,8 +103,7 @@ def test_secret_numbers_are_found_in_other_values() -> None:
 @pytest.mark.parametrize(
     "secret", ["pa\"ss\\wo'rd\nline", "it's-open", 'say "open"', "ürgent/key + more?", "back\\slash\\ok"]
 )
-def test_a_secret_is_found_however_it_is_quoted(secret: str) -> None:
-    """By Python, by JSON, inside a quoted text, and in a URL."""
+def test_a_secret_is_masked_however_it_is_quoted(secret: str) -> None:
     masker = Masker.of({"k": secret}, frozenset("k"))
     either = secret + "\"'"
     for quoted in (
@@ -124,8 +116,7 @@ def test_a_secret_is_found_however_it_is_quoted(secret: str) -> None:
 
 
 @pytest.mark.parametrize("deep", [lambda inner: [inner], lambda inner: {"n": inner}, lambda inner: {"token": inner}])
-def test_what_is_nested_too_deeply_is_masked_as_a_whole(deep: Any) -> None:
-    """However deep it is; and what is not too deep is left alone, and can be written."""
+def test_a_value_nested_too_deeply_is_masked_whole(deep: Any) -> None:
     value: Any = 1
     for _ in range(100_000):
         value = deep(value)
@@ -156,10 +147,9 @@ def _cpu_s(text: str) -> float:
     return min(found)
 
 
-@pytest.mark.parametrize("start", ["", "bearer", "://", "://a:", "eyJ", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----"])
+@pytest.mark.parametrize("start", ["", "://a:", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----"])
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_masking_takes_a_time_that_grows_with_the_text_alone(unit: str, start: str) -> None:
-    """Fifteen times the text takes fifteen times as long; were anything read again and again, two hundred times."""
+def test_masking_takes_linear_time(unit: str, start: str) -> None:
     # Both are within one piece: what it costs from one piece to the next is the same anyway.
     short, long = (start + unit * (size // len(unit)) for size in (4 * 1024, 60 * 1024))
     most_s = 75 * max(_cpu_s(short), 0.0002)
@@ -167,16 +157,15 @@ def test_masking_takes_a_time_that_grows_with_the_text_alone(unit: str, start: s
     assert any(_cpu_s(long) < most_s for _ in range(5))
 
 
-def test_secrets_in_a_text_of_ten_megabytes_are_found_wherever_a_piece_of_it_ends() -> None:
-    """Searched in pieces: a secret across two of them is still one, and a private key may be of any length."""
+def test_secrets_across_the_pieces_of_a_long_text_are_masked() -> None:
     token, rest = f"eyJ{'a' * 9_000}.{'b' * 70_000}.c", "some words and " * 4_000
     address = "postgres://ann:hunter2@db"
-    text = "".join(f"{rest}{' ' * shift}{one} " for shift in range(0, 4_000, 97) for one in (token, address, "eyJ"))
+    text = "".join(f"{rest}{' ' * shift}{one} " for shift in range(0, 4_000, 397) for one in (token, address, "eyJ"))
     shown = Masker().mask_text(text)
-    assert len(text) > 10_000_000
-    assert (shown.count(MASK), "aaaa" in shown, "bbbb" in shown, "hunter2" in shown) == (84, False, False, False)
+    assert len(text) > 2_000_000
+    assert (shown.count(MASK), "aaaa" in shown, "bbbb" in shown, "hunter2" in shown) == (22, False, False, False)
     assert shown.replace(MASK, "") == text.replace(token, "").replace("ann:hunter2", "")
-    key = f"-----BEGIN PRIVATE KEY-----{'x' * 10_000_000}-----END PRIVATE KEY-----"
+    key = f"-----BEGIN PRIVATE KEY-----{'x' * 2_000_000}-----END PRIVATE KEY-----"
     assert Masker().mask_text(f"{rest}{key}{rest}") == f"{rest}{MASK}{rest}"
 
 
@@ -231,8 +220,7 @@ def a_bundle(pipeline: Pipeline | None = None) -> dict[str, Any]:
     return json.loads(json.dumps(bundle))
 
 
-def test_the_bundle_tells_all_but_its_secrets() -> None:
-    """Inputs, entries, phases, errors, times and what was seen; masked parts are named."""
+def test_a_bundle_has_everything_but_secrets() -> None:
     bundle = a_bundle()
     assert bundle["masked"] == {"inputs": ["key"], "entries": ["login:results", "login:cookie"], "pipeline": []}
     assert bundle["inputs"] == {"key": MASK, "x": 1}
@@ -246,8 +234,7 @@ def test_the_bundle_tells_all_but_its_secrets() -> None:
     assert (bundle["format"], bundle["run"], bundle["seen"]) == (FORMAT, 3, {"look": {"f:a.py": "1:2:3"}})
 
 
-def test_it_is_written_at_once_for_one_user_alone(tmp_path: Path) -> None:
-    """Over an older one too, and nothing is left beside it."""
+def test_evidence_is_written_atomically_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "evidence" / "s1-failed.json"
     write_bundle(path, {"format": FORMAT, "run": 1})
     write_bundle(path, {"format": FORMAT, "run": 2})
@@ -256,9 +243,8 @@ def test_it_is_written_at_once_for_one_user_alone(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "other"}'])
-def test_what_is_no_evidence_is_refused(tmp_path: Path, text: str) -> None:
-    """With the file and what to name instead."""
+@pytest.mark.parametrize("text", ["", "[]", '{"format": "other"}', "[" * 100_000])
+def test_a_file_that_is_no_evidence_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(InvalidInput, match=r"x\.json"):
@@ -268,15 +254,13 @@ def test_what_is_no_evidence_is_refused(tmp_path: Path, text: str) -> None:
 
 
 async def restored(bundle: dict[str, Any], **inputs: Any) -> tuple[LinkedRuns, FakeSessions]:
-    """Restore *bundle* on empty stores."""
     sessions = FakeSessions()
     runs = LinkedRuns(sessions)
     await restore(bundle, runs, sessions, inputs, supervisor_id="S", now=lambda: NOW)  # type: ignore[arg-type]
     return runs, sessions
 
 
-async def test_a_run_is_made_again_as_failed() -> None:
-    """Masked entries are missing, what ran runs no more, and the run's number goes on."""
+async def test_a_run_is_restored_as_failed() -> None:
     runs, sessions = await restored(a_bundle(), key="hunter2!")
     record = await runs.read("s1")
     assert record is not None
@@ -291,8 +275,7 @@ async def test_a_run_is_made_again_as_failed() -> None:
     assert await runs.seen("s1") == {"look": {"f:a.py": "1::3"}}
 
 
-async def test_doing_it_again_does_no_harm() -> None:
-    """As after a crash in the middle; over another run of that id it is refused."""
+async def test_restoring_twice_does_no_harm() -> None:
     runs, sessions = await restored(a_bundle(), key="hunter2!")
     told = {"supervisor_id": "S", "now": lambda: NOW}
     await sessions.delete("s1", "look:results")
@@ -302,8 +285,7 @@ async def test_doing_it_again_does_no_harm() -> None:
         await restore(a_bundle() | {"run": 4}, runs, sessions, {"key": "hunter2!"}, **told)  # type: ignore[arg-type]
 
 
-async def test_masked_inputs_are_asked_for() -> None:
-    """By name, as they are given; others cannot change."""
+async def test_restoring_needs_the_masked_inputs() -> None:
     with pytest.raises(InvalidInput, match="--input key="):
         await restored(a_bundle())
     with pytest.raises(InvalidInput, match="x cannot change"):
@@ -312,8 +294,7 @@ async def test_masked_inputs_are_asked_for() -> None:
         await restored(a_bundle(), key=5)
 
 
-async def test_a_declaration_that_held_a_secret_cannot_go_on() -> None:
-    """It says which, and how to declare it."""
+async def test_a_declaration_with_a_secret_cannot_be_restored() -> None:
     bundle = a_bundle(a_declaration(api_key="abcd-efgh"))
     assert bundle["masked"]["pipeline"] == ["phase look: parameters.api_key"]
     assert "abcd-efgh" not in json.dumps(bundle)
@@ -323,7 +304,6 @@ async def test_a_declaration_that_held_a_secret_cannot_go_on() -> None:
 
 @pytest.mark.parametrize("part", ["session_id", "pipeline", "inputs", "phases", "session", "masked", "run"])
 async def test_a_broken_bundle_is_refused(part: str) -> None:
-    """Whichever part is gone, or is something else."""
     for broken in ({name: one for name, one in a_bundle().items() if name != part}, a_bundle() | {part: 5.5}):
         if part == "run" and "run" in broken:
             broken["run"] = "x"
@@ -338,8 +318,7 @@ async def test_a_broken_bundle_is_refused(part: str) -> None:
         *({"run": True}, {"corrected": {"look": 5}}, {"corrected": [["look", "use"]]}, {"user_id": "x" * 300}),
     ],
 )
-async def test_a_bundle_that_somebody_changed_is_refused_before_anything_is_made(tampered: dict[str, Any]) -> None:
-    """Rather than kept and stumbled over later."""
+async def test_a_tampered_bundle_is_refused(tampered: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput, match="the evidence is broken"):
         await restored(a_bundle() | tampered, key="hunter2!")
 
@@ -347,26 +326,17 @@ async def test_a_bundle_that_somebody_changed_is_refused_before_anything_is_made
 @pytest.mark.parametrize(
     "tampered", [{"run": "x"}, {"run": 2**60}, {"status": "weird"}, {"took_ms": "q"}, {"error": ["x"]}, {"why": 5}]
 )
-async def test_a_phase_that_somebody_changed_is_refused(tampered: dict[str, Any]) -> None:
-    """Its number of runs, how far it is, and what is said of it."""
+async def test_a_tampered_phase_is_refused(tampered: dict[str, Any]) -> None:
     bundle = a_bundle()
     bundle["phases"]["look"] |= tampered
     with pytest.raises(InvalidInput, match="the evidence is broken"):
         await restored(bundle, key="hunter2!")
 
 
-async def test_an_entry_has_what_is_left_of_its_own_time_to_live() -> None:
-    """It was as old when the run failed, and grew older since."""
+async def test_an_entry_keeps_the_rest_of_its_time_to_live() -> None:
     bundle = a_bundle()
     bundle["session"]["cache"]["look:results"] |= {"created_at": "2026-11-21T09:59:50.000Z", "ttl_ms": 60_000}
     _, sessions = await restored(bundle, key="hunter2!")
     [entry] = await sessions.entries("s1")
     assert (entry.key, entry.ttl_ms) == ("look:results", 50_000)
     assert entry.expires_ms == entry.created_ms + 50_000
-
-
-def test_a_file_of_endless_lists_is_no_evidence(tmp_path: Path) -> None:
-    """It says so, and is not followed."""
-    (tmp_path / "x-failed.json").write_text("[" * 100_000)
-    with pytest.raises(InvalidInput, match="cannot read evidence"):
-        read_bundle(tmp_path / "x-failed.json")

@@ -1,4 +1,4 @@
-"""Runs that go on by a corrected declaration: what of them still holds, what runs again, and what is refused."""
+"""Runs resumed by a corrected declaration: what still holds, what runs again, what is refused."""
 
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,7 @@ import pytest
 from contracts.pipelines import Input, Phase, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.resumption import redeclare
-from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline, echo
-
-
-def fail(_parameters: dict[str, Any]) -> Any:
-    """Fail, whatever is asked."""
-    raise OSError("disk full")
+from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_phase, a_pipeline, echo, fail
 
 
 def a_declaration(**changes: dict[str, Any]) -> Pipeline:
@@ -31,49 +26,31 @@ def a_declaration(**changes: dict[str, Any]) -> Pipeline:
 MENDED: dict[str, Any] = {"task": "echo"}
 
 
-async def a_failed_run(folder: Path, pipeline: Pipeline | None = None, **told: Any) -> House:
+async def a_failed_run(folder: Path, pipeline: Pipeline | None = None, **told: Any) -> FakeSystem:
     """Return a run whose phase "build" failed."""
-    house = House(folder, echo=echo, fail=fail)
-    await house.begin(pipeline or a_declaration(), keep=True, **told)
-    await house.drive()
-    assert (await the(house)).state == "failed"
-    house.told.clear()
-    house.office.runs.clear()
-    return house
+    system = FakeSystem(folder, echo=echo, fail=fail)
+    await system.begin(pipeline or a_declaration(), keep=True, **told)
+    await system.drive()
+    assert (await system.record()).state == "failed"
+    system.events.clear()
+    system.workers.runs.clear()
+    return system
 
 
-async def the(house: House) -> RunRecord:
-    """Return the run as it is kept."""
-    record = await house.runs.read("s1")
-    assert record is not None
-    return record
-
-
-async def test_a_corrected_phase_runs_and_the_rest_is_reused(tmp_path: Path) -> None:
-    """It is what failed that was mended; the reason says so, and the new declaration is what is kept."""
-    house = await a_failed_run(tmp_path)
+async def test_a_corrected_phase_runs_again_and_the_rest_is_reused(tmp_path: Path) -> None:
+    system = await a_failed_run(tmp_path)
     mended = a_declaration(build=MENDED)
-    reply = await house.ask("resume", pipeline=mended)
+    reply = await system.ask("resume", pipeline=mended)
     assert {one.phase: one.why for one in reply.stale} == {
         "build": "its declaration changed",
         "report": "it had not begun",
     }
     assert [one.phase for one in reply.reused] == ["look", "side"]
-    assert (await the(house)).pipeline == mended
-    await house.drive()
-    assert house.office.runs == {"build": 1, "report": 1}
-    record = await the(house)
+    assert (await system.record()).pipeline == mended
+    await system.drive()
+    assert system.workers.runs == {"build": 1, "report": 1}
+    record = await system.record()
     assert (record.state, record.pipeline) == ("completed", mended)
-
-
-async def test_what_was_done_by_another_declaration_is_done_again(tmp_path: Path) -> None:
-    """With all that depends on it; what does not is reused."""
-    house = await a_failed_run(tmp_path)
-    reply = await house.ask("resume", pipeline=a_declaration(look={"parameters": {"x": 7}}, build=MENDED))
-    assert {one.phase: one.why for one in reply.stale}["look"] == "its declaration changed"
-    await house.drive()
-    assert house.office.runs == {"look": 1, "build": 1, "report": 1}
-    assert house.office.assigned[-1].task.parameters == {"a": 7, "b": 2}
 
 
 @pytest.mark.parametrize(
@@ -83,116 +60,78 @@ async def test_what_was_done_by_another_declaration_is_done_again(tmp_path: Path
         {"when": "${input.x} == 1"}, {"after": ("look",)}, {"standards": ("style",)}, {"design": ("colours",)},
     ],
 )  # fmt: skip
-async def test_whatever_a_result_may_rest_on_makes_it_stale(tmp_path: Path, change: dict[str, Any]) -> None:
-    """One field is enough."""
-    house = await a_failed_run(tmp_path)
-    reply = await house.ask("resume", pipeline=a_declaration(side=change, build=MENDED))
+async def test_a_change_of_any_field_a_result_rests_on_makes_it_stale(tmp_path: Path, change: dict[str, Any]) -> None:
+    system = await a_failed_run(tmp_path)
+    reply = await system.ask("resume", pipeline=a_declaration(side=change, build=MENDED))
     assert {one.phase: one.why for one in reply.stale}.get("side") == "its declaration changed"
 
 
-async def test_how_a_task_is_run_counts_from_now_on_and_makes_nothing_stale(tmp_path: Path) -> None:
-    """Neither its time, nor its attempts, nor what is said of it is in its result."""
-    house = await a_failed_run(tmp_path)
+async def test_timeouts_retries_and_the_like_make_nothing_stale(tmp_path: Path) -> None:
+    system = await a_failed_run(tmp_path)
     how = {"timeout": "90s", "retries": 7, "keep_for": "2m", "description": "slow", "memory": "bypass"}
-    reply = await house.ask("resume", pipeline=a_declaration(side=how, build=MENDED | how))
+    reply = await system.ask("resume", pipeline=a_declaration(side=how, build=MENDED | how))
     assert [one.phase for one in reply.reused] == ["look", "side"]
-    await house.drive()
-    [assigned] = [one for one in house.office.assigned if one.phase == "build"][1:]
+    await system.drive()
+    [assigned] = [one for one in system.workers.assigned if one.phase == "build"][1:]
     assert (assigned.max_attempts, assigned.keep_ms, assigned.memory) == (8, 120_000, "bypass")
     assert assigned.deadline is not None
 
 
 async def test_phases_come_and_go_with_the_declaration(tmp_path: Path) -> None:
-    """What is new runs, and what is gone is gone with its entries."""
-    house = await a_failed_run(tmp_path)
+    system = await a_failed_run(tmp_path)
     look, _, build, _ = a_declaration(build=MENDED).phases
     other = a_phase("other", parameters={"x": "${look:results.x}"})
     changed = Pipeline(name="p", inputs={"x": Input(default=1)}, phases=(look, other, build))
-    reply = await house.ask("resume", pipeline=changed)
+    reply = await system.ask("resume", pipeline=changed)
     assert {one.phase: one.why for one in reply.stale} == {
         "other": "it is new",
         "build": "its declaration changed",
     }
     assert "no longer declared: side, report" in reply.text
-    assert house.kinds("phase_stale") == [("phase_stale", "build")]
-    assert [entry.key for entry in await house.sessions.entries("s1")] == ["look:results"]
-    assert (await the(house)).phases["other"] == PhaseState()
-    await house.drive()
-    assert house.office.runs == {"other": 1, "build": 1}
-    assert await house.statuses() == {"look": "done", "other": "done", "build": "done"}
+    assert system.kinds("phase_stale") == [("phase_stale", "build")]
+    assert [entry.key for entry in await system.sessions.entries("s1")] == ["look:results"]
+    assert (await system.record()).phases["other"] == PhaseState()
+    await system.drive()
+    assert system.workers.runs == {"other": 1, "build": 1}
+    assert await system.statuses() == {"look": "done", "other": "done", "build": "done"}
 
 
-async def test_what_read_a_correction_that_is_gone_is_stale(tmp_path: Path) -> None:
-    """Its own words are as they were, but they mean the first pass again."""
+async def test_a_reader_of_a_removed_correction_is_stale(tmp_path: Path) -> None:
     first, second = a_phase("one", parameters={"x": 1}), a_phase("two", parameters={"x": 2}, corrects="one")
     reader = a_phase("reader", parameters={"x": "${one:results.x}"})
-    house = await a_failed_run(tmp_path, a_pipeline(first, second, reader, a_phase("bad", "fail")))
-    reply = await house.ask("resume", pipeline=a_pipeline(first, reader, a_phase("bad")))
+    system = await a_failed_run(tmp_path, a_pipeline(first, second, reader, a_phase("bad", "fail")))
+    reply = await system.ask("resume", pipeline=a_pipeline(first, reader, a_phase("bad")))
     why = {one.phase: one.why for one in reply.stale}
     assert why["reader"] == "it rests on a phase whose declaration changed"
-    await house.drive()
-    assert (await house.sessions.peek("s1", ["reader:results"]))[0].value == {"x": 1}  # type: ignore[union-attr]
-
-
-async def test_a_rerun_takes_a_corrected_declaration_too(tmp_path: Path) -> None:
-    """Beginning at its phase as well."""
-    house = await a_failed_run(tmp_path)
-    reply = await house.ask("rerun", phase="side", pipeline=a_declaration(build=MENDED))
-    assert {one.phase: one.why for one in reply.stale}["side"] == "it was asked to run again"
-    await house.drive()
-    assert house.office.runs == {"side": 1, "build": 1, "report": 1}
-
-
-@pytest.mark.parametrize(
-    ("pipeline", "problem"),
-    [
-        (a_declaration().model_copy(update={"name": "other"}), "is one of 'p', not of 'other'"),
-        (a_declaration(build={"task": "fly"}), "fly"),
-        (a_declaration(build={"parameters": {"x": "${nobody:results}"}}), "nobody"),
-        (
-            a_declaration().model_copy(update={"inputs": {"x": Input(type="text"), "y": Input()}}),
-            "input 'y' is missing",
-        ),
-    ],
-)
-async def test_a_declaration_that_cannot_run_changes_nothing(tmp_path: Path, pipeline: Pipeline, problem: str) -> None:
-    """It is checked as that of a run is."""
-    house = await a_failed_run(tmp_path)
-    before = await the(house)
-    reply = await house.ask("resume", pipeline=pipeline)
-    assert reply.kind == "refused"
-    assert any(problem in one for one in reply.problems), reply
-    assert await the(house) == before
+    await system.drive()
+    assert (await system.sessions.peek("s1", ["reader:results"]))[0].value == {"x": 1}  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("action", ["invalidate", "cancel"])
-async def test_a_declaration_that_would_be_passed_over_is_refused(tmp_path: Path, action: str) -> None:
-    """Whoever sends it thinks that it does something."""
-    house = await a_failed_run(tmp_path)
-    reply = await house.ask(action, pipeline=a_declaration(build=MENDED))
+async def test_a_declaration_beside_an_action_that_takes_none_is_refused(tmp_path: Path, action: str) -> None:
+    system = await a_failed_run(tmp_path)
+    reply = await system.ask(action, pipeline=a_declaration(build=MENDED))
     assert (reply.kind, "leave it out" in reply.text) == ("refused", True)
 
 
 async def test_inputs_follow_the_declaration(tmp_path: Path) -> None:
-    """New ones are given or have their default; a corrected default makes stale what read it; what was given stays."""
-    house = await a_failed_run(tmp_path)
+    system = await a_failed_run(tmp_path)
     mended = a_declaration(build={"task": "echo", "parameters": {"x": "${input.y}"}})
     inputs = {"x": Input(default=5), "y": Input(), "z": Input(default=3)}
     mended = mended.model_copy(update={"inputs": inputs})
-    reply = await house.ask("resume", pipeline=mended, inputs={"y": "new"})
+    reply = await system.ask("resume", pipeline=mended, inputs={"y": "new"})
     assert reply.kind == "accepted", reply
     assert {one.phase: one.why for one in reply.stale}["look"] == "the default of input 'x' changed"
-    assert (await the(house)).inputs == {"x": 5, "y": "new", "z": 3}
+    assert (await system.record()).inputs == {"x": 5, "y": "new", "z": 3}
 
 
-async def test_an_input_that_was_given_stays(tmp_path: Path) -> None:
-    """What is done rests on it."""
-    house = await a_failed_run(tmp_path, inputs={"x": 4})
+async def test_a_given_input_stays(tmp_path: Path) -> None:
+    system = await a_failed_run(tmp_path, inputs={"x": 4})
     mended = a_declaration(build=MENDED).model_copy(update={"inputs": {"x": Input(default=5)}})
-    assert "start a new run" in (await house.ask("resume", pipeline=mended, inputs={"x": 6})).text
-    reply = await house.ask("resume", pipeline=mended)
+    assert "start a new run" in (await system.ask("resume", pipeline=mended, inputs={"x": 6})).text
+    reply = await system.ask("resume", pipeline=mended)
     assert [one.phase for one in reply.reused] == ["look", "side"]
-    assert (await the(house)).inputs == {"x": 4}
+    assert (await system.record()).inputs == {"x": 4}
 
 
 def a_record(pipeline: Pipeline, status: Any = "done") -> RunRecord:
@@ -204,16 +143,14 @@ def a_record(pipeline: Pipeline, status: Any = "done") -> RunRecord:
     )  # fmt: skip
 
 
-def test_another_root_makes_stale_what_reads_files() -> None:
-    """And nothing else."""
+def test_another_root_makes_readers_of_files_stale() -> None:
     phases: tuple[Phase, ...] = (a_phase("files", reads_files=("*.py",)), a_phase("none"))
     before, after = a_pipeline(*phases, root="/a"), a_pipeline(*phases, root="/b")
     assert redeclare(a_record(before), after, {}).stale == {"files": "the root of its files changed"}
     assert redeclare(a_record(before, "pending"), after, {}).stale == {}
 
 
-def test_the_project_follows_only_when_the_declaration_names_another() -> None:
-    """The run may have been made for another one than its pipeline's own."""
+def test_the_project_changes_only_when_the_declaration_names_another() -> None:
     before = a_pipeline(a_phase("one"))
     record = a_record(before)
     other = a_pipeline(a_phase("one"), project="shop")

@@ -1,14 +1,14 @@
-"""The card under which declared pipelines are asked for, and that nobody else has it."""
+"""The card under which declared pipelines are asked for as tasks."""
 
 from pathlib import Path
 
 import pytest
 
-from contracts.errors import ConfigurationError, InvalidInput, InvalidPipeline
+from contracts.errors import InvalidInput
 from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.cards import CardIndex
-from supervisor.pipelines.as_tasks import agent_card, read_pipelines
+from supervisor.pipelines.as_tasks import agent_card
 from supervisor.pipelines.declaration.checks import all_problems
 from tasklore.pipeline.sources import known_names, read_source
 
@@ -25,8 +25,7 @@ PAPERS = Pipeline(name="papers", inputs={"papers": Input(type="list")}, phases=(
 CARD = agent_card({"essay": ESSAY, "papers": PAPERS})
 
 
-def test_the_card_says_what_the_pipelines_declare() -> None:
-    """Inputs are parameters, with their defaults; what needs a list is not asked for in words."""
+def test_the_card_has_the_inputs_of_each_pipeline() -> None:
     essay, papers = CARD.tasks
     assert (essay.name, essay.version, essay.examples, essay.in_words) == ("essay", 3, ESSAY.examples, True)
     assert essay.parameters == {
@@ -42,8 +41,7 @@ def test_the_card_says_what_the_pipelines_declare() -> None:
     assert agent_card({"essay": ESSAY}).digest != CARD.digest
 
 
-def test_nobody_else_is_known_by_that_name() -> None:
-    """Neither is it learned from a message, nor forgotten by one."""
+def test_no_message_replaces_the_card() -> None:
     index = CardIndex(own=CARD)
     index.learn(AgentCard(agent_id="Pipeline", version=9, tasks=(), digest="evil"))
     index.forget("Pipeline")
@@ -52,31 +50,13 @@ def test_nobody_else_is_known_by_that_name() -> None:
     assert set(index.catalogue.cards) == {"A", "Pipeline"}
 
 
-def test_a_phase_names_a_pipeline_and_not_the_task_that_it_is() -> None:
-    """Runs that wait for tasks that are runs could keep these from beginning."""
+def test_a_phase_that_names_a_pipeline_as_a_task_is_refused() -> None:
     outer = Pipeline(name="outer", phases=(Phase(name="one", agent="Pipeline", task="essay"),))
     [problem] = all_problems(outer, {"Pipeline": CARD})
     assert "name the file of 'essay' in `pipeline`, in place of `agent` and `task`" in problem.text
 
 
-def test_a_folder_is_read_or_refused_with_the_file(tmp_path: Path) -> None:
-    """Other files are left alone."""
-    (tmp_path / "notes.txt").write_text("no pipeline")
-    one = '[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n'
-    (tmp_path / "a.toml").write_text(f'name = "a"\n{one}')
-    assert list(read_pipelines(tmp_path)) == ["a"]
-    (tmp_path / "b.toml").write_text(f'name = "a"\n{one}')
-    with pytest.raises(ConfigurationError, match=r"b\.toml: a pipeline 'a' is declared already"):
-        read_pipelines(tmp_path)
-    (tmp_path / "b.toml").write_text('name = "b"\n[[phase]]\nname = "one"\nagnt = "A"\n')
-    with pytest.raises(InvalidPipeline, match=r"b\.toml:4"):
-        read_pipelines(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"TASKLORE_PIPELINES_DIR .* is no folder; make it, or leave it out"):
-        read_pipelines(tmp_path / "none")
-
-
-def test_the_command_knows_the_folder_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it knows installed ones."""
+def test_commands_find_pipelines_of_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "echoing.toml").write_text('name = "echo"\n[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n')
     monkeypatch.setenv("TASKLORE_PIPELINES_DIR", str(tmp_path))
     assert known_names() == ["echoing", "repository-health"]

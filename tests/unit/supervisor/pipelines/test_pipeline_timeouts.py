@@ -1,4 +1,4 @@
-"""The timeout of a phase: at once for what nobody runs, with a grace for what is under way."""
+"""The timeout of a phase: at once for a task that nobody runs, with a grace for a running one."""
 
 import asyncio
 from pathlib import Path
@@ -12,35 +12,32 @@ from memory.ledger.ledger import LedgerEntry
 from memory.sessions.pipeline_records import PhaseState
 from supervisor.reports.reports import ReportDesk
 from tests.fakes.ledger import FakeLedger
-from tests.unit.supervisor.pipelines.house import House, a_phase, a_pipeline
+from tests.unit.supervisor.pipelines.fake_system import FakeSystem, Waiting, a_phase, a_pipeline
 
 #: Longer than any test is waited for.
 FOR_EVER_S = 10_000.0
 
 
-async def ended(house: House) -> PhaseState:
+async def ended(system: FakeSystem) -> PhaseState:
     """Drive the run of the phase "one" to its end and return how that ended."""
-    await house.begin(a_pipeline(a_phase("one", "wait", timeout=0.05)), keep=True)
-    await house.drive()
-    record = await house.runs.read("s1")
-    assert record is not None
+    await system.begin(a_pipeline(a_phase("one", "wait", timeout=0.05)), keep=True)
+    await system.drive()
+    record = await system.record()
     return record.phases["one"]
 
 
-async def test_what_nobody_runs_ends_with_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is nobody who could report it a little later."""
+async def test_a_task_that_nobody_runs_ends_at_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S)
     monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
-    house = House(tmp_path, wait=lambda told: told)
-    house.office.is_away = True
-    state = await ended(house)
+    system = FakeSystem(tmp_path, wait=lambda told: told)
+    system.workers.is_away = True
+    state = await ended(system)
     assert (state.status, state.error_type) == ("failed", "TaskExpired")
     assert state.error == "no worker began it within its timeout of 0.05 s; is one of A up?"
-    assert list(house.office.cancelled) == [state.task_id]
+    assert list(system.workers.cancelled) == [state.task_id]
 
 
-async def test_what_is_under_way_may_still_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs it knows of the timeout and says itself what came of it."""
+async def test_a_running_task_may_still_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S)
     is_over = asyncio.Event()
 
@@ -51,29 +48,22 @@ async def test_what_is_under_way_may_still_report(tmp_path: Path, monkeypatch: p
             await asyncio.sleep(0)
         return {}
 
-    house = House(tmp_path, wait=wait)
-    ask = house.office.is_under_way
+    system = FakeSystem(tmp_path, wait=wait)
+    ask = system.workers.is_under_way
 
     async def is_under_way(task_id: str) -> bool:
         is_over.set()
         return await ask(task_id)
 
-    house.office.is_under_way = is_under_way  # type: ignore[method-assign]
-    assert (await ended(house)).status == "done"
-    assert house.office.cancelled == {}
+    system.workers.is_under_way = is_under_way  # type: ignore[method-assign]
+    assert (await ended(system)).status == "done"
+    assert system.workers.cancelled == {}
 
 
-async def test_what_stays_silent_ends_after_a_grace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the reason does not doubt that there is a worker."""
+async def test_a_silent_task_ends_after_a_grace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", 0.01)
     monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
-    never = asyncio.Event()
-
-    async def wait(_told: dict[str, Any]) -> dict[str, Any]:
-        await never.wait()
-        return {}
-
-    state = await ended(House(tmp_path, wait=wait))
+    state = await ended(FakeSystem(tmp_path, wait=Waiting()))
     assert (state.error_type, state.error) == (
         "TaskExpired",
         "the worker that began it did not finish it within its timeout of 0.05 s",
@@ -84,12 +74,10 @@ class AwayLedger(FakeLedger):
     """A ledger that does not answer."""
 
     async def read(self, task_id: str) -> LedgerEntry | None:
-        """Answer nothing."""
         raise MemoryUnavailable(f"away: {task_id}")
 
 
-async def test_the_desk_knows_what_somebody_runs() -> None:
-    """Neither what nobody took yet nor what has a report; in doubt somebody does."""
+async def test_a_task_is_under_way_between_its_run_and_its_report() -> None:
     ledger = FakeLedger()
     desk = ReportDesk(Client(), ledger)  # type: ignore[arg-type]  # a fake
     assert not await desk.is_under_way("t1")

@@ -1,4 +1,4 @@
-"""Values that are said by their difference from earlier ones."""
+"""Values said by their difference from earlier ones."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ from supervisor.catalogue import Catalogue
 from supervisor.replies.descriptions import report_reply
 from supervisor.understanding import Clarification, Understood
 from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, said, understand
-from tests.unit.supervisor.test_replies import ASSIGNMENT, report
+from tests.unit.supervisor.reports import report
+from tests.unit.supervisor.test_replies import ASSIGNMENT
 
 EARLIER = {"budget_limit": 800, "spent": 250, "history": [30, 40]}
 BEFORE = budget_turn(**EARLIER)
@@ -28,7 +29,6 @@ ALL = Catalogue([*EVERYBODY.cards.values(), STAY])
 
 
 def after(agent: str, task: str, **parameters: Any) -> list[ChatTurn]:
-    """Return a conversation in which a task was asked for."""
     return [said("person", "x"), said("assistant", "Done.", TaskCall(name=task, parameters=parameters), agent)]
 
 
@@ -40,20 +40,17 @@ def after(agent: str, task: str, **parameters: Any) -> list[ChatTurn]:
         ("again, but with 300 spent", {"spent": 300}),
     ],
 )
-def test_a_difference_is_reckoned_exactly_and_all_else_stays(text: str, changed: dict[str, Any]) -> None:
-    """Multiples, shares, percentages and steps."""
+def test_a_difference_is_computed_and_other_values_stay(text: str, changed: dict[str, Any]) -> None:
     assert parameters_of(understand(text, BEFORE)) == {**EARLIER, **changed}
 
 
-def test_many_digits_lose_none() -> None:
-    """No float ever holds them."""
+def test_differences_are_exact() -> None:
     before = budget_turn(budget_limit="123456789012345678901", spent="0.1234567890123456789")
     found = parameters_of(understand("double the limit and 10 % more spent", before))
     assert found == {"budget_limit": "246913578024691357802", "spent": "0.13580246791358024679"}
 
 
-def test_the_words_are_pointed_to_and_the_turn_that_held_the_value() -> None:
-    """And what it was made of is kept for the reply."""
+def test_a_computed_value_points_to_its_words_and_turn() -> None:
     found = understand("please double the limit", BEFORE)
     assert isinstance(found, Understood)
     [span] = [span for span in found.spans if span.field == "budget_limit"]
@@ -64,8 +61,7 @@ def test_the_words_are_pointed_to_and_the_turn_that_held_the_value() -> None:
     )
 
 
-def test_the_reply_tells_what_was_reckoned() -> None:
-    """Whoever meant something else sees it at once."""
+def test_the_reply_shows_the_computation() -> None:
     found = understand("double the limit", BEFORE)
     assert isinstance(found, Understood)
     assignment = ASSIGNMENT.model_copy(update={"task": found.task})
@@ -76,14 +72,12 @@ def test_the_reply_tells_what_was_reckoned() -> None:
 
 
 def test_a_difference_without_a_name_is_asked_about() -> None:
-    """Two values may be meant."""
     found = understand("10 % more", BEFORE)
     assert isinstance(found, Clarification)
     assert found.question == "What is '10 % more': budget limit or spent?"
 
 
-def test_without_an_earlier_value_it_is_asked_for() -> None:
-    """Also when another task had a field of that name."""
+def test_a_missing_earlier_value_is_asked_for() -> None:
     found = understand("double the limit")
     assert isinstance(found, Clarification)
     assert found.question.startswith("This conversation has no earlier budget limit.")
@@ -99,8 +93,7 @@ def test_without_an_earlier_value_it_is_asked_for() -> None:
         ("remove 40 from the history", "of the earlier [30, 40]."),
     ],
 )
-def test_what_comes_to_no_plain_value_is_asked_about(text: str, question: str) -> None:
-    """It is never rounded and never guessed."""
+def test_a_difference_without_a_plain_value_is_asked_about(text: str, question: str) -> None:
     previous = after("StayAgent", "book_stay", nights=3, rooms=2) if "nights" in text else BEFORE
     found = understand(text, previous, ALL)
     assert isinstance(found, Clarification)

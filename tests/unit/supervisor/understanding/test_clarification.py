@@ -1,4 +1,4 @@
-"""Every kind of question that is asked back, answered as people do: yes and no, by place, by name, by value."""
+"""Answers to every kind of question that is asked back."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -37,8 +37,6 @@ WHICH_TASK = ("budget limit trip hotel",)
 ONE_TASK = ("book",)
 WHICH_FIELD = ("analyze my budget", "50k")
 WHICH_NUMBER = ("budget limit 50k, spent 1.500",)
-WHICH_DAY = ("book on 03/04/2027 at 9am",)
-WHICH_HOUR = ("book on friday at 9",)
 MISSING = ("budget limit 50k",)
 
 NO_SPENT = {"budget_limit": 50000}
@@ -90,14 +88,12 @@ BUDGET_ASKS, TRIP_ASKS = "What are budget limit and spent?", "What are hotel and
         ("no", LEFT),
     ],
 )
-def test_which_of_two_tasks_is_answered_in_any_words(answer: str, wanted: object) -> None:
-    """Both are two tasks, none of them leaves the matter."""
+def test_answers_to_which_task(answer: str, wanted: object) -> None:
     assert shown(talk(*WHICH_TASK, answer)) == wanted
 
 
 @pytest.mark.parametrize("answer", ["yes", "yes please", "right", "ok", "that's right", "yes, the first", "meeting"])
-def test_the_only_task_that_was_asked_about_is_agreed_to(answer: str) -> None:
-    """What was said before is read as that task."""
+def test_answers_that_agree_to_the_only_task(answer: str) -> None:
     assert shown(talk(*ONE_TASK)) == "Do you mean book meeting (MeetAgent)?"
     assert shown(talk(*ONE_TASK, answer)) == "What is when?"
 
@@ -110,8 +106,7 @@ def test_the_only_task_that_was_asked_about_is_agreed_to(answer: str) -> None:
         ("yes", "What is '50k': budget limit or spent?"),
     ],
 )
-def test_which_field_an_amount_is_for_is_answered_in_any_words(answer: str, wanted: object) -> None:
-    """The amount goes where it is said to go, and what lacks is asked for."""
+def test_answers_to_which_field(answer: str, wanted: object) -> None:
     assert shown(talk(*WHICH_FIELD)) == "What is '50k': budget limit or spent?"
     assert shown(talk(*WHICH_FIELD, answer)) == wanted
 
@@ -124,8 +119,7 @@ def test_which_field_an_amount_is_for_is_answered_in_any_words(answer: str, want
         ("1700", 1700),
     ],
 )
-def test_which_reading_of_a_number_is_answered_in_any_words(answer: str, spent: object) -> None:
-    """By its place or by what it is; a third number is what it says."""
+def test_answers_to_which_number(answer: str, spent: object) -> None:
     assert shown(talk(*WHICH_NUMBER, answer)) == NO_SPENT | {"spent": spent}
 
 
@@ -137,8 +131,7 @@ def test_which_reading_of_a_number_is_answered_in_any_words(answer: str, spent: 
         ("never mind", LEFT),
     ],
 )
-def test_a_missing_value_is_asked_for_until_it_is_said(answer: str, wanted: object) -> None:
-    """What was said already is kept meanwhile."""
+def test_a_missing_value_is_asked_for_until_given(answer: str, wanted: object) -> None:
     assert shown(talk(*MISSING, answer)) == wanted
     if wanted == "What is spent?":
         assert shown(talk(*MISSING, answer, "40k")) == NO_SPENT | {"spent": 40000}
@@ -152,6 +145,5 @@ def test_a_missing_value_is_asked_for_until_it_is_said(answer: str, wanted: obje
         ("40k", "trip with hotel 900", "3", "41k"),
     ],
 )
-def test_what_is_no_answer_to_a_question_left_behind_starts_nothing(after: tuple[str, ...]) -> None:
-    """It was given up or answered, or the sentence says something else."""
+def test_an_answer_to_an_earlier_question_starts_nothing(after: tuple[str, ...]) -> None:
     assert isinstance(talk(*MISSING, *after), Unfitting)

@@ -1,4 +1,4 @@
-"""Tasks with effects are shown for a yes first, with a model and without, and the yes starts what was shown."""
+"""Tasks with effects are shown for a yes first, and the yes starts what was shown."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -41,12 +41,10 @@ def asked(text: str, values: Mapping[str, Any], place: int = 1, task: str = "Fre
 
 
 def understand(text: str, previous: Sequence[ChatTurn] = ()) -> Interpretation:
-    """Return what the rules make of *text*."""
     return RuleInterpreter().understand(text, catalogue=CATALOGUE, previous=previous, now=NOW)
 
 
-def test_without_a_model_too_a_task_with_effects_is_shown_first() -> None:
-    """With all that would be started."""
+def test_a_task_with_effects_is_shown_first() -> None:
     found = understand('book freight: quote number "Q-415", pickup 2026-12-01')
     assert isinstance(found, Clarification)
     assert found.question == QUESTION
@@ -57,7 +55,6 @@ def test_without_a_model_too_a_task_with_effects_is_shown_first() -> None:
     "yes", ["yes", "Yes, please!", "ok", "that's right", "ja", "Oui", "sí", "好的", "はい", "نعم", "да"]
 )
 def test_a_yes_starts_exactly_what_was_shown(yes: str) -> None:
-    """In the words of several languages, without a model."""
     found = understand(yes, [asked(QUESTION, SHOWN)])
     assert isinstance(found, Understood)
     assert (found.agent_id, found.task.name, found.task.parameters) == ("FreightDesk", "book_freight", SHOWN)
@@ -65,29 +62,25 @@ def test_a_yes_starts_exactly_what_was_shown(yes: str) -> None:
 
 @pytest.mark.parametrize("no", ["no", "nein", "no thanks", "never mind", "いいえ", "leave it"])
 def test_a_no_leaves_it(no: str) -> None:
-    """Nothing starts, and the next yes is no yes to it."""
     found = understand(no, [asked(QUESTION, SHOWN)])
     assert isinstance(found, Unfitting)
     assert found.text.startswith("All right, I leave it")
 
 
-def test_what_is_changed_is_shown_again() -> None:
-    """The person said yes to other values."""
+def test_a_changed_proposal_is_shown_again() -> None:
     found = understand("pickup 2026-12-03 instead", [asked(QUESTION, SHOWN)])
     assert isinstance(found, Clarification)
     assert found.call is not None
     assert found.call.parameters == {**SHOWN, "pickup": "2026-12-03"}
 
 
-def test_a_report_that_reads_like_a_question_is_none() -> None:
-    """Its task has run: a yes to it runs nothing a second time."""
+def test_a_yes_to_a_report_starts_nothing() -> None:
     turn = asked(QUESTION, SHOWN)
     assert isinstance(understand("yes", [turn.model_copy(update={"kind": "question"})]), Understood)
     assert not isinstance(understand("yes", [turn.model_copy(update={"kind": "answer"})]), Understood)
 
 
-def test_one_yes_answers_several_proposals_of_one_utterance() -> None:
-    """And one no leaves them all."""
+def test_one_yes_answers_several_proposals() -> None:
     other = {"quote_number": "Q-20", "pickup": "2026-12-04"}
     turns = [asked(QUESTION, SHOWN), asked("Do you mean book freight with quote number Q-20?", other, 2)]
     found = understand("yes", turns)
@@ -96,16 +89,14 @@ def test_one_yes_answers_several_proposals_of_one_utterance() -> None:
     assert isinstance(understand("no", turns), Unfitting)
 
 
-def test_a_yes_to_leaving_words_out_is_none_to_the_effects() -> None:
-    """They have not been shown yet."""
+def test_a_yes_to_leaving_words_out_does_not_confirm() -> None:
     turn = asked("I have no use for '12' in book freight. Shall I leave it out?", SHOWN)
     found = understand("yes", [turn])
     assert isinstance(found, Clarification)
     assert found.question == QUESTION
 
 
-async def test_with_a_model_the_yes_needs_none() -> None:
-    """What it proposed is started by the rules, in the model's absence too."""
+async def test_a_yes_needs_no_model() -> None:
     case = next(one for one in cases() if one.id == "en24")
     model = Model(answers()["en24"])
     interpreter = LlmInterpreter(model)
@@ -119,8 +110,7 @@ async def test_with_a_model_the_yes_needs_none() -> None:
     assert len(model.users) == 1
 
 
-def test_a_task_says_on_its_card_that_it_is_confirmed() -> None:
-    """Older readers see cards of tasks without effects as they were."""
+def test_the_card_of_a_task_says_that_it_is_confirmed() -> None:
     agent = Agent("DoorAgent")
 
     @agent.task(confirm=True)

@@ -1,4 +1,4 @@
-"""Sentences that come again are read once, unless a day, a turn, a model or another card may make them mean more."""
+"""The cache of understood sentences, and what is read anew each time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,14 +34,12 @@ class Counting:
         user_id: str | None = None,
         now: datetime | None = None,
     ) -> Interpretation:
-        """Return what the rules read."""
         self.times += 1
         found = await self._rules.interpret(text, catalogue=catalogue, previous=previous, user_id=user_id, now=now)
         return replace(found, by_model=self._by_model) if isinstance(found, Understood) else found
 
 
 def visits() -> Catalogue:
-    """Return a catalogue with one task that takes a day."""
     schema = {"type": "object", "required": ["day"], "properties": {"day": {"type": "string", "format": "date"}}}
     return Catalogue(
         [AgentCard(agent_id="V", tasks=(TaskCard(name="book_visit", parameters=schema),), digest="0" * 16)]
@@ -49,13 +47,11 @@ def visits() -> Catalogue:
 
 
 async def read(known: CachedInterpreter, text: str, catalogue: Catalogue, *, days: int = 0, **more: object) -> object:
-    """Return what *text* is read as, *days* later."""
     later = NOW + timedelta(days=days)
     return await known.interpret(text, **{"catalogue": catalogue, "previous": (), "now": later, **more})  # type: ignore[arg-type]
 
 
-async def test_the_same_words_are_read_once() -> None:
-    """Also on another day, as no day is in them; other words are read."""
+async def test_a_repeated_sentence_is_read_once() -> None:
     reading, catalogue = Counting(), Catalogue([card_of(agent)])
     known = CachedInterpreter(reading)
     found = [await read(known, BUDGET, catalogue, days=days) for days in range(4)]
@@ -68,8 +64,7 @@ async def test_the_same_words_are_read_once() -> None:
     assert reading.times == 2
 
 
-async def test_a_day_is_reckoned_anew() -> None:
-    """What is tomorrow today is another day tomorrow."""
+async def test_a_sentence_with_a_day_is_read_anew() -> None:
     reading, catalogue = Counting(), visits()
     known = CachedInterpreter(reading)
     found = [await read(known, "book a visit tomorrow", catalogue, days=days) for days in range(4)]
@@ -78,8 +73,7 @@ async def test_a_day_is_reckoned_anew() -> None:
     assert reading.times == 4
 
 
-async def test_other_cards_are_read_by_anew() -> None:
-    """A catalogue that another card was learned into is another one."""
+async def test_a_changed_catalogue_is_read_anew() -> None:
     reading = Counting()
     known = CachedInterpreter(reading)
     for catalogue in (Catalogue([card_of(agent)]), Catalogue()):
@@ -89,8 +83,7 @@ async def test_other_cards_are_read_by_anew() -> None:
     assert reading.times == 3
 
 
-async def test_words_in_a_conversation_are_read_by_it() -> None:
-    """What was said before may complete them."""
+async def test_a_sentence_in_a_conversation_is_read_anew() -> None:
     reading, catalogue = Counting(), Catalogue([card_of(agent)])
     known = CachedInterpreter(reading)
     said = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hello", at=NOW)
@@ -100,8 +93,7 @@ async def test_words_in_a_conversation_are_read_by_it() -> None:
 
 
 @pytest.mark.parametrize("text", [BUDGET, "hello there", f"{BUDGET} {'please ' * 100}"])
-async def test_what_a_model_reads_what_is_no_task_and_what_is_long_is_read_each_time(text: str) -> None:
-    """A model may answer otherwise the next time."""
+async def test_model_readings_misses_and_long_texts_are_not_cached(text: str) -> None:
     reading, catalogue = Counting(by_model=True), Catalogue([card_of(agent)])
     known = CachedInterpreter(reading)
     for _ in range(3):
@@ -109,8 +101,7 @@ async def test_what_a_model_reads_what_is_no_task_and_what_is_long_is_read_each_
     assert reading.times == 3
 
 
-async def test_only_the_latest_sentences_are_known() -> None:
-    """The room for them has an end, and what comes again stays."""
+async def test_the_cache_keeps_the_latest_sentences() -> None:
     reading, catalogue = Counting(), Catalogue([card_of(agent)])
     known = CachedInterpreter(reading, most=3)
     for number in (1, 2, 3, 1, 4, 1, 2):

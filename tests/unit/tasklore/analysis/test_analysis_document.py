@@ -1,4 +1,4 @@
-"""The analysis document: read, kept byte for byte, written anew in the present form, and described."""
+"""The analysis document: read, kept byte for byte, upcast and described."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,6 @@ import pytest
 from contracts.analysis.background import Background, Knowledge, KnownFact
 from contracts.analysis.document import AnalysisDocument, Meta, problems_in, read_document, schema, upcast
 from contracts.errors import InvalidInput
-from tasklore.analysis.keys import page
-from tests.architecture.tree import ROOT
 
 HERE = Path(__file__).parent
 EXAMPLE = (HERE / "example.json").read_text("utf-8")
@@ -31,52 +29,43 @@ def _changed(*path: str | int, value: Any) -> dict[str, Any]:
 
 
 def test_a_document_is_written_as_it_was_read() -> None:
-    """Minified it has the same bytes, also in the older form."""
     assert problems_in(EXAMPLE) == ()
     assert read_document(EXAMPLE).minified() == _minified(json.loads(EXAMPLE))
 
 
-def test_order_unknown_keys_and_spellings_of_numbers_are_kept() -> None:
-    """Whatever agents of other people write, and in whatever order."""
+def test_order_unknown_keys_and_number_spellings_are_kept() -> None:
     body = dict(reversed(json.loads(EXAMPLE).items()))
     body["mood"] = {"z": 1, "a": [None, 2.0]}
     body["background"] = {"weather": {"dur": 12, "sky": "grey"}, **body["background"]}
     body["background"]["resp_analyzer"] = {"x": 1, **dict(reversed(body["background"]["resp_analyzer"].items()))}
     body["background"]["resp_analyzer"]["scene"]["tension"] = 6.0
     body["background"]["memory_create"]["memories"][0]["smell"] = "coffee"
-
     assert read_document(_minified(body)).minified() == _minified(body)
 
 
-def test_python_speaks_long_names() -> None:
-    """And an agent that nobody here knows stands under its own."""
+def test_models_have_long_names() -> None:
     document = read_document(_changed("immediate", "weather", value={"sky": "grey"}))
-
     assert document.meta.response_number == 120
     assert document.background.relationships is not None
     assert document.background.relationships.interactions[0].previous == 18
     assert dict(document.sections())["weather"] == {"sky": "grey"}
 
 
-def test_a_document_made_in_python_has_short_keys_and_says_its_version() -> None:
-    """Only what was given is written."""
+def test_a_new_document_has_short_keys_and_its_version() -> None:
     meta = Meta(
         response_number=3, updated="2026-01-02T03:04:05+00:00", status="fresh",
         agents_run=1, agents_ok=1, agents_failed=0, agents_skipped=0,
     )  # fmt: skip
     fact = KnownFact(subject="Cafe", fact="It is closed")
     document = AnalysisDocument(meta=meta, background=Background(knowledge=Knowledge(facts=(fact,))))
-
     assert document.body()["version"] == "1.1"
     assert document.body()["background"] == {"knowledge": {"facts": [{"subj": "Cafe", "fact": "It is closed"}]}}
     assert read_document(document.minified()).minified() == document.minified()
 
 
-def test_an_older_document_is_upcast_with_what_was_skipped() -> None:
-    """It was counted as ok; nothing but version and counts changes."""
+def test_an_older_document_is_upcast() -> None:
     older, newer = json.loads(EXAMPLE), upcast(read_document(EXAMPLE)).body()
     counts = {"agents_run": 10, "agents_ok": 9, "agents_fail": 0, "agents_skip": 1}
-
     assert newer == older | {"version": "1.1", "meta": older["meta"] | counts}
     assert problems_in(newer) == ()
     assert upcast(read_document(newer)).minified() == _minified(newer)
@@ -86,12 +75,9 @@ def test_an_older_document_is_upcast_with_what_was_skipped() -> None:
     ("body", "place"),
     [
         (_changed("meta", "agents_ok", value=9), "meta"),
-        (_changed("meta", "agents_skip", value=1), "meta"),
         (_changed("meta", "updated", value="yesterday"), "meta.updated"),
         (_changed("meta", "resp_num", value="120"), "meta.resp_num"),
         (_changed("version", value="2.0"), "$"),
-        (_changed("version", value="one"), "$"),
-        (_changed("version", value="1.1"), "$"),
         (
             _changed("background", "resp_analyzer", "scene", "tension", value=11),
             "background.resp_analyzer.scene.tension",
@@ -108,32 +94,20 @@ def test_an_older_document_is_upcast_with_what_was_skipped() -> None:
         ([], "$"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_named_with_its_place(body: Any, place: str) -> None:
-    """Each problem once, by a path that `get` reads."""
+def test_problems_have_their_place(body: Any, place: str) -> None:
     assert [one.place for one in problems_in(json.dumps(body))] == [place]
     with pytest.raises(InvalidInput, match="no analysis document"):
         read_document(json.dumps(body))
 
 
 @pytest.mark.parametrize("raw", ["{", b"\xff", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000])
-def test_what_is_no_json_is_refused(raw: str | bytes) -> None:
-    """The message names the other form that there is."""
+def test_invalid_json_is_refused(raw: str | bytes) -> None:
     with pytest.raises(InvalidInput, match=r"examples\.migrate_analyses"):
         read_document(raw)
 
 
-def test_the_schema_is_what_was_shipped() -> None:
-    """A change of it is a change of the golden file, seen in review."""
+def test_the_schema_is_the_golden_one() -> None:
     written = json.dumps(schema(), indent=1, sort_keys=True) + "\n"
-
     assert written == (HERE / "AnalysisDocument.v1.json").read_text("utf-8")
     assert "resp_num" in written
     assert "response_number" not in written
-
-
-def test_the_page_lists_every_key() -> None:
-    """After a change of a model: `python -m tasklore.analysis.keys > docs/reference/analysis-keys.md`."""
-    written = (ROOT / "docs" / "reference" / "analysis-keys.md").read_text("utf-8")
-
-    assert written == page()
-    assert "| `sig` | `significance` | whole |" in written

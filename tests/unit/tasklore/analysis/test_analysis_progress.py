@@ -1,4 +1,4 @@
-"""What is concluded from looking an analysis up while its request is out."""
+"""Progress of an analysis that is looked up while its request is out."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -41,8 +41,7 @@ def _with(*sections: str, **changed: Any) -> AnalysisDocument:
     return read_document({**body, **groups})
 
 
-def test_a_still_analysis_is_doubted_ever_more_seldom(wait: Pass) -> None:
-    """An agent may take long; each change begins that anew."""
+def test_a_still_analysis_is_doubted_less_and_less_often(wait: Pass) -> None:
     progress = Progress(SECTIONS, SECTIONS, None)
     doubted = []
     for second in range(1, 40):
@@ -58,8 +57,7 @@ def test_a_still_analysis_is_doubted_ever_more_seldom(wait: Pass) -> None:
 
 
 @pytest.mark.parametrize("waited", [SECTIONS, IMMEDIATE])
-def test_what_has_come_as_a_whole_is_soon_asked_for_and_then_over(waited: list[str], wait: Pass) -> None:
-    """The reply should be on its way; who is waited for counts, and nobody else."""
+def test_a_complete_analysis_is_asked_for_and_then_over(waited: list[str], wait: Pass) -> None:
     progress = Progress(SECTIONS, waited, None)
     progress.take(_with(*waited[1:]))
     wait(OVER_S)
@@ -73,8 +71,7 @@ def test_what_has_come_as_a_whole_is_soon_asked_for_and_then_over(waited: list[s
     assert progress.is_over
 
 
-def test_who_has_failed_is_not_asked_anew_by_a_doubt(wait: Pass) -> None:
-    """Asking would begin that agent a second time; before anything moved the request may not have arrived."""
+def test_a_failed_agent_is_not_asked_again(wait: Pass) -> None:
     failed = _with(*SECTIONS, knowledge={"status": "failed"})
     progress = Progress(SECTIONS, SECTIONS, failed)
     wait(STILL_S)
@@ -86,8 +83,7 @@ def test_who_has_failed_is_not_asked_anew_by_a_doubt(wait: Pass) -> None:
     assert progress.is_over
 
 
-def test_what_was_there_before_says_nothing_of_what_was_asked(wait: Pass) -> None:
-    """As a whole it is of an earlier analysis; where something is missing, it is at work."""
+def test_an_earlier_document_does_not_count(wait: Pass) -> None:
     progress = Progress(SECTIONS, SECTIONS, EXAMPLE)
     progress.take(EXAMPLE)
     wait(60)

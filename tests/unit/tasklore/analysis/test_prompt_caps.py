@@ -1,4 +1,4 @@
-"""How many of each kind a context shows by default, when an analysis has more of all of them than the example."""
+"""How many items of each kind a context shows."""
 
 import json
 from pathlib import Path
@@ -28,10 +28,8 @@ def _crowded() -> dict[str, Any]:
     return body
 
 
-def test_of_everything_no_more_than_its_cap_is_shown() -> None:
-    """Three threads, three facts of two names, two memories of two characters, two subjects; in their stored order."""
+def test_each_kind_is_shown_up_to_its_cap() -> None:
     lines = condense(read_document(_crowded())).split("\n")
-
     assert lines[-9:-1] == [
         "**Knowledge**: Knowledge Added: 5 facts (Subject 1, Subject 2...)",
         "",

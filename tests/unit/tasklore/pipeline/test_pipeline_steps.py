@@ -7,7 +7,7 @@ import pytest
 
 from contracts.pipelines import Phase, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
-from tasklore.pipeline.run import new_session_id, print_end
+from tasklore.pipeline.run import print_end
 from tasklore.pipeline.steps import steps_of
 from tasklore.pipeline.stores import Look
 from tasklore.render.board import LineBoard
@@ -22,8 +22,7 @@ def _look(state: str = "running", **phases: PhaseState) -> Look:
     return Look("report-1", record, None)
 
 
-def test_a_step_says_why_its_phase_has_its_status() -> None:
-    """Progress while it runs, the error when it failed, the reason when skipped; nothing steers a terminal."""
+def test_a_step_explains_the_status_of_its_phase() -> None:
     look = _look(
         one=PhaseState("running", 1, "p-1", since_ms=time.time_ns() // 1_000_000 - 3_000),
         two=PhaseState("failed", 1, "p-2", took_ms=7, error_type="GiveUp", error="no\x1b[2J\nway"),
@@ -44,8 +43,7 @@ def test_a_step_says_why_its_phase_has_its_status() -> None:
 
 
 @pytest.mark.parametrize("has_session", [True, False])
-def test_a_step_tells_of_a_late_phase_and_of_those_that_began_without_it(has_session: bool) -> None:
-    """While it runs, after its end, and from the outcome alone."""
+def test_a_step_names_phases_that_began_without_it(has_session: bool) -> None:
     late = PhaseState("done", 1, "p-1", since_ms=1_000, late_ms=2_000, ended_ms=5_000)
     next_, last = (PhaseState("done", 1, "p", since_ms=at) for at in (2_010, 5_010))
     look = _look(look=late, next=next_, last=last)
@@ -57,8 +55,7 @@ def test_a_step_tells_of_a_late_phase_and_of_those_that_began_without_it(has_ses
     assert [(one.name, one.note) for one in steps_of(look)] == notes
 
 
-def test_without_a_session_the_outcome_has_the_steps() -> None:
-    """As they were at the end."""
+def test_steps_come_from_the_outcome_without_a_session() -> None:
     phase = {"phase": "look", "agent": "A", "status": "failed", "run": 2, "took_ms": 7, "saved_ms": 0, "attempts": 1}
     outcome = {"state": "failed", "phases": [{**phase, "memory": "", "why": "", "error_type": "GiveUp", "error": "no"}]}
     [step] = steps_of(Look("report-1", None, outcome))
@@ -66,7 +63,6 @@ def test_without_a_session_the_outcome_has_the_steps() -> None:
 
 
 def test_a_running_phase_without_a_worker_waits_for_one() -> None:
-    """Once the run is over it neither runs nor waits."""
     begun = PhaseState("running", 1, "p-1", since_ms=1)
     away = dataclasses.replace(_look(look=begun, done=PhaseState("done", 1, "p-2")), away=frozenset({"A"}))
     assert [(one.status, one.note) for one in steps_of(away, {"look": "50%"})] == [
@@ -77,16 +73,14 @@ def test_a_running_phase_without_a_worker_waits_for_one() -> None:
     assert [one.status for one in steps_of(over)] == ["cancelled"]
 
 
-def test_a_reused_phase_counts_as_such_until_it_runs_again() -> None:
-    """An entry may turn out to be gone while the others run."""
+def test_a_phase_is_reused_until_it_runs_again() -> None:
     reused = {("old", 1): 900}
     first, again = PhaseState("done", 1, "p-1", took_ms=900), PhaseState("done", 2, "p-2", took_ms=950)
     assert [one.status for one in steps_of(_look(old=first), {}, reused)] == ["reused"]
     assert [one.status for one in steps_of(_look(old=again), {}, reused)] == ["done"]
 
 
-def test_each_change_is_one_line_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
-    """Waiting and reused phases have none."""
+def test_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     shown = LineBoard()
     old = PhaseState("done", 1, "p-1", took_ms=900)
     begun = PhaseState("running", 1, "p-2", since_ms=1)
@@ -105,17 +99,8 @@ def test_each_change_is_one_line_in_a_log(capsys: pytest.CaptureFixture[str]) ->
     ]
 
 
-def test_an_end_without_an_outcome_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """The session outlives its outcome."""
+def test_the_end_of_a_run_is_printed_without_its_outcome(capsys: pytest.CaptureFixture[str]) -> None:
     assert print_end(_look("failed", one=PhaseState("failed", 1, error="x")), as_json=False) == 1
     printed = capsys.readouterr().err
     assert "go on with: tasklore pipeline resume report-1\n" in printed
     assert printed.endswith("correct the file? `tasklore pipeline resume report-1 --file FILE`\n")
-
-
-def test_a_session_is_called_after_its_pipeline() -> None:
-    """Short enough for an id, however long that name is, and never twice the same."""
-    ids = {new_session_id("p" * 64) for _ in range(100)}
-    assert len(ids) == 100
-    assert {len(one) for one in ids} == {59}
-    assert new_session_id("report").startswith("report-")

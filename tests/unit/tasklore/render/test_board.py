@@ -1,4 +1,4 @@
-"""Steps while they go, as a terminal and a program see them."""
+"""Steps of a run on a terminal and in a log."""
 
 import io
 
@@ -14,14 +14,12 @@ STEPS = [
 
 
 @pytest.mark.parametrize("width", [50, 80])
-def test_a_terminal_sees_one_line_a_step_however_narrow_it_is(width: int) -> None:
-    """A long note is cut, so that nothing jumps."""
+def test_each_step_is_one_line_on_any_terminal(width: int) -> None:
     live = LiveBoard("Ch5-R120")
     live.show(STEPS)
     out = io.StringIO()
     Console(file=out, width=width).print(live.draw())
     head, *lines = out.getvalue().splitlines()
-
     assert head.startswith("Ch5-R120: 1 of 2 agents, ")
     assert [line.split()[:2] for line in lines] == [["relationship", "ok"], ["knowledge", "waiting"]]
     assert max(map(len, lines)) <= width
@@ -30,14 +28,12 @@ def test_a_terminal_sees_one_line_a_step_however_narrow_it_is(width: int) -> Non
 
 @pytest.mark.parametrize(("is_silent", "has_lines"), [(True, True), (False, False)])
 def test_a_silent_board_writes_nothing(is_silent: bool, has_lines: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither to stdout nor to stderr."""
     with board(is_silent=is_silent, has_lines=has_lines) as show:
         show(STEPS)
     assert capsys.readouterr() == ("", "")
 
 
-def test_more_steps_than_lines_show_failed_and_running_ones_first() -> None:
-    """The others are counted, those that wait for a worker as waiting."""
+def test_failed_and_running_steps_are_shown_first() -> None:
     statuses = ["done"] * 20 + ["failed", "running"] + ["pending"] * 29 + ["away"]
     steps = [BoardRow(f"p{number}", status) for number, status in enumerate(statuses)]
     shown, others = fit(steps, 10)

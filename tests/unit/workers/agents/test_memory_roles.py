@@ -42,12 +42,3 @@ def test_a_role_that_an_operator_misspelled_is_told_of(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigurationError, match="did you mean 'finder'"):
         files_of(agent, tmp_path)
-
-
-def test_the_agent_listens_to_facts_and_has_two_roles() -> None:
-    """One finds what a fact is about, one answers questions."""
-    assert list(agent.listeners) == ["facts"]
-    assert [(files.role, files.model, files.temperature) for files in files_of(agent)] == [
-        ("finder", "gpt-6-luna", 0.1),
-        ("recall", "gpt-6-luna", 0.1),
-    ]

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from contracts.errors import LlmMalformed, LlmTimeout
+from contracts.errors import LlmTimeout
 from memory.documents.items import Item
 from tests.memory_bench import (
     FOOD,
-    GENERAL,
     HEALTH,
     NOW,
     BenchContext,
@@ -63,20 +62,6 @@ def item_at(context: BenchContext, resource_id: str, path: str, index: int) -> d
     return found
 
 
-async def test_a_new_thing_is_added_beside_the_others() -> None:
-    """Where many may stand."""
-    context, (ruling,) = await ruled(documents(food__likes=["Pasta"]), fact_of("food.likes", "Sushi"))
-    assert ruling.outcome == "applied"
-    assert shown(context, FOOD, "food.likes") == ["Pasta", "Sushi"]
-
-
-async def test_a_new_employer_ends_the_one_before() -> None:
-    """Where there is one at a time; the older is kept as the past, with the day."""
-    context, _ = await ruled(documents(work__employer=["Acme"]), fact_of("work.employer", "Beta"))
-    assert states(context, WORK, "work.employer") == {"Acme": "past", "Beta": "current"}
-    assert item_at(context, WORK, "work.employer", 0)["until"] == TODAY.isoformat()
-
-
 async def test_a_fact_of_somebody_else_ends_nothing_of_the_person() -> None:
     """It is kept with other people, whom there is one employer each of."""
     context, _ = await ruled(
@@ -103,16 +88,6 @@ async def test_an_update_ends_what_it_names_alone() -> None:
     assert ruling.notices == ("no longer: VS Code", "You: Neovim")
 
 
-async def test_a_contradiction_of_the_person_is_an_update() -> None:
-    """What they said last holds."""
-    context, _ = await ruled(
-        documents(food__likes=["Olives"]),
-        fact_of("food.dislikes", "Olives", relation="contradicts", related=(f"{FOOD}:food.likes.olives",)),
-    )
-    assert states(context, FOOD, "food.likes") == {"Olives": "past"}
-    assert states(context, FOOD, "food.dislikes") == {"Olives": "current"}
-
-
 async def test_the_contrary_of_the_same_thing_ends_it_unnamed() -> None:
     """Which place says the contrary is data of the kind."""
     context, _ = await ruled(documents(food__likes=["Olives", "Figs"]), fact_of("food.dislikes", "olives"))
@@ -125,22 +100,6 @@ async def test_an_end_inserts_nothing() -> None:
     context, (ruling,) = await ruled(documents(work__employer=["Acme"]), gone)
     assert states(context, WORK, "work.employer") == {"Acme": "past"}
     assert ruling.notices == ("no longer: Acme",)
-
-
-async def test_an_end_of_what_nobody_named_is_found_by_its_words() -> None:
-    """Of the same category before any other."""
-    context, _ = await ruled(
-        documents(food__likes=["Coffee"], routine__daily=["Coffee at 8"]),
-        fact_of("food.likes", "coffee", relation="ends"),
-    )
-    assert states(context, FOOD, "food.likes") == {"Coffee": "past"}
-    assert states(context, "resource_user_routine", "routine.daily") == {"Coffee at 8": "current"}
-
-
-async def test_an_end_of_what_is_not_kept_changes_nothing() -> None:
-    """It is known."""
-    _, (ruling,) = await ruled(documents(), fact_of("work.employer", "Acme", relation="ends"))
-    assert ruling.outcome == "known"
 
 
 @pytest.mark.parametrize("relation", ["new", "ends", "updates"])
@@ -258,44 +217,6 @@ async def test_what_is_over_tomorrow_is_no_item() -> None:
     assert context.draft.applied == ()
 
 
-async def test_what_failed_its_checks_is_listed_with_its_reason() -> None:
-    """And never kept."""
-    aside = fact_of("", "", confidence=0.0)
-    aside = PendingFact(aside.fact.model_copy(update={"reasoning": "turn: must be 1 to 2; say it again"}), "t1")
-    context, (ruling,) = await ruled(documents(), aside)
-    assert (ruling.outcome, ruling.reasoning) == ("rejected", "turn: must be 1 to 2; say it again")
-    assert context.draft.applied == ()
-
-
-async def test_what_has_ended_when_it_is_said_is_the_past() -> None:
-    """It is no expired item that is swept."""
-    keto = fact_of("food.diets", "Keto", expiry=date(2025, 3, 31))
-    context, _ = await ruled(documents(), keto)
-    assert states(context, FOOD, "food.diets") == {"Keto": "past"}
-
-
-async def test_a_fact_without_a_category_goes_by_its_tags() -> None:
-    """Or to what keeps anything; its text is what is shown."""
-    context, _ = await ruled(documents(), fact("User somehow likes rain", tags=("weather",)))
-    assert shown(context, GENERAL, "general.other") == ["User somehow likes rain"]
-
-
-async def test_a_plain_text_of_an_imported_document_can_end_too() -> None:
-    """It becomes an item, which can say when."""
-    bodies = documents()
-    bodies[WORK]["work"]["employer"] = ["Acme"]  # type: ignore[index, call-overload]  # a list of texts
-    context, _ = await ruled(bodies, fact_of("work.employer", "Beta"))
-    assert states(context, WORK, "work.employer") == {"Acme": "past", "Beta": "current"}
-
-
-async def test_a_place_that_an_older_document_lacks_is_made() -> None:
-    """With what is above it."""
-    bodies = documents()
-    bodies[WORK].pop("work")
-    context, _ = await ruled(bodies, fact_of("work.tools", "Neovim"))
-    assert shown(context, WORK, "work.tools") == ["Neovim"]
-
-
 def finding(*locations: tuple[int, str]) -> Respond:
     """Return a finder that names these lines."""
     found = [{"fact": number, "path": path, "relevance": "it has meat"} for number, path in locations]
@@ -360,52 +281,12 @@ async def test_a_diet_is_noted_without_a_model_too() -> None:
     assert "no model is configured" in ruling.reasoning
 
 
-async def test_a_diet_is_noted_where_the_model_gives_no_usable_answer() -> None:
-    """What is sure of a fact is applied."""
-    context, (ruling,) = await ruled(
-        documents(food__likes=["Carbonara"]), fact_of("food.diets", "Vegan"), respond=lambda *_: LlmMalformed("odd")
-    )
-    assert states(context, FOOD, "food.diets") == {"Vegan": "current"}
-    assert "LlmMalformed" in ruling.reasoning
-
-
 async def test_facts_wait_for_a_model_that_is_away() -> None:
     """What was said later must not go first."""
     with pytest.raises(LlmTimeout):
         await ruled(
             documents(food__likes=["Eel"]), fact_of("food.diets", "Vegan"), respond=lambda *_: LlmTimeout("late")
         )
-
-
-async def test_no_model_is_asked_where_search_is_enough() -> None:
-    """Most facts name what they are about."""
-    context, _ = await ruled(
-        documents(work__tools=["VS Code"]),
-        fact_of("work.tools", "Neovim", relation="updates", related=(f"{WORK}:work.tools.vs_code",)),
-        fact_of("work.tools", "Helix", "f2"),
-        respond=finding(),
-    )
-    assert context.model.asked == []
-
-
-async def test_a_fact_that_follows_sees_what_those_before_it_did() -> None:
-    """It may name one of the same batch."""
-    context, _ = await ruled(
-        documents(),
-        fact_of("work.tools", "VS Code"),
-        fact_of("work.tools", "Neovim", "f2", relation="updates", related=(f"{WORK}:work.tools.vs_code",)),
-    )
-    assert states(context, WORK, "work.tools") == {"VS Code": "past", "Neovim": "current"}
-
-
-async def test_references_that_lead_nowhere_harm_nothing() -> None:
-    """Nor do those of documents that the user does not have."""
-    odd = ("x", "", "a:b:c", f"{FOOD}:_metadata.tags", "resource_user_nobody:food.likes.sushi")
-    context, (ruling,) = await ruled(
-        documents(food__likes=["Figs"]), fact_of("food.likes", "Sushi", relation="updates", related=odd)
-    )
-    assert ruling.outcome == "applied"
-    assert states(context, FOOD, "food.likes") == {"Figs": "current", "Sushi": "current"}
 
 
 async def test_a_whole_category_is_forgotten_at_a_word() -> None:
@@ -424,11 +305,3 @@ async def test_what_is_protected_is_deleted_where_the_words_point_to_it_alone(sa
     wish = fact_of("health.allergies", "", relation="forget", text=said)
     context, _ = await ruled(documents(health__allergies=["Peanuts"]), wish)
     assert shown(context, HEALTH, "health.allergies") == left
-
-
-async def test_what_is_said_in_short_is_known_in_full() -> None:
-    """What stands in parentheses only adds to it."""
-    kept = item("Pasta (especially carbonara)", added=TODAY)
-    context, (ruling,) = await ruled(documents(food__likes=[kept]), fact_of("food.likes", "pasta"))
-    assert ruling.outcome == "known"
-    assert shown(context, FOOD, "food.likes") == ["Pasta (especially carbonara)"]

@@ -163,33 +163,11 @@ class AwayLedger(FakeLedger):
         self.begins_away = self.finishes_away = self.parks_away = False
         self._order = order
 
-    async def begin(
-        self,
-        task_id: str,
-        generation: int,
-        worker_id: str,
-        now_ms: int,
-        lease_ms: int,
-        *,
-        before: int = 0,
-        alone: bool = False,
-        most_crashes: int = 0,
-        token: str = "",
-    ) -> Beginning:
+    async def begin(self, *arguments: Any, **options: Any) -> Beginning:
         """Answer, unless away."""
         if self.begins_away:
             raise MemoryUnavailable("away")
-        return await super().begin(
-            task_id,
-            generation,
-            worker_id,
-            now_ms,
-            lease_ms,
-            before=before,
-            alone=alone,
-            most_crashes=most_crashes,
-            token=token,
-        )
+        return await super().begin(*arguments, **options)
 
     async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
         """Note it, unless away."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import GiveUp, RetryLater
 from memory.ledger.runs import Run
 from runtime.messaging.pull import Delivery
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
@@ -56,22 +55,14 @@ async def test_identical_questions_in_one_batch_are_computed_once(worker: FakeWo
     assert len(worker.engine.settled) == 10
 
 
-async def test_copies_of_one_task_in_one_batch_are_run_once(worker: FakeWorker) -> None:
-    """Also when its answer is remembered for nobody: the copy waits, and repeats the report of the first."""
+async def test_copies_of_one_task_are_run_once(worker: FakeWorker) -> None:
+    """Also when its answer is remembered for nobody: a copy or a later delivery repeats the report of the first."""
     await worker.work(a_task(task="mutter"), a_task(task="mutter"))
-    assert worker.runs == ["hello"]
-    first, second = (body for _, body, _ in worker.outbox.stored)
-    assert first == second
-    assert len(worker.engine.settled) == 2
-
-
-async def test_a_redelivery_of_a_finished_task_repeats_its_report(worker: FakeWorker) -> None:
-    """Word for word, without another run."""
-    await worker.work(a_task(task="mutter"))
     await worker.work(a_task(task="mutter", deliveries=2))
     assert worker.runs == ["hello"]
-    first, second = (body for _, body, _ in worker.outbox.stored)
-    assert first == second
+    first, second, third = (body for _, body, _ in worker.outbox.stored)
+    assert first == second == third
+    assert len(worker.engine.settled) == 3
 
 
 async def test_a_later_result_than_the_ledgers_is_refused_and_counted(worker: FakeWorker) -> None:
@@ -150,17 +141,6 @@ async def test_a_report_that_is_not_stored_is_not_settled(worker: FakeWorker) ->
     assert len(worker.engine.settled) == 1
 
 
-@pytest.mark.parametrize("attempt", [1, 2, 3, 4])
-async def test_a_task_that_raises_is_handed_back_with_a_growing_pause(attempt: int) -> None:
-    """At most the base doubled each time, and never above the cap."""
-    worker = FakeWorker(raising(ConnectionError("the bank is closed")))
-    await worker.work(a_task(headers={"Tasklore-Attempt": str(attempt)}))
-    assert worker.outbox.reports() == []
-    # A pause above five seconds is spent elsewhere: see test_retries.py.
-    assert all(0 <= pause_s <= min(5.0, 2 ** (attempt - 1)) for _, pause_s in worker.engine.handed_back)
-    assert len(worker.engine.handed_back) + len(worker.engine.settled) == 1
-
-
 async def test_the_last_attempt_goes_to_dead_and_then_to_its_sender() -> None:
     """The dead letter is stored before anybody is told of a failure."""
     worker = FakeWorker(raising(ConnectionError("the bank is closed")))
@@ -181,18 +161,6 @@ async def test_a_failure_that_cannot_be_kept_in_dead_is_not_told_yet() -> None:
     await worker.work(a_task(headers={"Tasklore-Attempt": "5"}))
     assert (worker.outbox.stored, worker.engine.settled) == ([], [])
     assert len(worker.engine.handed_back) == 1
-
-
-@pytest.mark.parametrize(
-    ("error", "status"), [(GiveUp("no use"), "failed"), (ValueError("no use"), None), (RetryLater("soon", 4.5), None)]
-)
-async def test_what_an_error_means_for_a_first_attempt(error: Exception, status: str | None) -> None:
-    """Giving up ends it; another error, or the wish to come later, means another run."""
-    worker = FakeWorker(raising(error))
-    await worker.work(a_task())
-    assert [report.status for report in worker.outbox.reports()] == ([status] if status else [])
-    if isinstance(error, RetryLater):
-        assert [pause_s for _, pause_s in worker.engine.handed_back] == [4.5]
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), KeyboardInterrupt(), GeneratorExit()])
@@ -243,13 +211,6 @@ async def test_a_copy_of_what_runs_at_another_worker_is_left_to_it(worker: FakeW
     await worker.work(a_task(task="mutter", deliveries=2))
     assert worker.runs == []
     assert [body for _, body, _ in worker.outbox.stored] == [b"theirs"]
-
-
-async def test_what_is_to_run_again_may_do_so_anywhere() -> None:
-    """The ledger's lease ends with the run, not with its time."""
-    worker = FakeWorker(raising(ConnectionError("the bank is closed")))
-    await worker.work(a_task())
-    assert await worker.ledger.begin("t1", 1, "elsewhere", 0, 60_000) == Run(2)
 
 
 async def test_a_wish_to_cancel_ends_the_run(worker: FakeWorker) -> None:

@@ -7,7 +7,7 @@ import pytest
 from workers.execution.exclusive_runs import GROUP, ExclusiveRuns, StillBusy
 
 
-class Room:
+class Visits:
     """Notes who is in, and the most there ever were beside somebody alone."""
 
     def __init__(self) -> None:
@@ -33,51 +33,51 @@ async def _turns(count: int = 5) -> None:
 
 async def test_who_wants_to_be_alone_waits_for_all_and_nobody_enters_meanwhile() -> None:
     """Newcomers go in afterwards, and taking anything is paused from the wish to the end."""
-    room, early, lonely, late = Room(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+    visits, early, lonely, late = Visits(), asyncio.Event(), asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(room.visit("a", early))
-        group.create_task(room.visit("b", early))
+        group.create_task(visits.visit("a", early))
+        group.create_task(visits.visit("b", early))
         await _turns()
-        group.create_task(room.visit("alone", lonely, alone=True))
+        group.create_task(visits.visit("alone", lonely, alone=True))
         await _turns()
-        group.create_task(room.visit("late", late))
+        group.create_task(visits.visit("late", late))
         await _turns()
-        assert (room.inside, room.told) == (["a", "b"], [True])
+        assert (visits.inside, visits.told) == (["a", "b"], [True])
         early.set()
         await _turns()
-        assert room.inside == ["alone"]
+        assert visits.inside == ["alone"]
         lonely.set()
         await _turns()
-        assert (room.inside, room.told) == (["late"], [True, False])
+        assert (visits.inside, visits.told) == (["late"], [True, False])
         late.set()
 
 
 async def test_several_are_alone_one_after_the_other() -> None:
     """Never two of them at once, and the pause lasts for all."""
-    room, leaves = Room(), asyncio.Event()
+    visits, leaves = Visits(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for number in range(5):
-            group.create_task(room.visit(str(number), leaves, alone=True))
+            group.create_task(visits.visit(str(number), leaves, alone=True))
         await _turns()
         leaves.set()
-    assert sorted(room.seen) == [[str(number)] for number in range(5)]
-    assert room.told == [True, False]
+    assert sorted(visits.seen) == [[str(number)] for number in range(5)]
+    assert visits.told == [True, False]
 
 
 async def test_a_wish_that_is_given_up_lets_the_others_in() -> None:
     """A worker that leaves does not wait for exclusive."""
-    room, early, late = Room(), asyncio.Event(), asyncio.Event()
+    visits, early, late = Visits(), asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        group.create_task(room.visit("early", early))
+        group.create_task(visits.visit("early", early))
         await _turns()
-        lonely = asyncio.create_task(room.visit("alone", late, alone=True))
+        lonely = asyncio.create_task(visits.visit("alone", late, alone=True))
         await _turns()
         lonely.cancel()
         with pytest.raises(asyncio.CancelledError):
             await lonely
-        group.create_task(room.visit("late", late))
+        group.create_task(visits.visit("late", late))
         await _turns()
-        assert (room.inside, room.told) == (["early", "late"], [True, False])
+        assert (visits.inside, visits.told) == (["early", "late"], [True, False])
         early.set()
         late.set()
 
@@ -100,20 +100,20 @@ async def test_nobody_is_waited_for_for_ever() -> None:
 
 async def test_a_group_is_small_and_others_go_in_beside_it() -> None:
     """Whoever waits for its place in a group and gives up takes none."""
-    room, leaves, others_leave = Room(), asyncio.Event(), asyncio.Event()
+    visits, leaves, others_leave = Visits(), asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         for number in range(GROUP):
-            tasks.create_task(room.visit(f"suspect {number}", leaves, grouped=True))
+            tasks.create_task(visits.visit(f"suspect {number}", leaves, grouped=True))
         await _turns()
-        waiting = [tasks.create_task(room.visit(f"waiting {number}", leaves, grouped=True)) for number in range(2)]
+        waiting = [tasks.create_task(visits.visit(f"waiting {number}", leaves, grouped=True)) for number in range(2)]
         await _turns()
-        tasks.create_task(room.visit("other", others_leave))
+        tasks.create_task(visits.visit("other", others_leave))
         await _turns()
-        assert room.inside == [*(f"suspect {number}" for number in range(GROUP)), "other"]
+        assert visits.inside == [*(f"suspect {number}" for number in range(GROUP)), "other"]
         waiting[0].cancel()
         await _turns()
         leaves.set()
         others_leave.set()
-    assert room.told == []
-    assert "waiting 1" in room.seen[-1]
-    await asyncio.wait_for(room.visit("again", leaves, grouped=True), 1)
+    assert visits.told == []
+    assert "waiting 1" in visits.seen[-1]
+    await asyncio.wait_for(visits.visit("again", leaves, grouped=True), 1)

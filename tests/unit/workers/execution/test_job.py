@@ -2,12 +2,11 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
-from pydantic import AfterValidator, BaseModel, field_validator
+from pydantic import BaseModel, field_validator
 
-from contracts.errors import TaskExpired
 from runtime.messaging.pull import Delivery
 from workers import Agent, Amount, Field, Parameters
 from workers.execution.job import Job, JobReader, UnfitJob
@@ -113,18 +112,12 @@ def test_attempts_are_those_before_this_stream_and_its_deliveries(
     assert job(body(), headers=headers, deliveries=deliveries).attempt == attempt
 
 
-def test_the_generation_comes_from_its_header() -> None:
-    """A redrive of a task is told from its first run."""
-    assert job(body(), headers={"Tasklore-Generation": "7"}).generation == 7
-
-
 @pytest.mark.parametrize(
     ("task", "word", "remembers", "outcome", "keyed"),
     [
         ("buy", "use", True, "miss", True),
         ("buy", "refresh", True, "refreshed", True),
         ("buy", "bypass", True, "bypassed", False),
-        ("buy", "word-of-the-future", True, "bypassed", False),
         ("buy", "use", False, "off", False),
         ("look", "use", True, "off", False),
     ],
@@ -148,15 +141,12 @@ def test_what_is_remembered_for_a_user_is_keyed_by_the_user() -> None:
     ("content", "words"),
     [
         (body("sell"), ["sell", "buy_for_me"]),
-        (body(agent_id="Other"), ["Other", "ShopAgent"]),
         (body(parameters={}), ["price", "missing"]),
-        (body(parameters={"price": "a lot"}), ["price", "a lot"]),
         (body(parameters={"price": 1, "colour": 2}), ["colour", "price", "cost"]),
         (body(parameters={"price": 1, "note": "stumble"}), ["stumble"]),
         (body(created_at="9999-12-31T23:59:59Z"), ["created_at"]),
         (body(max_attempts=0), ["max_attempts"]),
         (body(deadline="tomorrow"), ["deadline"]),
-        (body(parameters=[1]), ["parameters"]),
     ],
 )
 def test_what_no_run_can_mend_names_the_field_and_whom_to_tell(content: bytes, words: list[str]) -> None:
@@ -173,17 +163,12 @@ def test_what_no_run_can_mend_names_the_field_and_whom_to_tell(content: bytes, w
     "content",
     [
         b"",
-        b"null",
-        b"7",
-        b"[[[[",
         b"\xff\xfe\x00",
         b"[" * 200_000,
         b'{"a":' * 100_000,
         body()[:20],
         body(task_id="a b"),
         body(supervisor_id="*"),
-        body(supervisor_id=None),
-        body(task_id="x" * 65),
         body().decode().encode("utf-16"),
     ],
 )
@@ -214,28 +199,6 @@ def test_what_is_past_its_deadline_is_expired(deadline: str) -> None:
     assert found.is_expired
 
 
-def test_the_tasks_own_deadline_counts_from_when_it_was_asked() -> None:
-    """A minute in the queue is a minute gone."""
-    assert unfit(body(created_at="2026-01-01T11:58:00Z")).is_expired
-
-
-def test_an_expiry_that_a_validator_raises_is_a_rejection() -> None:
-    """Only a deadline that has passed is an expiry."""
-
-    def refuse(_number: int) -> int:
-        raise TaskExpired("of the validator's own")
-
-    class Late(Parameters):
-        number: Annotated[int, AfterValidator(refuse)]
-
-    async def run_late(late: Late) -> str:
-        """Run."""
-        return str(late)
-
-    slow = Agent("Slow")
-    slow.task(name="late")(run_late)
-    content = body("late", {"number": 1}, agent_id="Slow")
-    found = JobReader(slow).read(Delivery("tasks.Slow.late", content, None, "$JS.ACK.x", 1, 1, 0.0), NOW)
-    assert isinstance(found, UnfitJob)
-    assert isinstance(found.problem, TaskExpired)
-    assert not found.is_expired
+def test_the_generation_comes_from_its_header() -> None:
+    """A redrive of a task is told from its first run."""
+    assert job(body(), headers={"Tasklore-Generation": "7"}).generation == 7

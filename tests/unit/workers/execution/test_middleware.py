@@ -2,18 +2,17 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.errors import ConfigurationError, GiveUp, RetryLater
+from contracts.errors import GiveUp, RetryLater
 from memory.ledger.runs import CancelRequest
 from memory.long_term.entries import Remembered
 from runtime import tracing
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task, raising
-from workers import Agent, Context, Middleware, middleware
+from workers import Context, Middleware, middleware
 from workers.execution.job import Job
 from workers.execution.tracing import Tracing
 from workers.testing import AgentKit
@@ -196,41 +195,6 @@ async def test_a_slow_hook_after_a_run_does_not_cost_its_result(
     assert "middleware_cut_short" in [entry["event"] for entry in logs]
 
 
-@pytest.mark.parametrize(
-    ("does", "status", "seen"),
-    [
-        (lambda _word, _context: asyncio.sleep(60), "expired", "after TaskExpired"),
-        (raising(SystemExit(3)), "failed", "after TaskloreError"),
-    ],
-)
-async def test_after_run_has_the_error_that_is_reported(does: Any, status: str, seen: str) -> None:
-    """Also of a run past its deadline, and of one that would have ended the process."""
-    recording = Recording()
-    worker = FakeWorker(does, middleware=[recording])
-    await worker.work(a_task(max_attempts=1, deadline="2026-01-01T12:00:00.100Z"))
-    assert worker.report().status == status
-    assert seen in recording.calls
-
-
-async def test_the_hooks_of_a_run_share_context_variables_with_it() -> None:
-    """A token of before_run may be reset in after_run."""
-    variable: ContextVar[str] = ContextVar("variable", default="outside")
-    seen = []
-
-    class Setting(Middleware):
-        async def before_run(self, job: Job, context: Context) -> None:
-            self.token = variable.set("inside")
-
-        async def after_run(self, job: Job, context: Context, error: BaseException | None) -> None:
-            seen.append(variable.get())
-            variable.reset(self.token)
-            seen.append(variable.get())
-
-    worker = FakeWorker(lambda _word, _context: seen.append(variable.get()), middleware=[Setting()])
-    await worker.work(a_task())
-    assert seen == ["inside", "inside", "outside"]
-
-
 async def test_a_hook_may_serve_an_answer() -> None:
     """The task does not run, neither in a worker nor in the kit."""
     worker = FakeWorker(middleware=[Answering()])
@@ -240,19 +204,6 @@ async def test_a_hook_may_serve_an_answer() -> None:
     for report in (worker.report(), kit_report):
         assert (report.result, report.memory.outcome) == ({"word": "other"}, "hit")
     assert worker.runs == []
-
-
-async def test_the_kit_calls_the_hooks_of_a_worker() -> None:
-    """All but those of deliveries and their acknowledgement."""
-    recording = Recording()
-    worker = FakeWorker(raising(ValueError("no")))
-    worker.agent.middleware = (recording,)
-    kit = AgentKit(worker.agent)
-    await kit.run("mutter", {"word": "hello"}, max_attempts=2)
-    assert recording.calls == [
-        "read task-1", "before mutter", "after ValueError", "retry no", "before mutter", "after ValueError",
-        "reports ['failed']",
-    ]  # fmt: skip
 
 
 class Span(tracing.Span):
@@ -292,9 +243,3 @@ async def test_a_span_has_its_status_whether_or_not_the_report_counts(
     monkeypatch.setattr(worker.ledger, "finish_many", finish_many)
     await worker.work(a_task())
     assert (span.attributes["tasklore.status"], span.error_type) == (status, error_type)
-
-
-def test_middleware_must_be_instances() -> None:
-    """A class is a slip that shows at once."""
-    with pytest.raises(ConfigurationError, match="instances of Middleware"):
-        Agent("TripAgent", middleware=[Middleware])  # type: ignore[list-item]

@@ -1,4 +1,4 @@
-"""Declaring what an agent listens to, and trying it without servers."""
+"""Declaring what an agent listens to, what is refused with the cure, and trying it without servers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -6,12 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from contracts.edits import Insert
 from contracts.errors import (
     ConfigurationError,
-    EditRefused,
     GiveUp,
     InvalidInput,
     LlmMalformed,
@@ -37,19 +35,6 @@ from workers.listening.values import FactBatch, Ruling, TurnBatch
 from workers.testing import NOW, listen
 
 FOOD = "resource_user_food_prefs"
-
-
-class Mood(BaseModel):
-    """Settings of an agent in these tests."""
-
-    loud: bool = False
-
-
-class Answer(BaseModel):
-    """What a model says in these tests."""
-
-    reasoning: str
-    text: str
 
 
 def learned(text: str, number: int = 1) -> Fact:
@@ -102,76 +87,6 @@ async def test_a_listener_of_facts_edits_the_draft_and_rules() -> None:
     assert heard.ruling_on(1).fact_id == "fact-2"
 
 
-async def test_the_decorated_function_can_still_be_called() -> None:
-    """It is returned unchanged."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns", items=3, users=2, attempts=4, deadline=timedelta(seconds=5))
-    def hear(turn: ChatTurn) -> tuple[Fact, ...]:
-        return (learned(turn.text),)
-
-    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
-    assert hear(turn)[0].text == "hi"
-    listener = agent.listeners["turns"]
-    assert (listener.items, listener.users, listener.attempts, listener.deadline) == (3, 2, 4, timedelta(seconds=5))
-    assert (await listen(agent, "hi")).facts == hear(turn)
-    assert repr(agent) == "Agent('Ear', version=1, tasks=[], listens=[turns])"
-
-
-async def test_what_a_listener_does_not_say_is_the_workers_to_say() -> None:
-    """A number of its own stays."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns", users=2)
-    def hear(turn: ChatTurn) -> Sequence[Fact]:
-        return []
-
-    found = agent.listeners["turns"].with_defaults(items=32, users=16, attempts=5)
-    assert (found.items, found.users, found.attempts) == (32, 2, 5)
-
-
-async def test_a_listener_gets_the_agents_settings_typed() -> None:
-    """As those in force, not as declared."""
-    agent = Agent("Ear", settings=Mood)
-
-    @agent.listen("turns")
-    def hear(turn: ChatTurn, mood: Mood) -> Sequence[Fact]:
-        return [learned(turn.text.upper() if mood.loud else turn.text)]
-
-    assert [fact.text for fact in (await listen(agent, "hi")).facts] == ["hi"]
-    assert [fact.text for fact in (await listen(agent, "hi", settings={"loud": True})).facts] == ["HI"]
-
-
-async def test_a_model_is_there_when_one_is_configured() -> None:
-    """Else None: then the rules have to do."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns")
-    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
-        if context.llm is None:
-            return []
-        said = await context.llm.ask("switchboard", Answer, system="Listen.", user=turn.text)
-        return [learned(f"{said.text} ({context.llm.role('switchboard').model})")]
-
-    assert (await listen(agent, "hi")).facts == ()
-    heard = await listen(agent, "hi", llm=[Answer(reasoning="short", text="User says hi")])
-    assert [fact.text for fact in heard.facts] == ["User says hi (scripted)"]
-    assert heard.asked[0].role == "switchboard"
-
-
-async def test_what_is_remembered_can_be_shown_to_a_model_as_data() -> None:
-    """Quoted, and only what is of this user."""
-    agent = Agent("Ear")
-
-    @agent.listen("turns")
-    async def hear(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
-        return [learned((await context.documents.rendered(FOOD)) or "nothing")]
-
-    food: Any = {"food": {"likes": [make_item("Eggs", added=NOW.date(), source="told")]}}
-    assert (await listen(agent, "hi")).facts[0].text == "nothing"
-    assert '"Eggs"' in (await listen(agent, "hi", documents={FOOD: food})).facts[0].text
-
-
 async def test_a_listener_of_turns_has_nothing_to_edit() -> None:
     """It learns; somebody else writes down."""
     agent = Agent("Ear")
@@ -183,12 +98,6 @@ async def test_a_listener_of_turns_has_nothing_to_edit() -> None:
 
     with pytest.raises(UndeclaredAccess, match=r'@agent.listen\("facts"\)'):
         await listen(agent, "hi")
-
-
-async def test_an_agent_that_does_not_listen_cannot_be_told() -> None:
-    """The message says what to decorate."""
-    with pytest.raises(ConfigurationError, match=r"@agent.listen\('turns'\)"):
-        await listen(keeper(), "hello")
 
 
 async def test_what_is_no_fact_is_not_taken_for_one() -> None:
@@ -238,22 +147,6 @@ async def test_rulings_that_do_not_fit_are_refused_before_anything_is_stored(rul
 
     with pytest.raises(TaskloreError, match=told):
         await listen(agent, ["omelettes"])
-
-
-async def test_an_edit_that_does_not_fit_can_be_ruled_on() -> None:
-    """The draft is as it was, and the fact is refused with the reason."""
-    agent = Agent("Judge")
-
-    @agent.listen("facts")
-    async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-        try:
-            context.draft.apply(plan_for(batch.facts[0].fact, path="_metadata.tags"))
-        except EditRefused as error:
-            return [Ruling("fact-1", "rejected", error.reason)]
-        return []
-
-    heard = await listen(agent, ["omelettes"])
-    assert [(ruling.outcome, ruling.reasoning) for ruling in heard.rulings] == [("rejected", "protected")]
 
 
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
@@ -322,3 +215,52 @@ async def test_what_would_end_the_worker_is_the_listeners_failure_alone(raised: 
     turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
     with pytest.raises(TaskloreError, match=raised.__name__):
         await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
+
+
+def hear(turn: ChatTurn) -> Sequence[Fact]:
+    """Listen to turns as one does."""
+    return []
+
+
+def rule_on_turns(turn: ChatTurn) -> Sequence[Ruling]:
+    """Take a turn where facts come."""
+    return []
+
+
+def take_nothing(context: ListenContext) -> Sequence[Ruling]:
+    """Take nothing of what comes."""
+    return []
+
+
+def take_two(turn: ChatTurn, other: ChatTurn) -> Sequence[Fact]:
+    """Take two turns."""
+    return []
+
+
+def return_one(turn: ChatTurn) -> Fact:
+    """Return one fact, and not several."""
+    return learned(turn.text)
+
+
+@pytest.mark.parametrize(
+    ("queue", "options", "function", "cure"),
+    [
+        ("rumours", {}, hear, 'takes "turns" or "facts", not \'rumours\''),
+        ("facts", {}, rule_on_turns, "a listener of facts takes named arguments of FactBatch, ListenContext only"),
+        ("facts", {}, take_nothing, "add an argument with that annotation"),
+        ("turns", {}, take_two, "two of ChatTurn: 'turn' and 'other'; drop one"),
+        ("turns", {}, return_one, "returns Sequence[Fact], or a list or tuple of them"),
+        ("turns", {"items": 0}, hear, "items must be a whole number from 1 to 500, not 0"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_the_cure(
+    queue: Any, options: dict[str, Any], function: Callable[..., Any], cure: str
+) -> None:
+    """When it is declared, not when the first turn comes; so is a second listener of one queue."""
+    agent = Agent("Ear")
+    with pytest.raises(ConfigurationError) as caught:
+        agent.listen(queue, **options)(function)
+    assert cure in str(caught.value)
+    agent.listen("turns")(hear)
+    with pytest.raises(ConfigurationError, match=r"merge Ear\.hear and this one"):
+        agent.listen("turns")(hear)

@@ -1,4 +1,4 @@
-"""Records: what is written of an analysis comes back, and its tasks have the same ids for everybody."""
+"""Records of analyses, and the ids of their tasks."""
 
 import re
 from datetime import timedelta
@@ -30,21 +30,17 @@ STATES: tuple[SectionState, ...] = ("waiting", "asked", "late", "missed", "ok", 
 
 
 def a_record(now_ms: int = 1_000_000) -> AnalysisRecord:
-    """Return an analysis that begins."""
     return AnalysisRecord.open(SETTINGS, RESPONSE, ROSTER, "digest", now_ms)
 
 
-def test_a_record_comes_back_as_it_was_written() -> None:
-    """And what is none is no record."""
+def test_a_record_is_read_as_written() -> None:
     record = a_record()
-
     assert read_record(record.as_json()) == record
     assert read_record(b'{"story_id": "harbour"}') is None
     assert read_record(None) is None
 
 
-def test_a_task_is_the_same_for_every_supervisor_and_another_for_every_run() -> None:
-    """Of the section, the text, the opening and the run; what became of it does not matter."""
+def test_a_task_id_depends_on_section_text_opening_and_run() -> None:
     record = a_record()
     [seat, other, *_] = record.seats
     asked = seat.model_copy(update={"state": "asked", "asked_ms": 5})
@@ -62,8 +58,7 @@ def test_a_task_is_the_same_for_every_supervisor_and_another_for_every_run() -> 
     assert all(len(task_id) <= 64 for task_id in ids)
 
 
-def test_what_an_agent_is_told_is_the_same_whenever_it_is_sent() -> None:
-    """Its times are those of the record; late ones of the background may still run, immediate ones may not."""
+def test_an_assignment_is_the_same_whenever_it_is_sent() -> None:
     record = a_record()
     by_section = {
         section: seat.model_copy(update={"state": "asked", "asked_ms": 5_000})
@@ -71,7 +66,6 @@ def test_what_an_agent_is_told_is_the_same_whenever_it_is_sent() -> None:
     }
     slow = record.assignment(by_section["knowledge"], "S")
     quick = record.assignment(by_section["entity_analysis"], "S")
-
     assert slow == record.assignment(by_section["knowledge"], "S")
     assert slow.deadline is not None
     assert quick.deadline is not None
@@ -92,34 +86,29 @@ def test_what_an_agent_is_told_is_the_same_whenever_it_is_sent() -> None:
 def test_settings_beyond_the_limits_are_refused_by_their_names(
     seats: dict[str, dict[str, Any]], late_s: float, words: str
 ) -> None:
-    """With the cure, before an analysis begins."""
     settings = StorySettings.model_validate({"story_id": "harbour", "agents": seats, "late_s": late_s})
     with pytest.raises(InvalidInput, match=re.escape(words)):
         roster_for(settings)
 
 
-def test_another_text_chapter_or_beginning_is_another_analysis() -> None:
-    """Nothing else is."""
+def test_text_chapter_and_base_make_the_digest() -> None:
     digests = {
         digest_of("base", RESPONSE),
         digest_of("base", RESPONSE.model_copy(update={"text": "Other."})),
         digest_of("base", RESPONSE.model_copy(update={"chapter": 3})),
         digest_of("other", RESPONSE),
     }
-
     assert len(digests) == 4
     assert digest_of("base", RESPONSE.model_copy()) in digests
 
 
 @given(states=st.lists(st.sampled_from(STATES), min_size=len(ROSTER), max_size=len(ROSTER)))
-def test_whatever_becomes_of_ten_agents_the_document_is_one_and_adds_up(states: list[SectionState]) -> None:
-    """Counts are of those whose end is known, and `fresh` means that nobody is missing."""
+def test_counts_of_a_document_add_up(states: list[SectionState]) -> None:
     record = a_record()
     seats = [seat.model_copy(update={"state": state}) for seat, state in zip(record.seats, states, strict=True)]
     record = record.model_copy(update={"seats": tuple(seats)})
     found = {seat.section: {"status": "late"} for seat in seats if seat.state in ("late", "missed")}
     document = AnalysisDocument.model_validate(AnalysisDraft(record, dict(found)).body("2026-01-01T12:00:00+00:00"))
-
     meta = document.meta
     assert meta.agents_run == sum(state not in ("waiting", "asked") for state in states)
     assert (meta.agents_ok, meta.agents_skipped) == (states.count("ok"), states.count("skipped"))
@@ -127,8 +116,7 @@ def test_whatever_becomes_of_ten_agents_the_document_is_one_and_adds_up(states: 
     assert sections_of(document.minified()) == found
 
 
-def test_what_was_saved_is_the_sum_of_its_parts() -> None:
-    """Of those there are, and so many times its cost; something else of that name is no reduction."""
+def test_savings_are_the_sum_of_their_parts() -> None:
     record = a_record()
     spent = {"asked_ms": 1, "reported_ms": 2, "cost_usd": Decimal("0.0016")}
     paid = SectionRecord.of(ROSTER[0]).model_copy(update=spent)
@@ -147,6 +135,5 @@ def test_what_was_saved_is_the_sum_of_its_parts() -> None:
     assert meta_of(record, "2026-01-01")["agents_run"] == 1
 
 
-def test_a_document_that_cannot_be_read_has_no_sections() -> None:
-    """Everybody is asked again then."""
+def test_an_unreadable_document_has_no_sections() -> None:
     assert sections_of(None) == sections_of(b"[") == sections_of(b"[]") == sections_of(b'{"background": 1}') == {}

@@ -1,4 +1,4 @@
-"""Whether agents can do what a pipeline asks of them: tasks, parameters and their types, results and places in them."""
+"""Whether agents can do what a pipeline asks: tasks, parameters, results and paths in them."""
 
 from datetime import date
 from decimal import Decimal
@@ -12,10 +12,9 @@ from contracts.parameters.model import Field, Parameters
 from contracts.pipelines import Phase, Pipeline
 from quantities.amounts import Amount
 from supervisor.pipelines.declaration.cards import problems_with
-from supervisor.pipelines.declaration.checks import all_problems, problems_of
+from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.problems import Flaw
 from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
-from tests.acceptance.agents import exact
 from workers.agent import Agent
 from workers.card import card_of
 
@@ -86,7 +85,6 @@ CARDS = {agent.agent_id: card_of(agent)}
 
 
 def a_phase(name: str, task: str = "find", **fields: Any) -> Phase:
-    """Return a phase of the agent here."""
     return Phase(**{"name": name, "agent": "ReaderAgent", "task": task, **fields})
 
 
@@ -97,8 +95,7 @@ def misfits_of(*phases: Phase, cards: dict[str, AgentCard] = CARDS, **fields: An
     return problems_with(pipeline, cards)
 
 
-def test_an_unknown_agent_or_task_is_named_with_the_nearest() -> None:
-    """Else with all that are known, and with the command that starts an agent."""
+def test_an_unknown_agent_or_task_is_reported_with_the_nearest() -> None:
     (near,) = misfits_of(a_phase("a", agent="ReadrAgent"))
     assert near.place == ("phases", 0, "agent")
     assert near.text.endswith("is not known; did you mean 'ReaderAgent'? or start it with `tasklore worker`")
@@ -110,15 +107,13 @@ def test_an_unknown_agent_or_task_is_named_with_the_nearest() -> None:
     assert task == Flaw(("phases", 0, "task"), "task 'fnd' is none of 'ReaderAgent'; did you mean 'find'?")
 
 
-def test_parameters_are_known_by_name_and_alias_and_once() -> None:
-    """Required ones have to be given, by either name."""
+def test_parameters_are_checked_by_name_and_alias() -> None:
     problems = misfits_of(
         a_phase("a", parameters={"conut": 1, "n": 2, "words": "abc"}),
         a_phase("b", parameters={"n": 1, "count": 1}),
         a_phase("c", task="need", writes=()),
         a_phase("d", task="need", parameters={"file": "x"}),
     )
-
     assert [(problem.place, problem.text) for problem in problems] == [
         (("phases", 0, "parameters", "conut"), "parameters.conut is no parameter of 'find'; did you mean 'count'?"),
         (("phases", 1, "parameters", "count"), "parameters.count is the same parameter as 'n'; give it once"),
@@ -130,26 +125,21 @@ def test_parameters_are_known_by_name_and_alias_and_once() -> None:
     ("name", "value", "words"),
     [
         ("text", 5, "parameters.text must be a text, not 5"),
-        ("text", "a", '"a" is shorter than 2 characters'),
         ("words", "abcdef", 'parameters.words is not right: "abcdef" is longer than 5 characters'),
         ("count", 1.5, '1.5 is not of type "integer"'),
         ("count", 10, "10 is greater than the maximum of 9"),
         ("count", {"unit": "km"}, "must be a number, not "),
         ("share", 0, "0 is less than or equal to the minimum of 0"),
-        ("flag", [True], "must be true or false, not [true]"),
         ("kind", "flat", "must be one of 'deep', 'full', not 'flat'"),
         ("maybe", [1], "must be null or a number, not [1]"),
         ("names", "a", "must be a list, not 'a'"),
         ("names", ["a", 1], "parameters.names.1 must be a text, not 1"),
         ("places", {"a": [1]}, "parameters.places.a must be a number, not [1]"),
-        ("place", {"path": 1}, "parameters.place.path must be a text, not 1"),
         ("mixed", 1, "must be a list or a text, not 1"),
     ],
 )
 def test_a_value_of_another_type_is_refused(name: str, value: JsonValue, words: str) -> None:
-    """With its place, the type that it must have, and the value."""
     (problem,) = misfits_of(a_phase("a", parameters={name: value}))
-
     assert problem.place == ("phases", 0, "parameters", name)
     assert words in problem.text
 
@@ -158,17 +148,14 @@ def test_a_value_of_another_type_is_refused(name: str, value: JsonValue, words: 
     ("name", "value"),
     [
         ("text", "abc"),
-        ("text", " abcde "),
         ("text", "$${x"),
         ("count", "many"),
         ("count", 9.0),
-        ("count", {"value": 3}),
         ("share", "0.5"),
         ("limit", "$5,000.00"),
         ("limit", {"value": 5, "unit": "USD"}),
         ("flag", "yes"),
         ("flag", 1),
-        ("day", "2024-05-01"),
         ("day", 1_700_000_000),
         ("kind", "full"),
         ("maybe", None),
@@ -177,59 +164,32 @@ def test_a_value_of_another_type_is_refused(name: str, value: JsonValue, words: 
         ("place", {"paht": 5}),
         ("either", True),
         ("couple", [True, "x"]),
-        ("place", {"path": "x", "line": False}),
         ("free", {"a": [None, True]}),
     ],
 )
-def test_a_value_that_a_task_would_read_is_not_refused(name: str, value: JsonValue) -> None:
-    """Wordings of numbers, amounts with units, flags as words, days as numbers; and what only a task can tell."""
+def test_a_value_that_a_task_can_read_is_accepted(name: str, value: JsonValue) -> None:
     assert misfits_of(a_phase("a", parameters={name: value})) == []
-
-
-def test_a_measure_may_come_with_its_unit_beside_it() -> None:
-    """As the exact types read it; a moment has no unit, and an object without a value is no measure."""
-    cards = CARDS | {"ExactAgent": card_of(exact.agent)}
-    fitting: dict[str, JsonValue] = {
-        "price": {"value": 5, "unit": "USD"},
-        "discount": {"value": 5, "unit": "%"},
-        "way": {"value": 3, "unit": "km"},
-        "within": {"value": 90, "unit": "minute"},
-        "since": "2026-05-01",
-    }
-    cases: list[tuple[dict[str, JsonValue], list[str]]] = [
-        ({}, []),
-        ({"since": {"value": 5, "unit": "h"}}, ["since"]),
-        ({"way": {"unit": "km"}}, ["way"]),
-    ]
-    for spoilt, named in cases:
-        problems = misfits_of(a_phase("a", "travel", agent="ExactAgent", parameters=fitting | spoilt), cards=cards)
-        assert [problem.place[-1] for problem in problems] == named
 
 
 @pytest.mark.parametrize(
     ("name", "reference", "words"),
     [
         ("names", "${a:results}", "must be a list, and '${a:results}' is an object"),
-        ("names", "${a:text}", "must be a list, and '${a:text}' is a text"),
         ("count", "${a:results}", "must be a number, and '${a:results}' is an object"),
-        ("text", "${a:results.pair.0}", "is a number"),
         ("places", "${a:results.by_name.x.path}", "must be an object, and"),
         ("names", "all of ${a:places}", "must be a list, and 'all of ${a:places}' is a text"),
         ("names", ["${a:results.score}"], "parameters.names.0 must be a text"),
         ("names", "${standards.0.text}", "is a text"),
-        ("text", "${input.n}", "must be a text, and '${input.n}' is a number"),
         ("count", "${b:results}", "is a list"),
     ],
 )
-def test_an_entry_that_can_never_be_what_is_asked_for_is_refused(name: str, reference: JsonValue, words: str) -> None:
-    """By the schema of the task that writes it, at the path that is read."""
+def test_an_entry_of_another_type_is_refused(name: str, reference: JsonValue, words: str) -> None:
     problems = misfits_of(
         a_phase("a", writes=("results", "text", "ok", "places")),
         a_phase("b", task="need", parameters={"path": "x"}),
         a_phase("c", parameters={name: reference}, standards=("x",)),
         inputs={"n": {"type": "number"}, "deep": {"type": "flag"}},
     )
-
     assert [problem.place for problem in problems] == [("phases", 2, "parameters", name)]
     assert words in problems[0].text
 
@@ -242,33 +202,27 @@ def test_an_entry_that_can_never_be_what_is_asked_for_is_refused(name: str, refe
         ("count", "${a:total}"),
         ("count", "${a:text}"),
         ("count", "${a:results.pair.0}"),
-        ("count", "${input.free}"),
         ("text", "${a:results.by_name.x.path}"),
-        ("text", "n=${a:results}"),
         ("maybe", "${a:results.score?}"),
         ("day", "${a:results.pair.0}"),
         ("free", "${a:results}"),
         ("names", "${a:text:src/a.py}"),
         ("count", "${a:results.by_name}"),
-        ("place", {"path": "x", "line": "${a:ok}"}),
         ("names", "${standards.0.tags}"),
         ("count", "${b:results.0}"),
     ],
 )
-def test_an_entry_that_may_be_what_is_asked_for_is_not_refused(name: str, reference: JsonValue) -> None:
-    """A doubt is no refusal."""
+def test_an_entry_that_may_fit_is_accepted(name: str, reference: JsonValue) -> None:
     problems = misfits_of(
         a_phase("a", writes=("results", "text", "ok", "places", "total")),
         a_phase("b", task="need", parameters={"path": "x"}),
         a_phase("c", parameters={name: reference}, standards=("x",)),
         inputs={"free": {}},
     )
-
     assert problems == []
 
 
-def test_a_place_that_an_entry_never_has_is_refused() -> None:
-    """In parameters and in conditions, with the nearest name or the type; once for each."""
+def test_a_path_that_an_entry_never_has_is_refused() -> None:
     problems = misfits_of(
         a_phase("a"),
         a_phase("b", parameters={"free": "${a:results.plces.0}", "text": "x ${a:results.text.x}"}),
@@ -291,13 +245,11 @@ def test_a_place_that_an_entry_never_has_is_refused() -> None:
     assert "'a:results' has no 'okay'; did you mean 'ok'?" in problems[2].text
 
 
-def test_a_property_that_a_result_lacks_cannot_be_written() -> None:
-    """`results` can always."""
+def test_a_property_that_a_result_lacks_is_refused_under_writes() -> None:
     problems = misfits_of(
         a_phase("a", writes=("results", "plces", "by_name")),
         a_phase("b", task="need", parameters={"path": "x"}, writes=("results", "count")),
     )
-
     assert [(problem.place, problem.text) for problem in problems] == [
         (("phases", 0, "writes", 1), "writes 'plces', but the result of 'find' has no 'plces'; did you mean 'places'?"),
         (
@@ -307,8 +259,7 @@ def test_a_property_that_a_result_lacks_cannot_be_written() -> None:
     ]
 
 
-def test_a_corrected_entry_is_of_either_kind() -> None:
-    """Only what neither pass can be is refused; before the correction it is the first pass alone."""
+def test_a_corrected_entry_may_have_either_type() -> None:
     first = a_phase("one", writes=("results",))
     second = a_phase("two", task="need", corrects="one", parameters={"path": "x"}, after=("before",))
     problems = misfits_of(
@@ -317,7 +268,6 @@ def test_a_corrected_entry_is_of_either_kind() -> None:
         second,
         a_phase("later", parameters={"names": "${one:results}", "place": "${one:results}", "flag": "${one:results}"}),
     )
-
     assert [problem.place[1:] for problem in problems] == [(1, "parameters", "names"), (3, "parameters", "flag")]
 
 
@@ -326,35 +276,26 @@ FOREIGN: list[JsonValue] = [
     {"properties": "x"},
     {"properties": {"x": True}},
     {"properties": {"x": {"$ref": "http://elsewhere/x"}}},
-    {"properties": {"x": {"$ref": 5}}},
     {"properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"$ref": "#/$defs/x"}}},
-    {"properties": {"x": {"anyOf": []}}},
     {"properties": {"x": {"allOf": [{"type": "number"}, {"minimum": 3}]}}},
-    {"properties": {"x": {"not": {"type": "string"}, "type": "string"}}},
     {"properties": {"x": {"type": "text"}}},
-    {"properties": {"x": {"enum": "abc"}}},
     {"properties": {"x": {"enum": [{"a": 1}, "b"], "type": "object"}}},
-    {"properties": {"x": {"anyOf": [{"properties": {"b": {}}}, {"type": "null"}]}}},
     {"properties": {"x": {"anyOf": [{"type": "null"}], "properties": {"a": {}}}}},
     {"properties": {"y": {}}, "additionalProperties": True},
-    {"properties": {"y": {}}, "additionalProperties": {"type": "object"}},
     {"properties": {"y": {}}, "patternProperties": {"x": {"type": "object"}}},
     {"$ref": "#/$defs/p", "$defs": {"p": {"properties": {"x": {"type": "object"}}, "required": ["y"]}}},
-    {"properties": {"x": {"type": "object", "minimum": "x"}}, "required": "x"},
     {"properties": {"x": {"type": "object", "aliases": "y"}}, "required": [1]},
 ]
 
 
 @pytest.mark.parametrize("schema", FOREIGN, ids=range(len(FOREIGN)))
-def test_a_schema_that_says_less_than_ours_refuses_nothing(schema: dict[str, JsonValue]) -> None:
-    """Cards come from any program; a schema that is not understood allows anything."""
+def test_an_unusual_schema_refuses_nothing(schema: dict[str, JsonValue]) -> None:
     task = TaskCard(name="t", parameters=schema, result=schema)
     card = AgentCard(agent_id="F", tasks=(task,), digest="0")
     phases = (
         Phase(name="a", agent="F", task="t", parameters={"x": {"a": 1}}, writes=("results", "x")),
         Phase(name="b", agent="F", task="t", parameters={"x": "${a:x}"}),
     )
-
     assert misfits_of(*phases, cards={"F": card}) == []
 
 
@@ -368,34 +309,18 @@ def test_a_schema_that_says_less_than_ours_refuses_nothing(schema: dict[str, Jso
         (False, 1, "must be nothing"),
     ],
 )
-def test_other_keywords_of_json_schema_are_understood_too(schema: JsonValue, value: JsonValue, words: str) -> None:
-    """As far as it can be."""
+def test_other_keywords_of_json_schema_are_checked(schema: JsonValue, value: JsonValue, words: str) -> None:
     task = TaskCard(name="t", parameters={"properties": {"x": schema}})
     card = AgentCard(agent_id="F", tasks=(task,), digest="0")
-
     (problem,) = misfits_of(Phase(name="a", agent="F", task="t", parameters={"x": value}), cards={"F": card})
-
     assert words in problem.text
 
 
-def test_an_unknown_result_may_be_anything() -> None:
-    """Its parts too."""
-    card = AgentCard(agent_id="F", tasks=(TaskCard(name="t", parameters={}),), digest="0")
-    phases = (
-        Phase(name="a", agent="F", task="t", writes=("results", "x")),
-        a_phase("b", parameters={"names": "${a:x.y.z}"}),
-    )
-
-    assert misfits_of(*phases, cards={**CARDS, "F": card}) == []
-
-
-def test_a_recursive_schema_is_followed_as_far_as_it_is_asked() -> None:
-    """A tree inside a tree inside a tree; one that branches into itself takes no longer."""
+def test_a_recursive_schema_is_followed_lazily() -> None:
     tree: JsonValue = {"properties": {"next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]}}, "type": "object"}
     inner = Schema.of({"$ref": "#/$defs/T", "$defs": {"T": tree}})
     for _ in range(50):
         inner = inner.inside("next") or ANY
-
     assert inner.kinds() == {"object", "null"}
     assert inner.names() == ("next",)
     assert inner.inside("nxt") is None
@@ -404,30 +329,3 @@ def test_a_recursive_schema_is_followed_as_far_as_it_is_asked() -> None:
     for _ in range(100):
         deep = [deep]
     assert list(mismatches(deep, Schema.of({"anyOf": branches}), lambda _: None)) == []
-
-
-def test_many_references_to_one_result_read_its_schema_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipeline may have half a million of them."""
-    read, documents = Schema.of, list[JsonValue]()
-
-    def of(document: JsonValue) -> Schema:
-        documents.append(document)
-        return read(document)
-
-    monkeypatch.setattr(Schema, "of", of)
-
-    assert misfits_of(a_phase("a"), a_phase("b", parameters={"free": ["${a:results.places.0.path}"] * 900})) == []
-    assert len(documents) < 10
-
-
-def test_a_missing_property_is_reported_beside_other_problems() -> None:
-    """The phase that writes it has to be mended, not its reader."""
-    phases = (a_phase("a", writes=("plces",)), a_phase("b", "need", parameters={"path": "${a:places}"}))
-    pipeline = Pipeline(name="x", phases=phases)
-    assert [one.place for one in all_problems(pipeline, CARDS)] == [
-        ("phases", 1, "parameters", "path"),
-        ("phases", 0, "writes", 0),
-    ]
-    assert all_problems(Pipeline(name="x", phases=phases[:1]), CARDS) == problems_with(
-        Pipeline(name="x", phases=phases[:1]), CARDS
-    )

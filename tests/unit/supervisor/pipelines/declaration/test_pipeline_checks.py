@@ -1,4 +1,4 @@
-"""Whether a pipeline can run as it is declared, and what its inputs are."""
+"""Whether a pipeline can run as declared, and what its inputs are."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,15 +11,10 @@ from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.inputs import fill_defaults, parse_inputs, problems_in_inputs
 from supervisor.pipelines.declaration.problems import Flaw
-
-
-def a_phase(name: str = "p", **fields: Any) -> Phase:
-    """Return a phase of which only *fields* matter."""
-    return Phase(**{"name": name, "agent": "A", "task": "t", **fields})
+from tests.unit.supervisor.pipelines.fake_system import a_phase
 
 
 def of(*phases: Phase, **fields: Any) -> list[Flaw]:
-    """Return the problems of a pipeline of *phases*."""
     return problems_of(Pipeline(**{"name": "x", "phases": phases, **fields}))
 
 
@@ -41,22 +36,15 @@ BROKEN_PHASES: list[tuple[tuple[Phase, ...], tuple[str | int, ...], str]] = [
         "but 'analysis' writes 'results', 'dependencyMap'; did you mean 'dependencyMap'?",
     ),
     ((ANALYSIS, a_phase(reads=("analysis:zzz?",))), ("reads", 0), "add 'zzz' to its writes"),
-    ((ANALYSIS, a_phase(reads=("analysis",))), ("reads", 0), "breaks the naming rule"),
     ((a_phase(reads=("p:results",)),), ("reads", 0), "what it writes itself"),
     ((a_phase(when="${input.deep}"),), ("when",), "there is no input 'deep'; declared are nothing"),
     ((a_phase(parameters={"x": "${analysis:results"}),), ("parameters", "x"), "not closed"),
     ((a_phase(when="1 +"),), ("when",), "'+' means nothing at character 3"),
     ((a_phase(parameters={"rules": "${standards}"}),), ("parameters", "rules"), 'such as standards = ["docs"]'),
     ((a_phase(design=("a", " ")),), ("design",), "empty tag"),
-    ((MAYBE, a_phase(parameters={"x": "${maybe:results.a}"})), ("parameters", "x"), "write '${maybe:results.a?}'"),
     ((MAYBE, a_phase(reads=("maybe:results",))), ("reads", 0), "write 'maybe:results?'"),
     (
         (MAYBE, a_phase("two", corrects="maybe", when="false"), a_phase(reads=("maybe:results",))),
-        ("reads", 0),
-        "'maybe' may be left out by its `when`",
-    ),
-    (
-        (MAYBE, a_phase("two", corrects="maybe", optional=True), a_phase(reads=("maybe:results",))),
         ("reads", 0),
         "'maybe' may be left out by its `when`",
     ),
@@ -73,21 +61,17 @@ BROKEN_PHASES: list[tuple[tuple[Phase, ...], tuple[str | int, ...], str]] = [
 
 
 @pytest.mark.parametrize(("phases", "place", "words"), BROKEN_PHASES)
-def test_a_broken_phase_is_one_problem_with_its_place_and_its_cure(
+def test_a_broken_phase_is_one_problem_with_place_and_cure(
     phases: tuple[Phase, ...], place: tuple[str | int, ...], words: str
 ) -> None:
-    """No other problem follows from it."""
     (problem,) = of(*phases)
-
     assert problem.place == ("phases", len(phases) - 1, *place)
     assert words in problem.text
 
 
-def test_a_correction_that_writes_less_than_is_read_is_a_problem_of_its_own() -> None:
-    """At the phase that corrects, not at the reader."""
+def test_a_correction_that_writes_too_little_is_reported() -> None:
     first = a_phase("one", writes=("results", "files"))
     (problem,) = of(first, a_phase("two", corrects="one"), a_phase(reads=("one:files",)))
-
     assert problem.place == ("phases", 1, "writes")
     assert "does not write 'files', which 'p' reads; add it to `writes`" in problem.text
 
@@ -96,11 +80,9 @@ def test_a_correction_that_writes_less_than_is_read_is_a_problem_of_its_own() ->
     ("glob", "words"),
     [
         ("/etc/*", "must be relative to the pipeline's root"),
-        ("~/x", "relative"),
         ("C:/x", "relative"),
         ("../x/*", "must not lead out"),
         ("src/", "write 'src/**'"),
-        ("./a//b", "write 'a/b'"),
         ("a\\b", "write 'a/b'"),
         ("", "is empty"),
         ("a\0b", "NUL"),
@@ -108,19 +90,15 @@ def test_a_correction_that_writes_less_than_is_read_is_a_problem_of_its_own() ->
         ("*/" * 50 + "a", "has 51 steps, at most 50"),
     ],
 )
-def test_a_pattern_that_can_name_no_file_is_refused(glob: str, words: str) -> None:
-    """With its place among the patterns."""
+def test_an_invalid_pattern_of_files_is_refused(glob: str, words: str) -> None:
     (problem,) = of(a_phase(reads_files=("ok/**", glob)), root="/x")
-
     assert problem.place == ("phases", 0, "reads_files", 1)
     assert words in problem.text
 
 
-def test_a_pipeline_has_at_most_a_thousand_patterns() -> None:
-    """Of all phases together."""
+def test_more_than_a_thousand_patterns_are_refused() -> None:
     many = [a_phase(name, reads_files=("a",) * number) for name, number in (("a", 500), ("b", 500), ("c", 1))]
     (problem,) = of(*many, root="/x")
-
     assert problem.place == ("phases",)
     assert "1,001 patterns, at most 1,000" in problem.text
 
@@ -129,66 +107,38 @@ def test_a_pipeline_has_at_most_a_thousand_patterns() -> None:
     ("fields", "place", "words"),
     [
         ({"result": "p:total"}, ("result",), "result is 'p:total', but 'p' writes 'results'"),
-        ({"result": "q:results"}, ("result",), "there is no phase 'q'"),
         ({"result": "p"}, ("result",), "naming rule"),
         ({"root": "${p:results}"}, ("root",), "only inputs"),
         ({"root": "${input.x}"}, ("root",), "no input 'x'"),
         ({"root": "${input.x"}, ("root",), "not closed"),
         ({"inputs": {"n": {"type": "number", "default": True}}}, ("inputs", "n", "default"), "must be a number"),
-        ({"inputs": {"n": {"default": [float("inf")]}}}, ("inputs", "n", "default"), "nan or inf"),
     ],
 )
 def test_a_broken_field_of_the_pipeline_is_one_problem(
     fields: dict[str, Any], place: tuple[str | int, ...], words: str
 ) -> None:
-    """Result, root and defaults of inputs."""
     (problem,) = of(a_phase(), **fields)
-
     assert problem.place == place
     assert words in problem.text
 
 
-def test_a_circle_is_one_problem_at_its_first_phase() -> None:
-    """It names all of its steps."""
+def test_a_cycle_is_one_problem() -> None:
     (problem,) = of(a_phase("s"), a_phase("a", after=("b",)), a_phase("b", reads=("a:results",)))
-
     assert problem.place == ("phases", 1)
     assert "a -> b -> a ('a' runs after 'b', 'b' reads 'a:results')" in problem.text
 
 
 def test_all_problems_are_reported_at_once() -> None:
-    """Also when phases go in a circle."""
-    problems = of(
-        a_phase("a", after=("b", "x"), when="("),
-        a_phase("b", after=("a",), reads=("a:no", "bad"), writes=("q", "q")),
-        result="c:d",
-    )
-
-    assert [problem.place for problem in problems] == [
-        ("result",),
-        ("phases", 0, "after", 1),
-        ("phases", 0, "when"),
-        ("phases", 1, "reads", 0),
-        ("phases", 1, "writes", 1),
-        ("phases", 1, "reads", 1),
-        ("phases", 0),
-    ]
-
-
-def test_entries_that_may_be_missing_are_reported_beside_other_problems() -> None:
-    """None waits for the others to be mended."""
     problems = of(
         a_phase("maybe", when="true"),
         a_phase("b", reads=("maybe:results", "x:results", "b:results"), corrects="b", after=("b",)),
         a_phase("b", parameters={"x": "${maybe:results"}),
     )
-
     assert ("phases", 1, "reads", 0) in [problem.place for problem in problems]
     assert len(problems) == 7
 
 
-def test_a_pipeline_that_can_run_has_no_problem() -> None:
-    """Optional readings, corrections, identifiers, standards, a root of an input, a result that may not be."""
+def test_a_valid_pipeline_has_no_problem() -> None:
     phases = (
         a_phase("query", reads_files=("**/*.py",), parameters={"in": "${input.folder}", "price": "$${input.none}"}),
         a_phase("maybe", when="${query:results.deep} and ${input.n} > 1"),
@@ -201,19 +151,15 @@ def test_a_pipeline_that_can_run_has_no_problem() -> None:
         a_phase("quiet", writes=(), timeout="7d", after=("last",)),
     )
     inputs = {"folder": Input(type="text"), "n": Input(type="number", default=1), "x": Input(default=None)}
-
     assert of(*phases, inputs=inputs, root="${input.folder}/src", result="maybe:results") == []
 
 
-def test_a_phase_that_is_always_corrected_may_be_left_out() -> None:
-    """Its readers find the correction; the correction itself and the phases that it rests on do not."""
+def test_a_phase_that_is_always_corrected_may_be_skipped() -> None:
     one = a_phase("one", when="${input.x}")
     review = a_phase("review", reads=("one:results?",))
     two = a_phase("two", corrects="one", reads=("review:results", "one:results"))
     qa = a_phase("qa", reads=("one:results",))
-
     problems = of(one, review, two, qa, inputs={"x": Input(type="flag")})
-
     assert [problem.place for problem in problems] == [("phases", 2, "reads", 1)]
 
 
@@ -231,10 +177,8 @@ INPUTS = Pipeline(
 )
 
 
-def test_inputs_are_those_declared_and_of_their_types() -> None:
-    """All problems at once, each with its input."""
+def test_inputs_are_checked_by_name_and_type() -> None:
     problems = problems_in_inputs(INPUTS, {"foldr": "x", "n": True, "deep": 1, "names": "a", "more": None})
-
     assert {problem.place: problem.text for problem in problems} == {
         ("inputs", "foldr"): "there is no input 'foldr'; did you mean 'folder'?",
         ("inputs", "folder"): "input 'folder' is missing (where to look); give it, such as --input folder=...",
@@ -247,8 +191,7 @@ def test_inputs_are_those_declared_and_of_their_types() -> None:
     assert problems_in_inputs(INPUTS, given) == []
 
 
-def test_inputs_that_are_not_given_have_their_defaults() -> None:
-    """Given values, null too, stay."""
+def test_missing_inputs_have_their_defaults() -> None:
     assert fill_defaults(INPUTS, {"folder": "src", "names": None, "n": 0}) == {
         "folder": "src",
         "n": 0,
@@ -263,21 +206,17 @@ def test_inputs_that_are_not_given_have_their_defaults() -> None:
     ("name", "text", "value"),
     [
         ("folder", "12", "12"),
-        ("folder", "", ""),
         ("n", "12", 12),
-        ("n", "-1.5", -1.5),
         ("deep", "true", True),
         ("deep", "No", False),
         ("names", '["a", 1]', ["a", 1]),
         ("more", '{"a": null}', {"a": None}),
         ("free", "12", 12),
-        ("free", "true", True),
         ("free", "src/x", "src/x"),
         ("free", "NaN", "NaN"),
     ],
 )
-def test_a_command_line_says_inputs_as_text(name: str, text: str, value: JsonValue) -> None:
-    """Read as the declared type; where that is open, as JSON if it is some."""
+def test_inputs_are_parsed_by_their_type(name: str, text: str, value: JsonValue) -> None:
     assert parse_inputs(INPUTS, {name: text}) == {name: value}
 
 
@@ -286,24 +225,19 @@ def test_a_command_line_says_inputs_as_text(name: str, text: str, value: JsonVal
     [
         ("n", "many", "input 'n' must be a number written as JSON, not 'many'"),
         ("n", "NaN", "JSON has no such number"),
-        ("n", '"1"', "must be a number, not a text"),
         ("deep", "perhaps", "true or false, not 'perhaps'"),
         ("names", "a,b", "must be a list written as JSON"),
-        ("more", "a=b", "must be an object written as JSON"),
         ("more", "[1]", "must be an object, not a list"),
         ("foldr", "x", "did you mean 'folder'"),
     ],
 )
-def test_a_text_that_is_not_of_the_type_is_refused(name: str, text: str, words: str) -> None:
-    """By the name of the input."""
+def test_an_input_of_another_type_is_refused(name: str, text: str, words: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_inputs(INPUTS, {name: text})
-
     assert words in str(caught.value)
 
 
-def test_the_result_is_of_no_optional_phase() -> None:
-    """Its run would be completed without one, and no reader would know."""
+def test_a_result_of_an_optional_phase_is_refused() -> None:
     (problem,) = of(a_phase("one", optional=True), result="one:results")
     assert problem.place == ("result",)
     assert "name another phase" in problem.text

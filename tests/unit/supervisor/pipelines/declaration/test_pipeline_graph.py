@@ -1,21 +1,14 @@
-"""The graph of a pipeline: dependencies, order, corrections and circles."""
-
-from typing import Any
+"""The graph of a pipeline: dependencies, order, corrections and cycles."""
 
 import pytest
 
 from contracts.errors import InvalidInput, InvalidPipeline
 from contracts.pipelines import Phase, Pipeline
 from supervisor.pipelines.declaration.graph import Graph, result_keys
-
-
-def a_phase(name: str, **fields: Any) -> Phase:
-    """Return a phase of which only *fields* matter."""
-    return Phase(**{"name": name, "agent": "A", "task": "t", **fields})
+from tests.unit.supervisor.pipelines.fake_system import a_phase
 
 
 def graph_of(*phases: Phase) -> Graph:
-    """Return the graph of a pipeline of *phases*."""
     return Graph.of(Pipeline(name="p", phases=phases))
 
 
@@ -32,13 +25,11 @@ CORRECTIVE = (
 
 
 def test_a_phase_depends_on_those_it_reads_runs_after_and_corrects() -> None:
-    """In parameters, `reads`, `when`, `after` and `corrects` alike, each once."""
     graph = graph_of(
         a_phase("last", after=("a", "b"), reads=("b:results",), when="${c:results} and ${d:results?}", corrects="e"),
         a_phase("d", parameters={"x": ["${a:results.files}"]}),
         *(a_phase(name) for name in "abce"),
     )
-
     assert graph.order == ("a", "d", "b", "c", "e", "last")
     assert graph.dependencies["last"] == ("a", "d", "b", "c", "e")
     assert graph.dependencies["d"] == ("a",)
@@ -48,16 +39,13 @@ def test_a_phase_depends_on_those_it_reads_runs_after_and_corrects() -> None:
     assert graph.reason("last", "e") == "corrects 'e'"
 
 
-def test_the_order_is_the_declared_one_where_it_may_be() -> None:
-    """A reader of the file finds the phases where they are expected."""
+def test_the_declared_order_is_kept_where_possible() -> None:
     assert graph_of(*(a_phase(name) for name in "cab")).order == ("c", "a", "b")
     assert graph_of(a_phase("z", after=("y",)), a_phase("x"), a_phase("y")).order == ("x", "y", "z")
 
 
-def test_who_reads_what_is_corrected_waits_for_the_correction() -> None:
-    """But not those that the correction itself rests on, and not those that only rest on these."""
+def test_a_reader_of_a_corrected_phase_waits_for_the_correction() -> None:
     graph = graph_of(*CORRECTIVE)
-
     assert graph.dependencies["qa"] == ("pass_1", "pass_2")
     assert graph.dependencies["review"] == ("pass_1",)
     assert graph.dependencies["notes"] == ("review",)
@@ -66,10 +54,8 @@ def test_who_reads_what_is_corrected_waits_for_the_correction() -> None:
     assert graph.reason("qa", "pass_2") == "reads 'pass_1:files', which 'pass_2' corrects"
 
 
-def test_a_reader_finds_the_first_pass_or_what_replaced_it() -> None:
-    """Before the correction the first, afterwards the second; the end of the run is afterwards."""
+def test_replacements_depend_on_the_reader() -> None:
     graph = graph_of(*CORRECTIVE)
-
     assert graph.replacements("pass_1", "qa") == ("pass_2",)
     assert graph.replacements("pass_1", "review") == ()
     assert graph.replacements("pass_1", "pass_2") == ()
@@ -77,36 +63,31 @@ def test_a_reader_finds_the_first_pass_or_what_replaced_it() -> None:
     assert graph.replacements("analysis", "qa") == ()
 
 
-def test_a_correction_of_a_correction_is_waited_for_as_well() -> None:
-    """The third pass replaces the second, which replaced the first."""
+def test_a_correction_of_a_correction_is_waited_for() -> None:
     graph = graph_of(
         a_phase("one"),
         a_phase("two", corrects="one"),
         a_phase("three", corrects="two"),
         a_phase("reader", reads=("one:results",)),
     )
-
     assert graph.dependencies["reader"] == ("one", "two", "three")
     assert graph.replacements("one", "reader") == ("two", "three")
     assert graph.replacements("one", "three") == ("two",)
     assert graph.replacements("one", "two") == ()
 
 
-def test_two_corrections_that_read_each_others_first_pass_do_not_wait_for_each_other() -> None:
-    """The one whose first pass is declared first goes first."""
+def test_two_corrections_of_each_others_input_make_no_cycle() -> None:
     graph = graph_of(
         a_phase("p1"),
         a_phase("q1"),
         a_phase("p2", corrects="p1", reads=("q1:results",)),
         a_phase("q2", corrects="q1", reads=("p1:results",)),
     )
-
     assert graph.dependencies["q2"] == ("p1", "q1", "p2")
     assert graph.dependencies["p2"] == ("p1", "q1")
 
 
-def test_a_circle_is_named_whole() -> None:
-    """With what each step of it is, so that one can be taken away."""
+def test_a_cycle_is_described_in_full() -> None:
     with pytest.raises(InvalidPipeline) as caught:
         graph_of(
             a_phase("start"),
@@ -115,27 +96,18 @@ def test_a_circle_is_named_whole() -> None:
             a_phase("c", corrects="b"),
             a_phase("d", after=("a",)),
         )
-
     (problem,) = caught.value.problems
     assert "a -> c -> b -> a" in problem
     assert "'a' runs after 'c', 'c' corrects 'b', 'b' reads 'a:results'" in problem
 
 
-def test_a_phase_that_reads_itself_or_what_is_not_there_waits_for_nobody() -> None:
-    """The checks report both; here they would be a circle, and a lookup that fails."""
-    assert graph_of(a_phase("a", reads=("a:results", "b:results"), after=("c", "a"))).dependencies == {"a": ()}
-
-
-def test_a_reference_that_cannot_be_read_is_refused() -> None:
-    """With its phase and its place."""
+def test_an_unreadable_reference_is_refused() -> None:
     with pytest.raises(InvalidInput, match="phase a: when"):
         graph_of(a_phase("a", when="${b"))
 
 
-def test_dependents_and_ancestors_follow_the_graph_to_its_end() -> None:
-    """Dependents come in order, without those that were asked about."""
+def test_dependents_and_ancestors_are_transitive() -> None:
     graph = graph_of(*CORRECTIVE)
-
     assert graph.dependents(["analysis"]) == ("pass_1", "review", "notes", "pass_2", "qa", "report")
     assert graph.dependents(["review", "pass_2"]) == ("notes", "qa", "report")
     assert graph.dependents([]) == ()
@@ -144,22 +116,17 @@ def test_dependents_and_ancestors_follow_the_graph_to_its_end() -> None:
     assert graph.sinks == ("notes", "report")
 
 
-def test_the_result_is_what_the_last_phases_write_unless_one_is_named() -> None:
-    """All of their entries, by their keys."""
+def test_the_result_is_of_the_last_phases_unless_named() -> None:
     phases = (a_phase("a"), a_phase("b", after=("a",), writes=("x", "y")), a_phase("c"), a_phase("d", writes=()))
     pipeline = Pipeline(name="p", phases=phases)
-
     assert result_keys(pipeline, Graph.of(pipeline)) == ("b:x", "b:y", "c:results")
-
     named = Pipeline(name="p", phases=phases, result="a:results")
     assert result_keys(named, Graph.of(named)) == ("a:results",)
 
 
-def test_five_hundred_phases_in_a_row_are_no_trouble() -> None:
-    """Nothing here goes as deep as the graph."""
+def test_five_hundred_phases_in_a_row() -> None:
     row = [a_phase("p0"), *(a_phase(f"p{n}", after=(f"p{n - 1}",)) for n in range(1, 500))]
     graph = graph_of(*reversed(row))
-
     assert graph.order == tuple(f"p{n}" for n in range(500))
     assert len(graph.ancestors("p499")) == len(graph.dependents(["p0"])) == 499
     with pytest.raises(InvalidPipeline, match="p0 -> p499 -> p498"):

@@ -1,4 +1,4 @@
-"""Sources of a phase: marks of files below the root, and the sentences about their differences."""
+"""Fingerprints of files below a root, and descriptions of their changes."""
 
 import os
 import threading
@@ -28,15 +28,13 @@ def write(root: Path, **files: str) -> None:
         path.write_text(text)
 
 
-def test_files_that_match_are_marked_once(tmp_path: Path) -> None:
-    """Whichever glob finds them; others are not."""
+def test_matching_files_are_marked_once(tmp_path: Path) -> None:
     write(tmp_path, a="1", src__b="2", src__deep__c="3", docs__d="4")
     found = file_marks(tmp_path, ["src/**/*.py", "src/b.py", "a.*"])
     assert sorted(found) == ["f:a.py", "f:src/b.py", "f:src/deep/c.py"]
 
 
 def test_a_change_is_new_gone_or_changed(tmp_path: Path) -> None:
-    """New, gone, changed; in the order of names."""
     write(tmp_path, a="1", b="2", c="3")
     before = file_marks(tmp_path, ["*.py"])
     write(tmp_path, a="one", d="4")
@@ -45,16 +43,14 @@ def test_a_change_is_new_gone_or_changed(tmp_path: Path) -> None:
     assert changes(before, after) == ["file 'a.py' changed", "file 'b.py' is gone", "file 'd.py' is new"]
 
 
-def test_a_file_of_the_same_size_and_another_content_changed(tmp_path: Path) -> None:
-    """Its time shows that it has to be read."""
+def test_a_file_of_the_same_size_with_another_content_changed(tmp_path: Path) -> None:
     write(tmp_path, a="1")
     before = file_marks(tmp_path, ["*.py"])
     write(tmp_path, a="2")
     assert changes(before, file_marks(tmp_path, ["*.py"], before)) == ["file 'a.py' changed"]
 
 
-def test_a_file_that_was_written_again_as_it_was_is_touched(tmp_path: Path) -> None:
-    """Its time is another, its content is not; on another machine only the content counts."""
+def test_a_rewritten_file_with_the_same_content_was_touched(tmp_path: Path) -> None:
     write(tmp_path, a="1")
     before = file_marks(tmp_path, ["*.py"])
     os.utime(tmp_path / "a.py", ns=(1, 1))
@@ -66,16 +62,14 @@ def test_a_file_that_was_written_again_as_it_was_is_touched(tmp_path: Path) -> N
     assert without_times({"f:": "", "s:style": "s1"}) == {"f:": "", "s:style": "s1"}
 
 
-def test_a_file_is_read_only_when_it_may_have_changed(tmp_path: Path) -> None:
-    """A known mark with the same size and time serves as it is."""
+def test_a_file_of_known_size_and_time_is_not_read(tmp_path: Path) -> None:
     write(tmp_path, a="1")
     [mark] = file_marks(tmp_path, ["*.py"]).values()
     known = {"f:a.py": mark.rpartition(":")[0] + ":as known"}
     assert file_marks(tmp_path, ["*.py"], known) == known
 
 
-def test_links_lead_nowhere_outside(tmp_path: Path) -> None:
-    """A link to a file inside is that file; one to outside, or to a folder, is passed by."""
+def test_links_to_files_outside_are_skipped(tmp_path: Path) -> None:
     root = tmp_path / "root"
     write(root, a="1")
     write(tmp_path, outside="2", folder__x="3")
@@ -87,14 +81,12 @@ def test_links_lead_nowhere_outside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("glob", ["../*.py", "/etc/*", "a/../../b", ""])
-def test_a_glob_that_leads_out_is_refused(tmp_path: Path, glob: str) -> None:
-    """With the cure."""
+def test_a_pattern_that_leads_out_is_refused(tmp_path: Path, glob: str) -> None:
     with pytest.raises(InvalidInput, match=r"root|pattern"):
         file_marks(tmp_path, [glob])
 
 
 def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that match, and those that only lie in the way."""
     write(tmp_path, **{f"f{number}": "" for number in range(5)})
     with pytest.raises(InvalidInput, match="FINGERPRINT_FILES"):
         file_marks(tmp_path, ["*.py"], budget=Budget(files=4))
@@ -103,8 +95,7 @@ def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         file_marks(tmp_path, ["*.txt"])
 
 
-def test_what_takes_too_much_is_refused(tmp_path: Path) -> None:
-    """A file that claims to be huge, many that are small together, and time; a file that is known costs nothing."""
+def test_too_many_bytes_or_seconds_are_refused(tmp_path: Path) -> None:
     with (tmp_path / "sparse.py").open("wb") as file:
         file.truncate(2**40)
     with pytest.raises(InvalidInput, match="FINGERPRINT_MAX_BYTES"):
@@ -116,15 +107,13 @@ def test_what_takes_too_much_is_refused(tmp_path: Path) -> None:
         file_marks(tmp_path, ["*.py"], budget=Budget(seconds=-1))
 
 
-def test_a_name_that_is_no_text_stays_the_same(tmp_path: Path) -> None:
-    """Only text can be kept: names in other encodings stay apart, and one with a line feed is one name."""
+def test_names_in_other_encodings_stay_distinct(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.py")).write_text("1")
     (tmp_path / "two\nlines.py").write_text("2")
     assert sorted(file_marks(tmp_path, ["*.py"])) == ["f:caf\\xe9.py", "f:two\nlines.py"]
 
 
-def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A link may be put there between the look at a path and its opening."""
+def test_a_folder_replaced_by_a_link_meanwhile_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     write(home, src__a="1")
     write(tmp_path, out__a="2")
@@ -139,8 +128,7 @@ def test_a_folder_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path, mo
     assert file_marks(home, ["src/*.py"]) == {}
 
 
-def test_the_folders_of_version_control_are_passed_by_unless_they_are_named(tmp_path: Path) -> None:
-    """They change with every command."""
+def test_folders_of_version_control_are_skipped_unless_named(tmp_path: Path) -> None:
     write(tmp_path, a="1")
     (tmp_path / ".git").mkdir()
     write(tmp_path / ".git", hook="2")
@@ -149,22 +137,19 @@ def test_the_folders_of_version_control_are_passed_by_unless_they_are_named(tmp_
     assert file_marks(tmp_path / "none", ["**/*.py"]) == {}
 
 
-def test_tags_are_marks_beside_files() -> None:
-    """By their kind; that nothing was found is no change by itself."""
+def test_tags_have_marks_beside_files() -> None:
     before = tag_marks(STANDARD, {"style": "s1"}) | tag_marks(DESIGN, {"style": ""}) | {"f:": ""}
     after = tag_marks(STANDARD, {"style": "s2"}) | tag_marks(DESIGN, {"style": "d1"})
     assert changes(before, after) == ["design 'style' changed", "standard 'style' changed"]
     assert changes({"f:": ""}, {}) == []
 
 
-def test_many_changes_are_one_short_reason() -> None:
-    """Three, and how many more."""
+def test_many_changes_are_summarised() -> None:
     assert summarise(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
     assert summarise(["a"]) == "a"
 
 
-def test_what_is_no_file_is_passed_by_without_waiting_for_it(tmp_path: Path) -> None:
-    """A pipe without a writer would be waited for forever."""
+def test_a_pipe_is_skipped_without_waiting(tmp_path: Path) -> None:
     write(tmp_path, a="1")
     os.mkfifo(tmp_path / "b.py")
     found: list[dict[str, str]] = []
@@ -174,8 +159,7 @@ def test_what_is_no_file_is_passed_by_without_waiting_for_it(tmp_path: Path) -> 
     assert [sorted(marks) for marks in found] == [["f:a.py"]]
 
 
-def test_a_linked_folder_leads_nowhere_however_it_is_named(tmp_path: Path) -> None:
-    """Out of the root, that is: by a wildcard, by its name, and on the way to another folder."""
+def test_linked_folders_outside_are_skipped_however_named(tmp_path: Path) -> None:
     home, outside = tmp_path / "home", tmp_path / "outside"
     write(home, a="1", src__b="2")
     write(outside, c="3", deep__d="4")

@@ -1,16 +1,17 @@
 """A decision as a worker makes it: what is stored, what is shown, whose wish counts, and what a second run does."""
 
 import json
-from pathlib import Path
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
 
 import pytest
 
-from contracts.conversations import Taken, Utterance
-from contracts.errors import LlmRefused, MemoryUnavailable
+from contracts.conversations import Utterance
+from contracts.errors import MemoryUnavailable
 from contracts.observations import Action, AgentTarget, Observation, Position
 from memory.rendering.tokens import counter
 from runtime.models.client import _response_format
-from tests.unit.workers.agents.decision.stage import (
+from tests.unit.workers.agents.decision.sample_world import (
     AGENT,
     CONVERSATION,
     asking,
@@ -22,7 +23,6 @@ from tests.unit.workers.agents.decision.stage import (
     said,
     wish,
 )
-from workers.agent_files import files_of
 from workers.agents.decision import Choice, Moment, Refusal, Skill, decision_agent
 from workers.agents.decision.answer import Wish
 from workers.testing import AgentKit, KitHistory
@@ -88,14 +88,6 @@ async def test_messages_without_an_id_are_told_apart_by_their_task() -> None:
     assert await stored(stand) == [("Bob", "Hello!")] * 3
 
 
-async def test_what_waits_in_the_inbox_is_heard() -> None:
-    """With what the request brings."""
-    stand = kit(wish("wait"), history=KitHistory(waiting=(said(3, "From afar.", "Carol"),)))
-    await decided(stand, new_messages=NEW)
-
-    assert "New messages:\n- Bob said: 'Where are the coins?'\n- Carol said: 'From afar.'" in stand.asked[0].user
-
-
 async def test_a_text_is_delivered_where_the_world_says() -> None:
     """Once, under the id that the decision tells, into the conversation of whom it is for."""
     stand = kit()
@@ -106,14 +98,6 @@ async def test_a_text_is_delivered_where_the_world_says() -> None:
     [message] = taken.history.current
     assert (message.message_id, message.speaker, message.message) == (decision.message_id, "Ana", decision.utterance)
     assert not (await decided(kit(), new_messages=NEW, conversations={"Carol": "carol"})).delivered
-
-
-async def test_a_model_decides_what_the_world_allows() -> None:
-    """Its reasoning is kept, and whose it is."""
-    decision = await decided(kit(wish("move", x=2, z=1.5)))
-
-    assert (decision.action, decision.target, decision.by) == ("move", Position(x=2, z=1.5), "scripted")
-    assert (decision.reasoning, decision.refused) == ("It is good.", None)
 
 
 async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None:
@@ -132,61 +116,26 @@ async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None
     assert (await decided(asked)).prompt is None
 
 
-async def test_a_policy_of_ones_own_sees_what_was_sensed() -> None:
-    """Only our rules can do without, since they look back only upon what was done."""
-    seen: list[bool] = []
-
-    def looking(_moment: Moment, taken: Taken) -> Choice:
-        seen.extend(one.sensed is not None for one in taken.observations)
-        return Choice(Action(action="wait"), "It looks.")
-
-    stand = kit(agent=decision_agent("Looker", policy=looking))
-    for _ in range(2):
-        await decided(stand)
-
-    assert seen == [True]
-
-
-@pytest.mark.parametrize("impossible", [wish("move", x=99, z=0), wish("fly"), wish("text", agent="Dan", utterance="x")])
-async def test_rules_decide_where_a_model_wishes_what_cannot_be(impossible: Wish) -> None:
-    """The same as without it, and the report says why."""
-    stand = kit(impossible)
-    decision = await decided(stand, {"worldObjects": coins((2, 2))})
-
-    assert decision.refused is not None
-    assert decision.refused.startswith("scripted wished what is not possible: ")
-    without = await decided(kit(), {"worldObjects": coins((2, 2))})
-    assert decision == without.model_copy(update={"refused": decision.refused})
-    assert (await observed(stand))[0].did == Action(action="collect", target=Position(x=2, z=2))
-
-
-async def test_rules_decide_where_no_model_answers() -> None:
-    """It refused."""
-    decision = await decided(kit(LlmRefused("no")), {"worldObjects": coins((2, 2))})
-
-    assert (decision.action, decision.by, decision.refused) == ("collect", "rules", None)
-
-
 class Failing(FakeInbox):
-    """Fails to settle or to deliver, before or after it has; as often as it is told."""
+    """Fails once at *seam*, before or after it has done its work; `note` is the first half of settling."""
 
-    def __init__(self, *, after: bool, times: int = 0, posts: int = 0) -> None:
+    def __init__(self, seam: Literal["post", "settle", "note"], *, after: bool = True) -> None:
         super().__init__()
-        self._times = times
-        self._posts = posts
+        self._seam: str | None = seam
         self._after = after
 
-    async def post(
-        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
-    ) -> bool:
+    async def _pass(self, seam: str, work: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        """Do *work*; at the seam do it or not, and raise."""
+        if seam != self._seam:
+            return await work(*arguments, **options)
+        self._seam = None
+        if self._after:
+            await work(*arguments, **options)
+        raise MemoryUnavailable("the store did not answer")
+
+    async def post(self, *arguments: Any, **options: Any) -> bool:
         """Post, or raise, or both."""
-        self._posts -= 1
-        is_new = (self._posts < 0 or self._after) and await super().post(
-            owner, message, user_id=user_id, known_as=known_as
-        )
-        if self._posts >= 0:
-            raise MemoryUnavailable("the store did not answer")
-        return is_new
+        return bool(await self._pass("post", super().post, *arguments, **options))
 
     async def settle(
         self,
@@ -197,29 +146,10 @@ class Failing(FakeInbox):
         observation: Observation | None = None,
         user_id: str | None = None,
     ) -> None:
-        """Settle, or raise, or both."""
-        self._times -= 1
-        if self._times < 0 or self._after:
-            await super().settle(owner, task_id, said, observation=observation, user_id=user_id)
-        if self._times >= 0:
-            raise MemoryUnavailable("the store did not answer")
-
-
-@pytest.mark.parametrize("after", [False, True])
-async def test_a_run_that_failed_is_as_if_it_had_not_been(after: bool) -> None:
-    """What was new is new for the next run, unless the first has settled: then that one's decision stands."""
-    stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
-    stand.services.inbox = Failing(times=1, after=after)
-    decision = await decided(stand, new_messages=NEW)
-
-    utterance = "First." if after else "Second."
-    assert decision.utterance == utterance
-    assert decision.message_id == "task-1:said"
-    assert await stored(stand) == [("Bob", "Where are the coins?"), ("Ana", utterance)]
-    assert len(await observed(stand)) == 1
-    assert decision.by == ("earlier run" if after else "scripted")
-    assert len(stand.asked) == (1 if after else 2)
-    assert all("New messages:\n- Bob said: 'Where are the coins?'" in asked.user for asked in stand.asked)
+        """Settle, or raise, or both, or note what was done and be gone before the rest."""
+        if self._seam == "note" and observation is not None:
+            await self._pass("note", self.note, owner, task_id, observation)
+        await self._pass("settle", super().settle, owner, task_id, said, observation=observation, user_id=user_id)
 
 
 async def heard_by_bob(stand: AgentKit) -> list[tuple[str, str]]:
@@ -228,14 +158,14 @@ async def heard_by_bob(stand: AgentKit) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("seam", ["times", "posts"])
-async def test_what_is_delivered_is_what_stands(seam: str, after: bool) -> None:
+@pytest.mark.parametrize("seam", ["settle", "post"])
+async def test_what_is_delivered_is_what_stands(seam: Literal["settle", "post"], after: bool) -> None:
     """A model that wishes something else in the next run is not asked, or its first wish was heard by nobody."""
     stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
-    stand.services.inbox = Failing(after=after, **{seam: 1})
+    stand.services.inbox = Failing(seam, after=after)
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
 
-    stands = "Second." if (seam, after) == ("times", False) else "First."
+    stands = "Second." if (seam, after) == ("settle", False) else "First."
     assert (decision.utterance, decision.delivered) == (stands, True)
     assert await heard_by_bob(stand) == [("Ana", stands)]
     assert (await stored(stand))[-1] == ("Ana", stands)
@@ -245,32 +175,10 @@ async def test_what_is_delivered_is_what_stands(seam: str, after: bool) -> None:
     assert len(stand.asked) == (2 if stands == "Second." else 1)
 
 
-class Halving(FakeInbox):
-    """Notes what was observed and done, and is gone before the rest of the first `settle`."""
-
-    is_whole = False
-
-    async def settle(
-        self,
-        owner: str,
-        task_id: str,
-        said: Utterance | None = None,
-        *,
-        observation: Observation | None = None,
-        user_id: str | None = None,
-    ) -> None:
-        """Settle as the store does that fails between its two keys."""
-        if not self.is_whole and observation is not None:
-            self.is_whole = True
-            await self.note(owner, task_id, observation)
-            raise MemoryUnavailable("the store did not answer")
-        await super().settle(owner, task_id, said, observation=observation, user_id=user_id)
-
-
 async def test_what_was_noted_stands_though_the_messages_are_not_settled() -> None:
     """Its words, its deed and what Bob hears are one."""
     stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
-    stand.services.inbox = Halving()
+    stand.services.inbox = Failing("note")
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
 
     assert (decision.utterance, decision.by) == ("First.", "earlier run")
@@ -304,29 +212,6 @@ async def test_a_question_keeps_its_budget_with_a_thousand_of_everything(words: 
     assert "At time 999s Carol said: '999 " in asked.user
     assert "At time 999s I moved to position (2, 1)" in asked.user
     assert "You can text: Bob, " in asked.system
-
-
-async def test_the_prompt_tells_what_the_world_allows() -> None:
-    """Its bounds, step and reach, whom to text, and the allowed actions alone."""
-    stand = kit(wish("wait"), wish("wait"))
-    await decided(stand, allowed=["move", "wait"])
-    await decided(stand, agents=[], reach=2.5, bounds=None, step=None)
-    first, second = (asked.system for asked in stand.asked)
-
-    assert "You are Ana, " in first
-    assert "- move: go to the place x, z\n- wait: do nothing\n" in first
-    assert "The world goes from (0, 0) to (10, 10).\nOne move goes 1 at most" in first
-    assert "text" not in first
-    assert "Within reach is 2.5.\nYou can text: nobody.\n" in second
-    assert "The world goes" not in second
-    assert "One move" not in second
-
-
-def test_the_files_of_its_role_are_found() -> None:
-    """They stand in its own folder."""
-    [files] = files_of(AGENT)
-
-    assert (files.role, Path(files.prompt).parent.parent.name) == ("decision", "decision")
 
 
 def dance(wished: Wish, now: Moment) -> Action | Refusal:

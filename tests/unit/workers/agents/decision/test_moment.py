@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from contracts.errors import InvalidParameters
-from tests.unit.workers.agents.decision.stage import CONVERSATION, asking, at, coins, kit, said
+from tests.unit.workers.agents.decision.sample_world import CONVERSATION, asking, at, coins, kit, said
 from workers.agents.decision import Moment
 from workers.testing import KitHistory
-
-HERE = {"sensory_data": {"position": at(2, 1)}}
 
 
 def new(sender: str = "Bob", message: str = "Hello!", **more: Any) -> dict[str, Any]:
@@ -28,49 +26,35 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "place outside": ({"sensory_data": {"position": at(2, 11)}}, r"position \(2, 11\) is outside .*to \(10, 10\)"),
     "object outside": (sensing(worldObjects=coins((1, 1), (-1, 1))), r"worldObjects.1.position \(-1, 1\) is outside"),
     "agent outside": (sensing(nearbyAgents=[{"name": "Bob", "position": at(2, 99)}]), "nearbyAgents.0.position"),
-    "far beyond any world": ({"sensory_data": {"position": at(2, 1e300)}}, "sensory_data.position.z"),
     "NaN": ({"sensory_data": {"position": at(2, float("nan"))}}, "sensory_data.position.z: .*finite"),
     "infinite time": ({"simulation_time": float("inf")}, "simulation_time"),
-    "time before the world": ({"simulation_time": -1}, "simulation_time"),
-    "NaN as a time": (new(time=float("nan")), "new_messages.0.time: .*finite"),
     "NaN in a further sense": (sensing(wind=[float("nan")]), "sensory_data.wind"),
-    "negative count": (sensing(collected={"coin": -1}), "sensory_data.collected.coin"),
     "message from nobody": (new(sender="Dan"), "sender is 'Dan', whom nobody knows; agents are 'Bob' and 'Carol'"),
     "message without a sender": ({"new_messages": [{"message": "Hello!"}]}, "new_messages.0.sender is missing"),
     "text delivered to nobody": ({"conversations": {"Dan": "dan"}}, "conversations.Dan is of nobody; agents are"),
     "its own message": (new(sender="Ana"), "sender is 'Ana', the agent itself"),
-    "its own message in capitals": (new(sender="ANA"), "sender is 'ANA', the agent itself"),
     "itself in sight": (sensing(nearbyAgents=[{"name": "Ana"}]), "nearbyAgents.0 is 'Ana', the agent itself; leave it"),
     "a megabyte": (new(message="x" * 1_000_000), "new_messages.0.message: .*at most 2000"),
     "a page sensed": (sensing(smell="x" * 50_000), "smell take 50012 bytes as JSON; send at most 20000"),
-    "a megabyte of a name": ({"name": "x" * 1_000_000}, "name: .*at most 64"),
     "control characters": (new(message="Hel\x00lo"), r"message: holds the control character '\\x00'; leave it out"),
-    "an escape": (new(message="\x1b[2J"), r"control character '\\x1b'"),
     "half a sign": (new(message="\ud800"), "new_messages.0.message"),
-    "a line in a name": ({"name": "Ana\nBob"}, r"name: .*holds '\\n'; a name stands in sentences"),
     "a hidden sign in a name": ({"agents": ["Bo\u200bb"]}, "agents.0: .*a name stands in sentences"),
     "a sentence as a name": (new(sender="Bob said: 'Hi' and Carol"), "new_messages.0.sender: .*holds ': '"),
     "a name that is shown otherwise": ({"agents": ["Bo\u00bbb"]}, "agents.0 is .* which a prompt can only show as"),
     "a name that is nobody's": ({"name": "I"}, "name: 'I' is what an agent calls itself"),
     "an empty message": (new(message=" \n"), "new_messages.0.message: says nothing"),
-    "a field too many": (new(text="Hello!"), "new_messages.0.text is not a parameter"),
-    "an odd id": (new(message_id="a b"), "new_messages.0.message_id"),
     "messages among senses": (sensing(receivedTexts=[]), "'receivedTexts' holds .* send it in new_messages, as sender"),
-    "messages in an agent": (sensing(nearbyAgents=[{"name": "Bob", "lastMessage": "x"}]), "'lastMessage' holds"),
     "a world turned over": ({"bounds": {"low": at(5, 5), "high": at(0, 9)}}, "bounds: low .* lies beyond high"),
     "too many messages": ({"new_messages": [{"sender": "Bob", "message": "x"}] * 201}, "new_messages: .*at most 200"),
-    "no step": ({"step": -1}, "step"),
 }  # fmt: skip
 
 
 #: What the wire itself changes or refuses: it comes from whoever calls the agent in the same process.
-NOT_SENT = {"NaN in a further sense", "a megabyte", "a megabyte of a name", "half a sign"}
-#: What is known only to whoever knows the skills of the agent.
-NOT_READ = {"unknown action"}
+NOT_SENT = {"NaN in a further sense", "a megabyte", "half a sign"}
 
 
-@pytest.mark.parametrize("case", sorted(BAD.keys() - NOT_READ))
-def test_what_cannot_be_is_refused(case: str) -> None:
+@pytest.mark.parametrize("case", sorted(NOT_SENT))
+def test_what_cannot_be_sent_is_refused(case: str) -> None:
     """The error names the field and the cure."""
     wrong, told = BAD[case]
     with pytest.raises(InvalidParameters, match=told):
@@ -95,13 +79,6 @@ async def test_nothing_is_stored_of_what_is_refused(case: str) -> None:
     ]
     assert [one.message for one in page.messages] == ["Before.", "Hello!"]
     assert len(seen) == 1
-
-
-async def test_a_megabyte_does_not_arrive() -> None:
-    """The wire refuses it before anybody reads it."""
-    report = await kit().run("decide", {**asking(), **BAD["a megabyte"][0]})
-
-    assert report.status in ("failed", "rejected")
 
 
 async def test_what_can_be_is_taken() -> None:

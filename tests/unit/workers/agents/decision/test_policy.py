@@ -1,16 +1,15 @@
-"""What an agent does without a model: the first rule that applies, and the same again in the same world."""
+"""What the world allows of a wish, and what an agent does without a model."""
 
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.observations import Action, AgentTarget, Position
 from memory.rendering.narration import distance
-from tests.unit.workers.agents.decision.stage import at, coins, known, moment, said, texted
-from workers.agents.decision import SKILLS, by_rules
-from workers.agents.decision.policy import QUIET_FOR
+from tests.unit.workers.agents.decision.sample_world import at, coins, known, moment, said, texted, wish
+from workers.agents.decision import SKILLS, Refusal, by_rules
 from workers.agents.decision.skills import permit, towards, wish_of
 
 NOTHING = known()
@@ -19,13 +18,6 @@ NOTHING = known()
 def chosen(sensed: dict[str, Any] | None = None, taken: Any = NOTHING, **more: Any) -> Action:
     """Return the action."""
     return by_rules(moment(sensed, **more), taken).action
-
-
-def test_what_is_within_reach_is_collected() -> None:
-    """The nearest, before anything else."""
-    action = chosen({"worldObjects": coins((2, 2), (2.5, 1), (9, 9))}, known(said(6, "Where?"), new=1))
-
-    assert action == Action(action="collect", target=Position(x=2.5, z=1))
 
 
 def test_the_nearest_object_is_walked_to() -> None:
@@ -45,11 +37,6 @@ def test_a_question_is_answered_with_what_is_seen() -> None:
     assert action.utterance == "I am at (2, 1) and see 2 coins at: (2, 4), (5, 5)."
 
 
-def test_a_statement_is_not_answered() -> None:
-    """Two agents that thank each other would never end."""
-    assert chosen(taken=known(said(6, "Found coins!"), new=1)).action == "move"
-
-
 def test_each_asker_is_answered_once() -> None:
     """The next one in the next moment, nobody twice, and who asks again once more."""
     both = said(5, "Where?"), said(6, "What do you see?", "Carol")
@@ -59,35 +46,6 @@ def test_each_asker_is_answered_once() -> None:
     assert chosen(taken=known(*both, seen=[texted(6, "Bob"), texted(7, "Carol")])).action == "move"
     again = known(*both, said(7, "Where now?"), new=1, seen=[texted(7, "Carol"), texted(7, "Bob")])
     assert chosen(taken=again).target == AgentTarget(agent="Bob")
-
-
-def test_nobody_unknown_is_answered() -> None:
-    """Somebody may have left since they asked."""
-    assert chosen(taken=known(said(6, "Where?", "Dan"), new=1)).action == "move"
-
-
-def test_many_objects_are_told_to_who_is_out_of_sight() -> None:
-    """To whoever was told longest ago, and not at every moment."""
-    many = {"worldObjects": coins((5, 5), (6, 6), (2, 4)), "nearbyAgents": [{"name": "Bob"}]}
-    quiet = [texted(1, "Carol"), *[texted(2).model_copy(update={"did": Action(action="wait")})] * QUIET_FOR]
-
-    told = chosen(many)
-    assert (told.target, told.utterance) == (AgentTarget(agent="Carol"), "I see 3 coins at: (5, 5), (6, 6), (2, 4).")
-    assert chosen(many, known(seen=[texted(1, "Carol")])).action == "move"
-    assert chosen(many, known(seen=quiet)).target == AgentTarget(agent="Carol")
-    assert chosen({**many, "nearbyAgents": []}, known(seen=[texted(1, "Bob"), *quiet])).target == AgentTarget(
-        agent="Bob"
-    )
-
-
-def test_an_answer_asks_nothing_back() -> None:
-    """Whatever things are called."""
-    what = [{"type": "coin?", "position": at(5, 5)}]
-
-    assert (
-        chosen({"worldObjects": what}, known(said(6, "Where?"), new=1)).utterance
-        == "I am at (2, 1) and see 1 coin at: (5, 5)."
-    )
 
 
 def test_only_what_is_allowed_is_chosen() -> None:
@@ -102,33 +60,6 @@ def test_only_what_is_allowed_is_chosen() -> None:
     assert chosen(allowed=["move"], step=0).action == "wait"
 
 
-def test_an_empty_world_is_walked_through() -> None:
-    """Agents go different ways, each the same way again, and all places within a while."""
-    ways = {}
-    for name in ("Ana", "Bob"):
-        here, been = Position(x=5, z=5), []
-        for time in range(400):
-            action = chosen({"position": here.model_dump()}, simulation_time=time, name=name)
-            here = action.target if isinstance(action.target, Position) else here
-            been.append(here)
-        ways[name] = been
-    again = chosen({"position": at(5, 5)}, simulation_time=0).target
-
-    assert ways["Ana"] != ways["Bob"]
-    assert ways["Ana"][0] == again
-    quarters = {(place.x > 5, place.z > 5) for place in ways["Ana"]}
-    assert len(quarters) == 4
-
-
-@pytest.mark.parametrize("here", [(0, 0), (-1_000_000, 1_000_000)])
-def test_a_world_without_end_is_walked_through(here: tuple[float, float]) -> None:
-    """Also at its edge, where numbers end."""
-    action = chosen({"position": at(*here)}, bounds=None, step=None)
-
-    assert isinstance(action.target, Position)
-    assert action.target != Position(x=here[0], z=here[1])
-
-
 def test_a_move_that_was_cut_to_a_tiny_step_is_not_cut_again() -> None:
     """Floating point makes it longer than the step by a breath, and the same move must be allowed as it was chosen."""
     here = Position(x=0.0, z=0.5)
@@ -140,7 +71,6 @@ def test_a_move_that_was_cut_to_a_tiny_step_is_not_cut_again() -> None:
 _places = st.tuples(st.floats(0, 10), st.floats(0, 10))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     _places, st.lists(_places, max_size=5), st.floats(0, 12), st.none() | st.floats(0, 12), st.floats(0, 1e6),
     st.lists(st.sampled_from(["move", "text", "collect", "wait"]), min_size=1, max_size=4), st.booleans(),
@@ -165,3 +95,63 @@ def test_rules_choose_only_what_the_world_allows(
         assert permit(wish_of(choice.action), now, SKILLS) == choice.action
     if isinstance(choice.action.target, Position) and step is not None and choice.action.action == "move":
         assert distance(now.sensory_data.position, choice.action.target) <= step + 1e-6
+
+
+SIGHT = {"worldObjects": coins((2.123, 1.6), (2.5, 1), (9, 9))}
+
+
+def outcome(action: str, allowed: tuple[str, ...] = ("move", "text", "collect", "wait"), **parts: Any) -> Any:
+    """Return what a wish comes to."""
+    return permit(wish(action, **parts), moment(SIGHT, allowed=allowed), SKILLS)
+
+
+def test_what_the_world_allows_is_done() -> None:
+    """Each action with its target; a far place is walked to as far as a step goes."""
+    assert outcome("move", x=2, z=1.5) == Action(action="move", target=Position(x=2, z=1.5))
+    assert outcome("move", x=2, z=9) == Action(action="move", target=Position(x=2, z=2))
+    assert outcome("text", agent="Bob", utterance="Hello!") == Action(
+        action="text", target=AgentTarget(agent="Bob"), utterance="Hello!"
+    )
+    assert outcome("wait") == Action(action="wait")
+
+
+def test_the_object_that_is_meant_is_collected() -> None:
+    """A model knows two decimals of its place; without any place it means the nearest."""
+    assert outcome("collect", x=2.12, z=1.6).target == Position(x=2.123, z=1.6)
+    assert outcome("collect").target == Position(x=2.5, z=1)
+
+
+@pytest.mark.parametrize(
+    ("wished", "reason"),
+    [
+        ({"action": "fly"}, "'fly' is not allowed; allowed are move, text, collect and wait"),
+        ({"action": "move"}, "a move needs x and z"),
+        ({"action": "move", "x": float("nan"), "z": 1}, "a move needs x and z"),
+        ({"action": "move", "x": 2, "z": 10.1}, "(2, 10.1) is outside the world, which goes from (0, 0) to (10, 10)"),
+        ({"action": "collect", "x": 9, "z": 9}, "no object that is seen at (9, 9) is within 1"),
+        ({"action": "collect", "x": 2}, "no object that is seen at there is within 1"),
+        ({"action": "text", "agent": "Dan", "utterance": "Hello!"}, "there is nobody called 'Dan' to text"),
+        ({"action": "text", "agent": "Ana", "utterance": "Hello!"}, "there is nobody called 'Ana' to text"),
+        ({"action": "text", "agent": "Bob", "utterance": " \n\x00"}, "there was nothing to say to Bob"),
+    ],
+)
+def test_what_the_world_does_not_allow_is_refused(wished: dict[str, Any], reason: str) -> None:
+    """With the reason."""
+    assert outcome(**wished) == Refusal(reason)
+
+
+def test_what_a_model_says_is_one_short_line() -> None:
+    """Controls become blanks, and it ends where three sentences do."""
+    assert outcome("text", agent="Bob", utterance="a\x1b\n b\u2028c").utterance == "a b c"
+    assert len(outcome("text", agent="Bob", utterance="word " * 10_000).utterance) <= 500
+
+
+@pytest.mark.parametrize("step", [0.001, 0.3, 1.0, 7.07])
+def test_a_step_is_never_longer_than_it_may_be(step: float) -> None:
+    """In whatever direction, and it goes somewhere."""
+    here = Position(x=2, z=1)
+    for there in (Position(x=x / 3, z=z / 7) for x in range(-40, 40, 7) for z in range(-40, 40, 7)):
+        end = towards(here, there, step)
+        gone = ((end.x - here.x) ** 2 + (end.z - here.z) ** 2) ** 0.5
+
+        assert 0 < gone <= step + 1e-6

@@ -1,7 +1,7 @@
 """What an agent heard long ago, when a model sums it up while another one decides."""
 
 from contracts.errors import LlmRefused
-from tests.unit.workers.agents.decision.stage import decided, kit, said, wish
+from tests.unit.workers.agents.decision.sample_world import decided, kit, said, wish
 from workers.summary import Summary
 from workers.summary.question import question
 from workers.testing import KitHistory
@@ -41,11 +41,3 @@ def test_whoever_sums_up_is_told_whose_own_words_they_are() -> None:
         "- own: Ana said: 'Mine.'",
         "- Ana said: 'Hers too.'",
     ]
-
-
-async def test_rules_need_no_summary() -> None:
-    """Without a model there is nobody to ask."""
-    stand = kit(history=KitHistory(past=PAST))
-
-    assert (await decided(stand)).by == "rules"
-    assert stand.asked == []

@@ -1,7 +1,6 @@
-"""What a model is shown of a story, how much of it, how long it has, and what happens when it does not answer."""
+"""What a model is shown of a story, how much of it and of what is handed on, and when it does not answer."""
 
 import asyncio
-import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,18 +10,24 @@ import pytest
 from contracts.analysis.stories import SeatSettings
 from contracts.messages import TaskAssignment, TaskCall
 from memory.rendering.tokens import counter
-from tests.unit.workers.agents.story.oracle import RIGHT
-from tests.unit.workers.agents.story.stage import RESPONSE, story
+from tests.unit.workers.agents.story.right_answers import RIGHT
+from tests.unit.workers.agents.story.sample_story import RESPONSE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS
 from workers import Context
 from workers.agents.story.blocks import PromptBlock, fit
-from workers.agents.story.prose import GAP
 from workers.agents.story.question import PARTS, analyse, timeout_for
+from workers.agents.story.tokens import shrink, take_turns
 from workers.testing import NOW, KitServices, ScriptedLlm
 
 SECTION = "knowledge"
+
+
 TOLD = story()
+
+
 NAIVE = NOW.replace(tzinfo=None)
+
+
 LONG = "\n\n".join(f"Part {number}. {RESPONSE.text}" for number in range(40))
 
 
@@ -70,28 +75,14 @@ async def test_a_model_that_never_answers_is_given_up_before_the_task_is_late(
     assert (silent.was_asked, found.by) == (True, "rules")
 
 
-async def test_a_repair_that_takes_too_long_keeps_what_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has the rest of the time of its question, and no more."""
-    first, second = RIGHT[SECTION].facts  # type: ignore[attr-defined]
-    answer = RIGHT[SECTION].model_copy(update={"facts": (first, second.model_copy(update={"subject": "Atlantis"}))})
-    monkeypatch.setattr("workers.agents.story.question._LEAST_S", 0.2)
-    created_at = NOW - timedelta(seconds=100)
-
-    found = await analyse(PARTS[SECTION], context(Silent([answer, answer]), created_at))
-
-    assert (found.by, found.left_out) == ("scripted", 1)
-
-
 @pytest.mark.parametrize(
     ("allowed_s", "waited_s", "left_s", "patience"),
     [
         (20.0, 0.0, None, 12.0),
         # Names and counts have what is left, however long it waited; late ones may still come until the deadline.
         (20.0, 7.5, 12.5, 4.5),
-        (60.0, 10.0, 350.0, 26.0),
         (20.0, 19.0, 1.0, 1.0),
         (20.0, 40.0, 280.0, 1.0),
-        (60.0, 0.0, 5.0, 5.0),
         (20.0, 25.0, -5.0, 0.0),
         # Clocks of two machines differ.
         (20.0, -3.0, None, 12.0),
@@ -105,23 +96,6 @@ def test_a_model_has_what_waiting_leaves_it(
     deadline = None if left_s is None else NOW + timedelta(seconds=left_s)
 
     assert timeout_for(allowed_s, created_at, deadline, NOW) == pytest.approx(patience)
-
-
-async def test_how_long_a_model_has_is_the_seats_own_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixty seconds of a section in the background unless its story says otherwise, whatever the assignment allows."""
-    allowed: list[float | None] = []
-
-    def timeout(delay: float | None) -> asyncio.Timeout:
-        allowed.append(delay)
-        return asyncio.Timeout(None)
-
-    monkeypatch.setattr(asyncio, "timeout", timeout)
-    created_at, deadline = NOW - timedelta(seconds=5), NOW + timedelta(seconds=355)
-    for seats in ({}, {SECTION: SeatSettings(deadline_s=30)}):
-        llm = ScriptedLlm([RIGHT[SECTION]])
-        assert (await analyse(PARTS[SECTION], context(llm, created_at, deadline, **seats))).by == "scripted"
-
-    assert allowed == [pytest.approx(31), pytest.approx(13)]
 
 
 def test_a_story_cannot_imitate_the_marks_around_it() -> None:
@@ -147,36 +121,20 @@ def test_what_is_shown_keeps_its_budget(tokens: int) -> None:
     assert counter()(response.lines[0]) <= 700
 
 
-def test_the_least_important_lines_go_first_and_from_the_end() -> None:
-    """Of a long response the beginning and the end are shown, whatever else there is."""
-    blocks = [
-        PromptBlock("near", tuple("abcdef"), rank=1),
-        PromptBlock("far", ["far off"] * 60, rank=3),
-        PromptBlock("response", [LONG], is_prose=True),
-    ]
+@pytest.mark.parametrize(("before", "most"), [(0, 0), (7, 7), (1_000, 1_000), (1_001, 300), (10_000, 3_000)])
+def test_what_stands_in_for_something_keeps_its_share(before: int, most: int) -> None:
+    """Whole texts, the first ones, as many as fit."""
+    texts = [f"Text number {number} of them." for number in range(2_000)]
+    kept = shrink(texts, before)
 
-    near, far, response = fit(blocks, 500, 140)
-
-    assert response.lines[0].startswith("Part 0.")
-    assert GAP in response.lines[0]
-    assert response.lines[0].endswith("did not take it away.")
-    assert 0 < len(far.lines) < 60
-    assert near.lines == tuple("abcdef")
+    assert sum(map(counter(), texts[:kept])) <= most < sum(map(counter(), texts[: kept + 1]))
 
 
-def test_what_fits_is_shown_whole() -> None:
-    """Nothing is cut without need."""
-    blocks = (PromptBlock("near", ("a", "b")), PromptBlock("response", (RESPONSE.text,), is_prose=True))
-    assert fit(blocks, 1_000, 1_000) == blocks
-
-
-def test_an_answer_has_the_shortest_schema() -> None:
-    """No title or description or reference, and every field demanded; closed words stand in it."""
-    schema = json.dumps(PARTS[SECTION].answer.model_json_schema())
-
-    assert "description" not in schema
-    assert "default" not in schema
-    assert "$" not in schema
-    assert json.loads(schema)["properties"]["facts"]["items"]["required"][0] == "quotation"
-    assert '"enum": ["high", "medium", "low"]' in schema
-    assert json.loads(schema)["required"] == ["reasoning", "facts"]
+def test_rows_take_turns() -> None:
+    """The first of each goes before the second of any."""
+    one = counter()("word")
+    assert take_turns({"a": ["word"] * 3, "b": ["word"] * 2, "c": []}, str, 3 * one) == (
+        {"a": ("word", "word"), "b": ("word",)},
+        3 * one,
+    )
+    assert take_turns({"a": ["word"]}, str, 0) == ({}, 0)

@@ -4,53 +4,35 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.stories import StoryChange
 from contracts.errors import LlmTimeout
-from memory.stories.view import standing
-from tests.unit.workers.agents.story.oracle import CONFLICTS, RIGHT
-from tests.unit.workers.agents.story.stage import BASE, CHANGES, MARA, RESPONSE, TOBIAS, analysed, story
+from tests.unit.workers.agents.story.right_answers import RIGHT
+from tests.unit.workers.agents.story.sample_story import RESPONSE, analysed, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
 from workers.agents.story.parts import lists_of
 from workers.agents.story.question import PARTS
-from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: For each section a finding of some list that does not hold: its list, what is wrong with it, and the field told of.
 WRONG = (
     ("resp_analyzer", "characters", {"name": "Gandalf"}, "name"),
-    ("resp_analyzer", "characters", {"name": "Lantern House"}, "name"),
     ("resp_analyzer", "characters", {"presence": "hidden"}, "presence"),
-    ("resp_analyzer", "places", {"name": "Atlantis"}, "name"),
     ("resp_analyzer", "moments", {"words": "Tuesday 9:15 PM"}, "words"),
-    ("resp_analyzer", "elapsed", {"minutes": -5}, "minutes"),
     ("memory_create", "memories", {"character": "The Devil"}, "character"),
-    ("memory_create", "memories", {"significance": 11}, "significance"),
-    ("memory_create", "memories", {"type": "heist"}, "type"),
     ("memory_create", "memories", {"summary": "Mara paid 70 crowns."}, "summary"),
     ("memory_create", "memories", {"summary": "long " * 60}, "summary"),
-    ("memory_create", "memories", {"summary": " "}, "summary"),
     ("relationship", "shows", {"giver": "Mara", "receiver": "the keeper"}, "receiver"),
-    ("relationship", "shows", {"receiver": "Nobody Known"}, "receiver"),
     ("relationship", "shows", {"direction": "sideways"}, "direction"),
-    ("relationship", "shows", {"degree": "10"}, "degree"),
     ("plot_threads", "touched", {"id": "THREAD-009"}, "id"),
     ("plot_threads", "new", {"title": "The 70 boats"}, "title"),
-    ("plot_threads", "new", {"characters": ("Gandalf",)}, "characters"),
-    ("plot_threads", "new", {"priority": "urgent"}, "priority"),
     ("knowledge", "facts", {"subject": "Atlantis"}, "subject"),
-    ("knowledge", "facts", {"fact": "She is 99."}, "fact"),
     ("knowledge", "facts", {"known_by": ("Gandalf",)}, "known_by"),
-    ("knowledge", "facts", {"category": "gossip"}, "category"),
     ("contradiction", "contradictions", {"old_quotation": "Mara swam ashore"}, "old_quotation"),
-    ("contradiction", "contradictions", {"severity": "fatal"}, "severity"),
     ("entity_analysis", "entities", {"name": "Gandalf"}, "name"),
     ("entity_analysis", "entities", {"name": "Lantern House", "role": "focus"}, "role"),
     ("fact_extract", "facts", {"fact": "Has 70 ships"}, "fact"),
-    ("fact_extract", "facts", {"name": "Gandalf"}, "name"),
     ("fact_extract", "facts", {"quotation": "I was in the boat that night"}, "quotation"),
     ("memory_extract", "memories", {"id": "MEM-999"}, "id"),
     ("thread_extract", "threads", {"id": "THREAD-999"}, "id"),
-    ("thread_extract", "threads", {"why": ""}, "why"),
 )
 SECTIONS = sorted(RIGHT)
 
@@ -147,13 +129,6 @@ async def test_a_quotation_may_be_typed_otherwise(quotation: str, holds: bool) -
     assert ("left_out" not in found) is holds
 
 
-async def test_a_number_may_be_told_in_words() -> None:
-    """Forty crowns are 40 of them."""
-    assert "11 of the 40" in str(RIGHT["knowledge"])
-    found, _ = await analysed(AGENTS["knowledge"], RIGHT["knowledge"], told=story())
-    assert "left_out" not in found
-
-
 def test_what_is_no_number_or_no_text_costs_its_finding_and_not_the_answer() -> None:
     """Null, a number for a text, a word for a number, one text for a list."""
     body = RIGHT["knowledge"].model_dump(mode="json")
@@ -165,42 +140,6 @@ def test_what_is_no_number_or_no_text_costs_its_finding_and_not_the_answer() -> 
     assert PARTS["memory_create"].answer.model_validate(body).memories[0].significance == -1
 
 
-def test_checked_once_more_what_held_holds() -> None:
-    """A shared answer is checked where it is taken, too; nothing of a right one is vetoed there."""
-    told = standing(BASE, CHANGES, 3)
-    seen = StoryView(
-        RESPONSE,
-        BASE.settings,
-        BASE.entities,
-        BASE.relations,
-        memories_before=told.memories,
-        memories=told.memories,
-        threads_before=told.threads,
-        threads=told.threads,
-        knowledge=told.knowledge,
-    )
-    for section, answer in RIGHT.items():
-        kept, faulty = PARTS[section].check(answer, seen)
-        assert (kept, faulty) == (answer, []), section
-
-
-async def test_each_statement_is_contradicted_once_and_the_gravest_come_first() -> None:
-    """Eight at most."""
-    first = CONFLICTS.contradictions[0]
-    other = first.model_copy(
-        update={
-            "severity": "minor",
-            "old_quotation": "Taught Tobias Reed everything",
-            "quotation": "You have been down",
-        }
-    )
-    answer = CONFLICTS.model_copy(update={"contradictions": (other, first, first)})
-
-    found, _ = await analysed(AGENTS["contradiction"], answer, told=story())
-
-    assert [(one["subj"], one["sev"]) for one in found["found"]] == [(MARA, "critical"), (MARA, "minor")]
-
-
 async def test_fifty_findings_are_no_more_than_a_section_holds() -> None:
     """And nothing fails for it."""
     for section, answer in RIGHT.items():
@@ -208,17 +147,3 @@ async def test_fifty_findings_are_no_more_than_a_section_holds() -> None:
         found, _ = await analysed(AGENTS[section], many, told=story(sections=TIERS))
         for name in ("memories", "new", "mentioned", "found", "tier1", "loaded", "interactions", "facts"):
             assert len(found.get(name, ())) <= 8, (section, name)
-
-
-async def test_a_thread_that_ends_is_resolved_and_not_touched() -> None:
-    """It ends on a quotation alone, and once."""
-    touched = RIGHT["plot_threads"].model_dump()["touched"]
-    answer = PARTS["plot_threads"].answer.model_validate(
-        {"reasoning": "", "touched": touched, "resolved": [*touched[:1]] * 2, "new": []}
-    )
-
-    found, _ = await analysed(AGENTS["plot_threads"], answer, told=story(changes={1: {"plot_threads": StoryChange()}}))
-
-    assert [one["id"] for one in found["resolved"]] == ["THREAD-001"]
-    assert [one["id"] for one in found["mentioned"]] == ["THREAD-002"]
-    assert TOBIAS not in str(found["resolved"])

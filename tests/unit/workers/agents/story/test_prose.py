@@ -1,18 +1,36 @@
-"""The form of prose: sentences, speech, words, and a text that is clipped."""
+"""What is read of prose and files without a model: sentences, speech, names and lines, however hostile the text."""
 
 import random
+from itertools import cycle, islice, pairwise
 
 import pytest
 
+from contracts.analysis.stories import Entity
 from memory.rendering.tokens import counter
-from tests.unit.workers.agents.story.stage import RESPONSE
+from tests.unit.workers.agents.story.right_answers import RIGHT
+from tests.unit.workers.agents.story.sample_story import (
+    BASE,
+    CORWIN,
+    ENTITIES,
+    HANNE,
+    INES,
+    LANTERN,
+    MARA,
+    RESPONSE,
+    TOBIAS,
+    analysed,
+    entity,
+    story,
+)
+from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
+from workers.agents.story.markdown import bare, lines_of
+from workers.agents.story.names import Handles
+from workers.agents.story.parts import stands_in
 from workers.agents.story.prose import (
-    GAP,
     clip,
     paragraphs,
     quotations,
     sentences,
-    words,
 )
 
 
@@ -24,8 +42,6 @@ from workers.agents.story.prose import (
         ('"Go!" she said. "Now."', ['"Go!" she said.', '"Now."']),
         ("“Is it true?” He nodded… Then he left.", ["“Is it true?”", "He nodded…", "Then he left."]),
         ("# The quay\n\nA wall\nof stone. A boat.", ["# The quay", "A wall\nof stone.", "A boat."]),
-        ("No end to it", ["No end to it"]),
-        ("  \n\n ", []),
         ("", []),
     ],
 )
@@ -66,34 +82,6 @@ def test_a_line_may_be_wrapped_or_a_paragraph_of_its_own() -> None:
     ]
 
 
-def test_words_are_counted_as_people_count_them() -> None:
-    """A contraction and a compound are one word each; signs are none."""
-    assert words("Don't — the well-known lamp, 2 crowns; it\u2019s *hers*.") == [
-        "Don't",
-        "the",
-        "well-known",
-        "lamp",
-        "2",
-        "crowns",
-        "it\u2019s",
-        "hers",
-    ]
-
-
-@pytest.mark.parametrize("tokens", [0, 1, 8, 30, 60, 150, 10_000])
-def test_a_clipped_text_keeps_its_budget_its_beginning_and_its_end(tokens: int) -> None:
-    """And says where something is left out."""
-    shown = clip(RESPONSE.text, tokens)
-
-    assert counter()(shown) <= tokens
-    if tokens == 10_000:
-        assert shown == RESPONSE.text
-    elif tokens >= 60:
-        assert shown.startswith("Monday, 9:15 PM.")
-        assert shown.endswith("did not take it away.")
-        assert GAP in shown
-
-
 def test_any_text_is_clipped_to_its_budget() -> None:
     """Whatever its signs are, and wherever it is cut."""
     chance = random.Random(5)
@@ -116,6 +104,151 @@ def test_any_text_is_clipped_to_its_budget() -> None:
         assert counter()(clip(text, tokens)) <= tokens
 
 
-def test_a_text_without_a_sentence_is_clipped_too() -> None:
-    """It is cut wherever the budget ends."""
-    assert 0 < counter()(clip("salt " * 2_000, 50)) <= 50
+def test_a_file_is_read_line_by_line() -> None:
+    """Bullets whole, prose by sentence, each once, without marks of Markdown and without what says what the file is."""
+    text = """---
+made: today
+---
+# **Ines** Calder
+
+- Kind: character
+- Also called: the captain
+
+She is _tall_. She sails; see [the Heron](heron.md).
+
+## Trade ##
+
+1. Smuggles `lamp oil`
+   past the **customs** boat
+* Has snake_case habits
+- Smuggles lamp oil past the customs boat
+
+---
+
+> Never sleeps ashore.
+"""
+
+    assert lines_of(text) == (
+        "She is tall.",
+        "She sails; see the Heron.",
+        "Smuggles lamp oil past the customs boat",
+        "Has snake_case habits",
+        "Never sleeps ashore.",
+    )
+    assert lines_of("") == lines_of("# Tobias Reed\n\n- Kind: character\n") == ()
+    assert lines_of(entity(TOBIAS).text)[0] == "Apprentice at Lantern House for two years"
+
+
+def test_a_text_names_by_full_name_alias_and_part() -> None:
+    """Each naming counts, in the order of first appearance."""
+    count = Handles(ENTITIES).count(
+        "The keeper rose. Mara Voss saw Reed at lantern  house. \u201cMara?\u201d asked the captain."
+    )
+
+    assert list(count.items()) == [(MARA, 3), (TOBIAS, 1), (LANTERN, 1), (INES, 1)]
+    assert set(Handles(ENTITIES).count(RESPONSE.text)) == {MARA, TOBIAS, INES, CORWIN, LANTERN}
+
+
+@pytest.mark.parametrize(
+    ("said", "owner"),
+    [
+        ("mara", MARA),
+        ("the Keeper", MARA),
+        ("Mara Voss.", MARA),
+        ("Mara Reed", None),
+        ("Gandalf", None),
+    ],
+)
+def test_a_name_is_that_of_one_alone(said: str, owner: str | None) -> None:
+    """In any case; nobody's is None."""
+    assert Handles(ENTITIES).owner(said) == owner
+
+
+def test_a_name_that_two_share_is_nobody_s() -> None:
+    """Unless one of them is called so in full, or by an alias."""
+    two = [Entity(name="Ann Lee"), Entity(name="Bo Lee")]
+    assert Handles(two).owner("Lee") is None
+    assert Handles([*two, Entity(name="Lee")]).owner("Lee") == "Lee"
+    assert Handles([*two, Entity(name="Cy", aliases=("Lee",))]).owner("Lee") == "Cy"
+
+
+@pytest.mark.parametrize("text", ["a mark", "will you", "Marab", "unmara", "the reed bent"])
+def test_a_word_is_no_name(text: str) -> None:
+    """A character's begins with a capital and is whole; a title alone is nobody's."""
+    entities = [*ENTITIES, Entity(name="Will Marsh"), Entity(name="Captain Flint")]
+    assert Handles(entities).find(text) == []
+    assert Handles(entities).owner("Captain") is None
+
+
+def test_names_may_be_typed_otherwise() -> None:
+    """Another apostrophe, another dash, a line end between two words."""
+    entities = [Entity(name="Nan O'Dea"), Entity(name="Jean-Luc Roy")]
+    assert Handles(entities).find("Nan\nO\u2019Dea met Jean\u2010Luc Roy.") == ["Nan O'Dea", "Jean-Luc Roy"]
+    assert Handles(ENTITIES).find("Hanne's boat") == [HANNE]
+    assert Handles([]).find("Hanne") == []
+
+
+#: Characters of each.
+LENGTH = 100_000
+
+
+def repeated(fragment: str) -> str:
+    """Return *fragment* again and again."""
+    return "".join(islice(cycle(fragment), LENGTH - LENGTH % len(fragment)))
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        *(
+            ".",
+            "?!",
+            "...",
+            "Mr. ",
+            "e.g. ",
+            ". (",
+            ".\u201d",
+            ". *",
+            "([",
+            "a",
+            "No. ",
+            "A dog. ",
+            "He left?! ",
+            '"Go." ',
+        ),
+        *("'", "'x ", "'x", "'x' ", "x,' ", "\u2018x,\u2019 ", '"', '"x" ', "\u201cx\u201d\n", "\u201cx", "\u00abx"),
+        *("\n", " \n", "[", "![", "[a](", "](", "~", "_a", "> a", "- ", "Mara's ", "the the ", "M"),
+    ],
+)
+def test_every_reader_comes_to_the_end_of_a_text(fragment: str) -> None:
+    """Sentences are in order and stand at their places; what is found is of the text."""
+    text = repeated(fragment)
+
+    found = sentences(text)
+    assert all(text[one.start : one.end] == one.text for one in found)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+    assert all(said in text for said in set(quotations(text)))
+    assert all(text[start:end].strip() for start, end in paragraphs(text))
+    assert len(bare(text)) <= len(text)
+    assert sum(map(len, lines_of(text))) <= len(text)
+    assert set(Handles(BASE.entities).count(text)) <= {MARA}
+
+
+def test_what_a_model_says_is_held_to_a_text_of_any_length() -> None:
+    """A quotation stands where its words do."""
+    text = f"{repeated('the lamp burned ')} Once."
+
+    assert stands_in("burned the lamp burned once", text)
+    assert not stands_in("burned the lamp burned twice", text)
+    assert not stands_in("he lamp", text)
+    assert not stands_in("a" * 150, "a" * LENGTH)
+
+
+@pytest.mark.parametrize("section", AGENTS)
+async def test_the_longest_response_is_read(section: str) -> None:
+    """Nobody waits minutes for it, with a model or without."""
+    text = "\n\n".join([RESPONSE.text] * (LENGTH // len(RESPONSE.text)))
+
+    for llm in ((), (RIGHT[section],)):
+        found, _ = await analysed(AGENTS[section], *llm, told=story(text, sections=TIERS))
+        assert found["by"] == ("scripted" if llm else "rules")

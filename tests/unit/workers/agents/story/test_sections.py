@@ -9,10 +9,8 @@ from contracts.analysis.pieces import UNJUDGED
 from contracts.analysis.roster import ROSTER, model_of
 from contracts.analysis.stories import Bond, Relations, StoryChange, StoryMemory, StoryThread, Tastes, Tier, pair_of
 from contracts.errors import LlmMalformed, LlmRefused, LlmTimeout
-from memory.stories.settlement import settle_section
-from memory.stories.view import standing
-from tests.unit.workers.agents.story.oracle import MEMORIES, RECALLED, RIGHT, SCENE, SHOWS, THREADS
-from tests.unit.workers.agents.story.stage import (
+from tests.unit.workers.agents.story.right_answers import MEMORIES, RIGHT, SCENE, SHOWS, THREADS
+from tests.unit.workers.agents.story.sample_story import (
     BASE,
     CHANGES,
     CORWIN,
@@ -106,22 +104,6 @@ async def test_somebody_without_a_file_is_named_as_new() -> None:
 
     assert found["chars"]["in_scene"] == [MARA, TOBIAS, "Dr Osei"]
     assert found["chars"]["new"] == ["Dr Osei"]
-
-
-async def test_alerts_look_back_over_the_last_responses() -> None:
-    """Four of five of one type, and as many responses as the tension has stood still; later ones count for nothing."""
-    scenes = [("action", 2), ("dialogue", 6), ("dialogue", 6), ("dialogue", 6)]
-    past = {
-        number: {"resp_analyzer": StoryChange(scene=scene, tension=tension)}
-        for number, (scene, tension) in enumerate(scenes, 1)
-    }
-    later = {6: {"resp_analyzer": StoryChange(scene="dialogue", tension=1)}}
-
-    found = await found_by_model("resp_analyzer", number=5, changes={**past, **later})
-
-    alerts = {"variety": "Last 4/5 dialogue-heavy", "pacing": "Tension steady at 6/10 for 4 responses"}
-    assert found["alerts"] == alerts
-    assert "alerts" not in await found_by_model("resp_analyzer", number=3, changes=past)
 
 
 async def test_memories_get_ids_and_the_most_significant_stay() -> None:
@@ -231,15 +213,6 @@ async def test_threads_are_opened_touched_and_counted_down() -> None:
     assert found["resolved"] == []
 
 
-async def test_without_a_model_threads_are_touched_by_their_declared_words() -> None:
-    """None is opened and none ends: whether something is over, no word tells."""
-    found = await found_by_rules("plot_threads")
-    assert [one["id"] for one in found["mentioned"]] == ["THREAD-001", "THREAD-002"]
-    assert (found["new"], found["resolved"]) == ([], [])
-    titled = BASE.model_copy(update={"threads": (StoryThread(id="THREAD-9", title="the ice"),)})
-    assert [one["id"] for one in (await found_by_rules("plot_threads", base=titled))["mentioned"]] == ["THREAD-9"]
-
-
 async def test_a_resolved_thread_is_neither_shown_nor_found() -> None:
     """Only what is open can be touched."""
     gone = {2: {"plot_threads": StoryChange(resolved=("THREAD-001",))}}
@@ -287,17 +260,6 @@ async def test_a_contradiction_has_both_quotations_and_their_sources() -> None:
     assert (rules["enabled"], rules["found"]) == (True, [])
 
 
-async def test_what_a_response_itself_brought_is_not_held_against_it() -> None:
-    """When it is analysed again."""
-    own = StoryChange(memories=(StoryMemory(id="MEM-3-x", character=MARA, summary="Zebras graze here", response=3),))
-
-    _, kit = await analysed(
-        AGENTS["contradiction"], RIGHT["contradiction"], told=story(changes={3: {"memory_create": own}})
-    )
-
-    assert "Zebras" not in kit.asked[0].user
-
-
 async def test_a_model_is_not_asked_where_there_is_nothing_to_judge() -> None:
     """And the section does not say that it lacks anything."""
     bare = BASE.model_copy(update={"entities": (), "memories": (), "knowledge": (), "threads": ()})
@@ -333,36 +295,6 @@ async def test_facts_are_those_of_the_files_and_fewer_tokens() -> None:
         assert set(alone["facts"]) == {MARA, TOBIAS, INES, CORWIN, LANTERN}
 
 
-async def test_memories_are_recalled_by_character_with_a_reason() -> None:
-    """What was before the story has no time; a short id is enough."""
-    found = await found_by_model("memory_extract")
-
-    assert [one["id"] for one in found["memories"][MARA]] == ["MEM-001-debt", "MEM-000-drowning"]
-    assert found["memories"][MARA][0] == {
-        "id": "MEM-001-debt",
-        "title": "Forty crowns",
-        "when": "Ch1-R1",
-        "sig": 5,
-        "why": "The debt is asked for",
-        "sum": "Mara borrowed forty crowns of Ines for oil",
-    }
-    assert "when" not in found["memories"][MARA][1]
-    rules = await found_by_rules("memory_extract")
-    assert [one["why"] for one in rules["memories"][MARA]] == ["Significance 9", "Significance 5"]
-
-
-async def test_a_memory_of_this_response_is_recalled_whatever_was_chosen() -> None:
-    """It just occurred; one of a later response is not seen."""
-    new = StoryMemory(id="MEM-3-rope", character="the keeper", summary="She told him.", chapter=1, response=3)
-    later = StoryMemory(id="MEM-4-late", character=MARA, summary="Later.", chapter=1, response=4)
-    changes = {3: {"memory_create": StoryChange(memories=(new,))}, 4: {"memory_create": StoryChange(memories=(later,))}}
-
-    found, _ = await analysed(AGENTS["memory_extract"], RECALLED, told=story(changes=changes))
-
-    assert [one["id"] for one in found["memories"][MARA]] == ["MEM-3-rope", "MEM-001-debt", "MEM-000-drowning"]
-    assert found["memories"][MARA][0]["why"] == "Just occurred"
-
-
 async def test_critical_threads_are_loaded_first_whatever_was_chosen() -> None:
     """Then those that were just opened, then the chosen; the rest is monitored."""
     found = await found_by_model("thread_extract")
@@ -385,48 +317,3 @@ async def test_critical_threads_are_loaded_first_whatever_was_chosen() -> None:
         ("THREAD-004", True),
         ("THREAD-002", None),
     ]
-
-
-async def test_without_a_model_threads_are_loaded_by_what_is_counted() -> None:
-    """Critical, then taken up by a declared word, then due."""
-    found = await found_by_rules("thread_extract")
-
-    assert [(one["id"], one["why"]) for one in found["loaded"]] == [
-        ("THREAD-001", "Critical, 5 left"),
-        ("THREAD-002", "Named in the response"),
-        ("THREAD-003", "Due in 15"),
-    ]
-
-
-async def test_all_critical_threads_are_loaded_though_they_are_more_than_five() -> None:
-    """And nothing else then."""
-    threads = tuple(
-        StoryThread(id=f"THREAD-{number}", title=f"Bell {number}", text="Long. " * 9, consequence_at=4 + number % 2)
-        for number in range(1, 8)
-    )
-    base = BASE.model_copy(update={"threads": (*threads, StoryThread(id="THREAD-9", title="rope"))})
-
-    found = await found_by_rules("thread_extract", base=base)
-
-    assert (len(found["loaded"]), found["monitored"]) == (7, 1)
-    assert {one["countdown"] for one in found["loaded"]} == {1, 2}
-
-
-@pytest.mark.parametrize("section", ["memory_create", "relationship", "plot_threads", "knowledge", "resp_analyzer"])
-async def test_a_section_is_settled_already(section: str) -> None:
-    """Settling it once more when it is written changes nothing."""
-    found = await found_by_model(section)
-    model = model_of(section)
-    assert model is not None
-
-    again, change = settle_section(section, 3, 1, model.model_validate(found), standing(BASE, CHANGES, 3))
-
-    assert again.model_dump(mode="json") == found
-    assert change is not None
-
-
-@pytest.mark.parametrize("section", AGENTS)
-async def test_the_same_answer_makes_the_same_section(section: str) -> None:
-    """With a model and without."""
-    assert await found_by_model(section) == await found_by_model(section)
-    assert await found_by_rules(section) == await found_by_rules(section)

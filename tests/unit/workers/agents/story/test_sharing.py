@@ -12,9 +12,8 @@ from contracts.analysis.stories import SeatSettings
 from contracts.errors import LlmError, LlmRefused
 from contracts.messages import TaskAssignment, TaskCall
 from runtime.models.llm import Expense, LlmRole, Reply
-from tests.story_reading.calls import measure
-from tests.unit.workers.agents.story.oracle import RIGHT
-from tests.unit.workers.agents.story.stage import BASE, story
+from tests.unit.workers.agents.story.right_answers import RIGHT
+from tests.unit.workers.agents.story.sample_story import BASE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
 from workers import Context
 from workers.agents.story.question import sharers
@@ -113,14 +112,6 @@ async def test_a_shared_question_without_an_answer_is_asked_once(calls: str) -> 
     assert len(llm.calls) == (1 if calls == "one" else 2)
     assert {one["by"] for one in found.values()} == {"rules"}
     assert {one["note"] for one in found.values()} == {UNJUDGED}
-
-
-async def test_one_question_for_all_costs_two_thirds_of_ten() -> None:
-    """And one a group little more, of the example story."""
-    ten, grouped, one = [await measure(calls, most=2) for calls in ("ten", "grouped", "one")]
-
-    assert [round(costs[0]) for costs in (ten, grouped, one)] == [10, 2, 1]
-    assert one[1] < grouped[1] < 0.75 * ten[1]
 
 
 def test_who_shares_with_whom() -> None:

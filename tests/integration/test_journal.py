@@ -1,0 +1,89 @@
+"""The journal of steps on a real server: fenced by the ledger, gone with its task and with its user."""
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import RunReplaced
+from contracts.identifiers import user_token
+from memory import keys
+from memory.ledger.journal import Journal
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import Finish, RunName
+from memory.ledger.user_tasks import UserTasks
+from tests.servers import PATIENCE_S
+
+TASK = "0199-bbbb"
+LEASE_MS = 30_000
+RUN = RunName(TASK, 1, "w1")
+
+
+@pytest.fixture
+def ledger(valkey_or_redis: Redis) -> Ledger:
+    """Return a ledger on a server."""
+    return Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+
+
+@pytest.fixture
+def journal(valkey_or_redis: Redis) -> Journal:
+    """Return a journal on the same server."""
+    return Journal(valkey_or_redis, deadline_s=PATIENCE_S)
+
+
+async def test_steps_are_read_back_by_a_later_run_and_a_later_generation(ledger: Ledger, journal: Journal) -> None:
+    """A write whose answer was lost may come again."""
+    await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
+    for position, result in enumerate((b'"one"', b'"two"', b'"two"')):
+        await journal.write(RUN, min(position, 1), f"digest{min(position, 1)} name", result)
+    assert await journal.heads(TASK) == {0: "digest0 name", 1: "digest1 name"}
+    assert [await journal.result(TASK, position) for position in range(3)] == [b'"one"', b'"two"', None]
+    await ledger.finish(TASK, 1, "failed", b"report")
+    await ledger.begin(TASK, 2, "w2", 2000, LEASE_MS)
+    await journal.write(RunName(TASK, 2, "w2"), 2, "digest2 name", b"3")
+    assert len(await journal.heads(TASK)) == 3
+
+
+async def test_another_step_in_the_place_of_one_takes_all_later_ones_with_it(ledger: Ledger, journal: Journal) -> None:
+    """The code has changed, so that what follows may rest on the old step."""
+    await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
+    for position in range(12):
+        await journal.write(RUN, position, f"digest{position} name", b"1")
+    await journal.write(RUN, 2, "other name", b"2")
+    assert await journal.heads(TASK) == {0: "digest0 name", 1: "digest1 name", 2: "other name"}
+    assert [await journal.result(TASK, position) for position in (1, 2, 11)] == [b"1", b"2", None]
+
+
+async def test_a_run_that_was_replaced_cancelled_or_has_ended_stores_no_step(ledger: Ledger, journal: Journal) -> None:
+    """The journal of the run that counts stays as it is."""
+    await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS)
+    with pytest.raises(RunReplaced, match="another worker has taken"):
+        await journal.write(RUN, 0, "digest name", b"1")
+    await journal.write(RunName(TASK, 1, "w2"), 0, "digest name", b"2")
+    await ledger.cancel(TASK, 1, "enough")
+    with pytest.raises(RunReplaced):
+        await journal.write(RunName(TASK, 1, "w2"), 1, "digest name", b"3")
+    await ledger.finish(TASK, 1, "cancelled", b"report")
+    with pytest.raises(RunReplaced):
+        await journal.write(RunName(TASK, 1, "w2"), 1, "digest name", b"4")
+    assert await journal.heads(TASK) == {0: "digest name"}
+
+
+async def test_a_journal_goes_with_its_task_its_user_and_its_time(
+    ledger: Ledger, journal: Journal, valkey_or_redis: Redis
+) -> None:
+    """Results of steps may hold a person's words; keys of journals are no tasks."""
+    tasks, steps, token = UserTasks(valkey_or_redis), keys.steps(TASK), user_token("ana")
+
+    async def keep() -> None:
+        await journal.write(RunName(TASK, generation, "w1"), 0, "digest name", b'"Ana lives in Lyon"')
+        assert all([0 < await valkey_or_redis.pttl(key) <= 7 * 86_400_000 for key in steps])
+
+    for generation in (1, 2):
+        await ledger.begin(TASK, generation, "w1", 1000, LEASE_MS)
+        await keep()
+        if generation == 1:
+            await tasks.strip(TASK, 1, b"{}")
+            assert await valkey_or_redis.exists(*steps) == 0
+    await ledger.finish_many([Finish(TASK, 2, "failed", b"{}", token)])
+    assert [found.task_id async for found in tasks.read(token, lambda _body: False)] == [TASK]
+    assert await tasks.remove([TASK]) == 1
+    assert await valkey_or_redis.exists(*steps) == 0
