@@ -124,25 +124,3 @@ async def test_two_responses_at_once_lose_no_update(own_house: House) -> None:
     assert sorted(changes) == list(range(1, 13))
     assert {len(by) for by in changes.values()} == {5}
     assert all(set(counts.values()) == {1} and len(counts) == 12 for counts in ran.values()), ran
-
-
-async def test_another_text_takes_the_place_of_what_the_first_one_changed(own_house: House) -> None:
-    """Also while the first one is still looked at: its agents' findings are not taken any more."""
-    own_house.worker(TELLERS).ready()
-    own_house.supervisor().ready()
-    gate = own_house.folder / "gate"
-    async with editor(own_house) as desk:
-        await desk.load()
-        first = asyncio.ensure_future(desk.ask(1, f"{TEXT}\n@plot_threads wait {gate}"))
-        await desk.begun("plot_threads", 1)
-        second = await desk.ask(1, TEXT)
-        gate.touch()
-        standing = await desk.stories.standing(STORY, 2)
-
-    assert (await first).kind == "refused"
-    assert "another text" in (await first).text
-    assert second.kind == "done"
-    assert second.document is not None
-    assert second.document["meta"]["agents_ok"] == 9  # type: ignore[index,call-overload]
-    assert standing.scores == {"Mara|Tom": 23}
-    assert [state.thread.id for state in standing.threads] == ["THREAD-001"]
