@@ -14,7 +14,7 @@ from contracts.errors import InvalidInput, MessageTooLarge
 from contracts.identifiers import partition_of, user_token
 from runtime.servers import valkey
 from runtime.servers.embedded import EmbeddedServers
-from supervisor.asking import asking
+from supervisor.program_client import asking
 from tests.acceptance.house import House
 from tests.acceptance.outside import Outside, outside
 

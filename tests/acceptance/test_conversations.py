@@ -17,7 +17,7 @@ from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
 from runtime.servers import valkey
 from runtime.servers.embedded import EmbeddedServers
-from supervisor.asking import Asker, asking
+from supervisor.program_client import Asker, asking
 from tasklore.ask.ask import ask, make_request
 from tests.acceptance.house import AGENTS, BUDGET, House, Served
 from tests.acceptance.outside import PATIENCE_S, outside

@@ -12,7 +12,7 @@ from contracts.errors import NotAccepted
 from memory.conversations.inbox import Inbox
 from runtime.servers import valkey
 from runtime.servers.embedded import EmbeddedServers
-from supervisor.asking import Asker, asking
+from supervisor.program_client import Asker, asking
 from tests.acceptance.house import House
 from tests.acceptance.outside import PATIENCE_S, outside
 from tests.llm_double import ScriptedLlm, stalled

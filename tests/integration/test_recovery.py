@@ -29,7 +29,7 @@ from runtime.messaging.streams import Sizes, declare_streams
 from runtime.servers import valkey
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.dispatch import Dispatch
-from supervisor.recovery import Recovery
+from supervisor.stream_recovery import Recovery
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0
