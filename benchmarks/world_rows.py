@@ -25,7 +25,7 @@ from examples.coin_world.running import Runner
 from examples.coin_world.world import Choice, World, names
 from memory.conversations.inbox import Inbox
 from runtime.servers import valkey
-from supervisor.asking import Asker, asking
+from supervisor.program_client import Asker, asking
 
 #: Milliseconds that 95 of 100 steps may take at most.
 ALLOWED_MS = 250.0

@@ -71,6 +71,7 @@
 
 A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project, story,
 request, conversation or slot. Each part is checked or percent-escaped: none opens a second pair or imitates another.
+A new key has a row above, a role in `deploy.privileges.roles`, and for words of a person `workers.forgetting.stores`.
 """
 
 import re

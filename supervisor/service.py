@@ -24,8 +24,8 @@ from memory.conversations.conversation import Conversations
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
 from supervisor.replies.combined import combine, fit, to_part
-from supervisor.replies.descriptions import part_reply, report_reply
 from supervisor.replies.notices import MEMORY_AGENT, Learned, say_kept, with_notes
+from supervisor.replies.report_texts import part_reply, report_reply
 from supervisor.reports.reports import ReportDesk
 from supervisor.requests.readings import FirstReading, PartRead, RequestReadings
 from supervisor.requests.request import Alongside, Ended, Incoming, digest_of, ignore_part, part_task_id

@@ -46,7 +46,6 @@ from supervisor.pipelines.analysis.requests import AnalysisRequests
 from supervisor.pipelines.as_tasks import agent_card, read_pipelines
 from supervisor.pipelines.desk import PipelineDesk
 from supervisor.pipelines.requests import PipelineRequests
-from supervisor.recovery import Recovery
 from supervisor.reports import comparison
 from supervisor.reports.reports import HINT_PAUSE_S, ReportDesk
 from supervisor.requests.refusals import make_refusals
@@ -60,6 +59,7 @@ from supervisor.services import (
     open_api,
     open_delivering,
 )
+from supervisor.stream_recovery import Recovery
 from supervisor.watches import Watcher, make_watches
 
 if TYPE_CHECKING:

@@ -59,8 +59,8 @@ from workers.execution.executor import Executor
 from workers.execution.job import Job
 from workers.execution.recall import NearMatches
 from workers.execution.report_publisher import Metering, ReportPublisher
-from workers.execution.retries import Retries
 from workers.execution.retry_decision import RetryPolicy, longest_wait_s
+from workers.execution.retry_scheduling import Retries
 from workers.execution.stores import Stores
 from workers.execution.tracing import Tracing
 from workers.host import Host, ServedAgent

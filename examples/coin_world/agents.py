@@ -13,7 +13,7 @@ from contracts.faults import fault_of
 from contracts.messages import CompletionReport
 from examples.coin_world.running import Answer
 from examples.coin_world.world import Choice, Place, World
-from supervisor.asking import Asker
+from supervisor.program_client import Asker
 
 AGENT, TASK = "DecisionAgent", "decide"
 #: How long a step waits for an agent. A worker that dies is missed after 30 s, and another one decides then.

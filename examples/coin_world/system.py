@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from contracts.errors import ConfigurationError, Unreachable
-from supervisor.asking import Asker, asking
+from supervisor.program_client import Asker, asking
 
 #: Under which name this world asks.
 NAME = "CoinWorld"

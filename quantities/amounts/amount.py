@@ -60,7 +60,7 @@ class Amount(Frozen):
             AmbiguousAmount: a wording with two readings.
             UnitMismatch: *value* names another unit than *unit*.
         """
-        number, meant = _taken(spellings.in_metres(value, unit))
+        number, meant = _take(spellings.in_metres(value, unit))
         if unit is not None:
             number, meant = fitted(value, number, meant, spellings.declared_unit(unit))
         _set_value(self, number)
@@ -74,7 +74,7 @@ class Amount(Frozen):
         with one, a bare number is taken as that unit, cents become parts of it and "$" any dollar. Raises as the
         constructor does.
         """
-        number, meant = _taken(spellings.in_metres(raw, unit))
+        number, meant = _take(spellings.in_metres(raw, unit))
         if unit is not None:
             number, meant = fitted(raw, number, meant, spellings.declared_unit(unit))
         elif meant is not None and not (meant.is_currency or is_counted(meant.code)):
@@ -83,10 +83,10 @@ class Amount(Frozen):
             )
         else:
             meant = None
-        return _made(cls, number, meant.code if meant else None)
+        return _make(cls, number, meant.code if meant else None)
 
     def __reduce__(self) -> tuple[Callable[..., "Amount"], tuple[type["Amount"], Decimal, str | None]]:
-        return _made, (type(self), self.value, self.unit)
+        return _make, (type(self), self.value, self.unit)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Amount):
@@ -102,48 +102,48 @@ class Amount(Frozen):
         operand = _operand(other)
         if operand is None:
             return NotImplemented
-        _shared_unit("compare", self, operand)
+        _common_unit("compare", self, operand)
         return self.value.compare(operand.value, EXACT) < 0
 
     def __add__(self, other: "Amount | int | Decimal") -> "Amount":
-        return _combined(_add, self, other)
+        return _combine(_add, self, other)
 
     __radd__ = __add__
 
     def __sub__(self, other: "Amount | int | Decimal") -> "Amount":
-        return _combined(_subtract, self, other)
+        return _combine(_subtract, self, other)
 
     def __rsub__(self, other: int | Decimal) -> "Amount":
-        return _combined(_subtract, other, self)
+        return _combine(_subtract, other, self)
 
     def __mul__(self, other: "Amount | int | Decimal") -> "Amount":
-        return _combined(_multiply, self, other)
+        return _combine(_multiply, self, other)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: "Amount | int | Decimal") -> "Amount":
-        return _combined(_divide, self, other)
+        return _combine(_divide, self, other)
 
     def __rtruediv__(self, other: int | Decimal) -> "Amount":
-        return _combined(_divide, other, self)
+        return _combine(_divide, other, self)
 
     def __floordiv__(self, other: "Amount | int | Decimal") -> "Amount":
-        return _combined(_floor, self, other)
+        return _combine(_floor, self, other)
 
     def __rfloordiv__(self, other: int | Decimal) -> "Amount":
-        return _combined(_floor, other, self)
+        return _combine(_floor, other, self)
 
     def __mod__(self, other: "Amount | int | Decimal") -> "Amount":
-        return _combined(_remainder, self, other)
+        return _combine(_remainder, self, other)
 
     def __rmod__(self, other: int | Decimal) -> "Amount":
-        return _combined(_remainder, other, self)
+        return _combine(_remainder, other, self)
 
     def __pow__(self, other: "Amount | int | Decimal") -> "Amount":
-        return _combined(_power, self, other)
+        return _combine(_power, self, other)
 
     def __rpow__(self, other: int | Decimal) -> "Amount":
-        return _combined(_power, other, self)
+        return _combine(_power, other, self)
 
     def __neg__(self) -> "Amount":
         return _result(EXACT.minus(self.value), self.unit)
@@ -188,8 +188,8 @@ class Amount(Frozen):
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         """Accept every wording, write the shape of the wire in JSON and the Amount itself in Python."""
         return core_schema.no_info_plain_validator_function(
-            _validated,
-            serialization=core_schema.plain_serializer_function_ser_schema(_written, info_arg=True, when_used="json"),
+            _validate,
+            serialization=core_schema.plain_serializer_function_ser_schema(_write, info_arg=True, when_used="json"),
         )
 
     @classmethod
@@ -223,7 +223,7 @@ def wire_form(amount: Amount) -> int | float | str | dict[str, int | float | str
     return number if amount.unit is None else {"value": number, "unit": amount.unit}
 
 
-def _written(amount: Amount, info: SerializationInfo) -> int | float | str | dict[str, int | float | str]:
+def _write(amount: Amount, info: SerializationInfo) -> int | float | str | dict[str, int | float | str]:
     """Return the form of the wire; in a result every number is one in JSON, rounded to 15 digits unless it is whole."""
     if info.context is not RESULT:
         return wire_form(amount)
@@ -236,7 +236,7 @@ _set_value: Callable[[Amount, Decimal], None] = Amount.__dict__["value"].__set__
 _set_unit: Callable[[Amount, str | None], None] = Amount.__dict__["unit"].__set__
 
 
-def _made(cls: type[_A], value: Decimal, unit: str | None) -> _A:
+def _make(cls: type[_A], value: Decimal, unit: str | None) -> _A:
     """Make an amount of parts that are known to be sound."""
     amount = object.__new__(cls)
     _set_value(amount, value)
@@ -247,10 +247,10 @@ def _made(cls: type[_A], value: Decimal, unit: str | None) -> _A:
 @lru_cache(1024)
 def _whole(number: int) -> Amount:
     """Return *number*, of exactly that type, as an amount; one of many that are asked for again and never change."""
-    return _made(Amount, Decimal(number), None)
+    return _make(Amount, Decimal(number), None)
 
 
-def _validated(raw: object) -> Amount:
+def _validate(raw: object) -> Amount:
     kind = type(raw)
     if kind is Amount:
         return raw  # type: ignore[return-value]  # narrowed by the exact type, which costs half of isinstance
@@ -262,7 +262,7 @@ def _validated(raw: object) -> Amount:
         raise refusal(error) from error
 
 
-def _taken(raw: object) -> tuple[Decimal, Unit | None]:
+def _take(raw: object) -> tuple[Decimal, Unit | None]:
     if isinstance(raw, Amount):
         return raw.value, Unit(raw.unit) if raw.unit else None
     return spellings.worth(raw)
@@ -273,11 +273,11 @@ def _operand(raw: object) -> Amount | None:
     if isinstance(raw, Amount):
         return raw
     if isinstance(raw, (int, Decimal)) and not isinstance(raw, bool):
-        return _made(Amount, plain(raw), None)
+        return _make(Amount, plain(raw), None)
     return None
 
 
-def _combined(operation: Callable[[Amount, Amount], Amount], left: object, right: object) -> Amount:
+def _combine(operation: Callable[[Amount, Amount], Amount], left: object, right: object) -> Amount:
     first, second = _operand(left), _operand(right)
     if first is None or second is None:
         return NotImplemented  # type: ignore[no-any-return]  # what every binary operator may return
@@ -290,10 +290,10 @@ def _combined(operation: Callable[[Amount, Amount], Amount], left: object, right
 def _result(value: Decimal, unit: str | None) -> Amount:
     if int(value.as_tuple().exponent) < -LONGEST:
         value = value.quantize(_SMALLEST, context=WIDE)
-    return _made(Amount, kept(value, value), unit)
+    return _make(Amount, kept(value, value), unit)
 
 
-def _shared_unit(verb: str, left: Amount, right: Amount) -> str | None:
+def _common_unit(verb: str, left: Amount, right: Amount) -> str | None:
     if left.unit and right.unit and left.unit != right.unit:
         raise UnitMismatch(f"cannot {verb} {left} and {right}; convert one to the unit of the other first")
     return left.unit or right.unit
@@ -305,11 +305,11 @@ def _nonzero(divisor: Amount) -> None:
 
 
 def _add(left: Amount, right: Amount) -> Amount:
-    return _result(EXACT.add(left.value, right.value), _shared_unit("add", left, right))
+    return _result(EXACT.add(left.value, right.value), _common_unit("add", left, right))
 
 
 def _subtract(left: Amount, right: Amount) -> Amount:
-    return _result(EXACT.subtract(left.value, right.value), _shared_unit("subtract", left, right))
+    return _result(EXACT.subtract(left.value, right.value), _common_unit("subtract", left, right))
 
 
 def _multiply(left: Amount, right: Amount) -> Amount:
@@ -319,14 +319,14 @@ def _multiply(left: Amount, right: Amount) -> Amount:
 
 
 def _divide(left: Amount, right: Amount) -> Amount:
-    unit = _shared_unit("divide", left, right)
+    unit = _common_unit("divide", left, right)
     _nonzero(right)
     return _result(QUOTIENT.divide(left.value, right.value), None if left.unit and right.unit else unit)
 
 
-def _divided(left: Amount, right: Amount) -> tuple[Decimal, Decimal, str | None]:
+def _divide_whole(left: Amount, right: Amount) -> tuple[Decimal, Decimal, str | None]:
     """Return quotient, rest and the unit that both share; whole numbers of Python go down, and so do amounts."""
-    unit = _shared_unit("divide", left, right)
+    unit = _common_unit("divide", left, right)
     _nonzero(right)
     whole, rest = WIDE.divmod(left.value, right.value)
     if rest and (rest < 0) != (right.value < 0):
@@ -335,16 +335,16 @@ def _divided(left: Amount, right: Amount) -> tuple[Decimal, Decimal, str | None]
 
 
 def _floor(left: Amount, right: Amount) -> Amount:
-    whole, _, unit = _divided(left, right)
+    whole, _, unit = _divide_whole(left, right)
     return _result(whole, None if left.unit and right.unit else unit)
 
 
 def _remainder(left: Amount, right: Amount) -> Amount:
-    _, rest, unit = _divided(left, right)
+    _, rest, unit = _divide_whole(left, right)
     return _result(EXACT.plus(rest), unit)
 
 
 def _power(left: Amount, right: Amount) -> Amount:
     if left.unit or right.unit:
         raise UnitMismatch(f"cannot raise {left} to the power of {right}; take plain numbers")
-    return _result(QUOTIENT.power(left.value, right.value), None) if right else _made(Amount, _ONE, None)
+    return _result(QUOTIENT.power(left.value, right.value), None) if right else _make(Amount, _ONE, None)

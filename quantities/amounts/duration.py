@@ -54,7 +54,7 @@ class Duration(Scaled):
             InvalidAmount: no length of time, or one that is not exact ("a third of a month").
             AmbiguousAmount: the number has two readings.
         """
-        months, seconds = _taken(value, unit)
+        months, seconds = _take(value, unit)
         object.__setattr__(self, "months", months)
         object.__setattr__(self, "seconds", seconds)
 
@@ -64,7 +64,7 @@ class Duration(Scaled):
         return cls(raw, unit)
 
     def __reduce__(self) -> tuple[Callable[..., "Duration"], tuple[Decimal, Decimal]]:
-        return _made, (self.months, self.seconds)
+        return _make, (self.months, self.seconds)
 
     def to_timedelta(self) -> timedelta:
         """Return the same length as a timedelta.
@@ -123,8 +123,8 @@ class Duration(Scaled):
         days, rest = _split(self.seconds.copy_abs(), _DAY)
         hours, rest = _split(rest, _HOUR)
         minutes, seconds = _split(rest, _MINUTE)
-        date = _spelled((years, "Y"), (months, "M"), (days, "D"))
-        clock = _spelled((hours, "H"), (minutes, "M"), (seconds, "S"))
+        date = _spell((years, "Y"), (months, "M"), (days, "D"))
+        clock = _spell((hours, "H"), (minutes, "M"), (seconds, "S"))
         if not date and not clock:
             return "PT0S"
         return f"{sign}P{date}T{clock}" if clock else f"{sign}P{date}"
@@ -133,7 +133,7 @@ class Duration(Scaled):
         return f"Duration({str(self)!r})"
 
 
-def _made(months: Decimal, seconds: Decimal) -> Duration:
+def _make(months: Decimal, seconds: Decimal) -> Duration:
     """Make a duration of parts that are known to be sound."""
     duration = object.__new__(Duration)
     object.__setattr__(duration, "months", months)
@@ -146,10 +146,10 @@ def _result(months: Decimal, seconds: Decimal) -> Duration:
         raise InvalidAmount(
             f"{canonical(months)} months and {canonical(seconds)} seconds point apart; keep one of them"
         )
-    return _made(kept(months, months), kept(seconds, seconds))
+    return _make(kept(months, months), kept(seconds, seconds))
 
 
-def _taken(raw: object, unit: str | None) -> tuple[Decimal, Decimal]:
+def _take(raw: object, unit: str | None) -> tuple[Decimal, Decimal]:
     if isinstance(raw, Duration):
         return raw.months, raw.seconds
     if isinstance(raw, timedelta):
@@ -162,8 +162,8 @@ def _taken(raw: object, unit: str | None) -> tuple[Decimal, Decimal]:
                 f'{shown(raw)} is no length of time; send \'PT90M\' or {{"value": 90, "unit": "minute"}}'
             )
         value = raw["value"]
-        return _of_text(value, raw["unit"]) if isinstance(value, str) else _counted(value, raw["unit"], raw)
-    return _counted(raw, unit, raw)
+        return _of_text(value, raw["unit"]) if isinstance(value, str) else _count(value, raw["unit"], raw)
+    return _count(raw, unit, raw)
 
 
 def _of_text(text: str, unit: str | None) -> tuple[Decimal, Decimal]:
@@ -183,7 +183,7 @@ def _of_text(text: str, unit: str | None) -> tuple[Decimal, Decimal]:
         raise ambiguous
     if number is None or meant is not None:
         raise InvalidAmount(f"{shown(text)} is no length of time; send ISO 8601 such as 'PT1H30M', or '90 minutes'")
-    return _counted(number, unit, text)
+    return _count(number, unit, text)
 
 
 def _ambiguous(text: str) -> AmbiguousAmount | None:
@@ -194,7 +194,7 @@ def _ambiguous(text: str) -> AmbiguousAmount | None:
     return AmbiguousAmount(text, [f"{canonical(Decimal(number))} {rest}", f"{number.replace('.', '')} {rest}"])
 
 
-def _counted(number: object, unit: str | None, raw: object) -> tuple[Decimal, Decimal]:
+def _count(number: object, unit: str | None, raw: object) -> tuple[Decimal, Decimal]:
     if isinstance(number, bool) or not isinstance(number, (int, float, Decimal)):
         raise InvalidAmount(f"{shown(raw)} is no length of time; send ISO 8601 such as 'PT1H30M', or '90 minutes'")
     if unit is None:
@@ -249,5 +249,5 @@ def _split(value: Decimal, size: Decimal) -> tuple[Decimal, Decimal]:
     return WIDE.divmod(value, size)
 
 
-def _spelled(*parts: tuple[Decimal, str]) -> str:
+def _spell(*parts: tuple[Decimal, str]) -> str:
     return "".join(f"{canonical(value)}{letter}" for value, letter in parts if value)

@@ -18,13 +18,13 @@ class Frozen:
     __slots__ = ()
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{_named(self)} cannot be changed; make a new one instead of setting {name!r}")
+        raise AttributeError(f"{_kind_of(self)} cannot be changed; make a new one instead of setting {name!r}")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{_named(self)} cannot be changed; {name!r} stays")
+        raise AttributeError(f"{_kind_of(self)} cannot be changed; {name!r} stays")
 
 
-def _named(value: object) -> str:
+def _kind_of(value: object) -> str:
     name = type(value).__name__
     return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
@@ -44,7 +44,7 @@ class TextValue(Frozen):
     def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         """Accept every wording, write text in JSON and the value itself in Python."""
         return core_schema.no_info_plain_validator_function(
-            lambda raw: _validated(cls, raw),
+            lambda raw: _validate(cls, raw),
             serialization=core_schema.plain_serializer_function_ser_schema(str, when_used="json"),
         )
 
@@ -75,7 +75,7 @@ class Scaled(TextValue):
         if not is_factor(divisor):
             return NotImplemented
         if not divisor:
-            raise ZeroDivisionError(f"{_named(self)} cannot be divided by zero")
+            raise ZeroDivisionError(f"{_kind_of(self)} cannot be divided by zero")
         return self._each(lambda part: QUOTIENT.divide(part, Decimal(divisor)))
 
     def __neg__(self) -> Self:
@@ -88,7 +88,7 @@ class Scaled(TextValue):
         return self._each(EXACT.abs)
 
 
-def _validated(cls: Callable[[Any], Any], raw: object) -> Any:
+def _validate(cls: Callable[[Any], Any], raw: object) -> Any:
     if type(raw) is cls:
         return raw
     try:

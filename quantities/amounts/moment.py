@@ -57,7 +57,7 @@ class Moment(TextValue):
             InvalidAmount: no moment, several, or one that needs a *now*.
             AmbiguousAmount: a wording with two readings; `readings` holds them in ISO 8601.
         """
-        object.__setattr__(self, "value", _taken(value, now, lean, day_first))
+        object.__setattr__(self, "value", _take(value, now, lean, day_first))
 
     @classmethod
     def read(cls, raw: object, *, unit: str | None = None) -> Self:
@@ -71,7 +71,7 @@ class Moment(TextValue):
         return cls(raw)
 
     def __reduce__(self) -> tuple[Callable[..., "Moment"], tuple[date | datetime]]:
-        return _made, (self.value,)
+        return _make, (self.value,)
 
     @property
     def is_day(self) -> bool:
@@ -99,7 +99,7 @@ class Moment(TextValue):
         """
         if not isinstance(other, (Duration, timedelta)):
             return NotImplemented
-        return _made(_later(self.value, Duration(other)))
+        return _make(_later(self.value, Duration(other)))
 
     def __sub__(self, other: "Moment | Duration | timedelta") -> "Moment | Duration":
         """Return the time between two moments, in days and seconds and never in months, or an earlier moment."""
@@ -145,13 +145,13 @@ def _in_utc(moment: datetime) -> datetime:
         raise InvalidAmount(f"{moment.isoformat()} is past the calendar in UTC; send years 1 to 9999") from error
 
 
-def _made(value: date | datetime) -> Moment:
+def _make(value: date | datetime) -> Moment:
     moment = object.__new__(Moment)
     object.__setattr__(moment, "value", value)
     return moment
 
 
-def _taken(raw: object, now: datetime | None, lean: Lean, day_first: bool | None) -> date | datetime:
+def _take(raw: object, now: datetime | None, lean: Lean, day_first: bool | None) -> date | datetime:
     if isinstance(raw, Moment):
         return raw.value
     if isinstance(raw, datetime):

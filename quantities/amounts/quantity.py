@@ -54,9 +54,9 @@ class Quantity(Scaled):
             UnitMismatch: money, a percentage, a unit that is not known, or one of another dimension than *unit*.
         """
         target = _measure(unit) if unit is not None else None
-        number, measure = _taken(value, target)
+        number, measure = _take(value, target)
         if target is not None and measure.code != target.code:
-            number, measure = _converted(value, number, measure, target), target
+            number, measure = _convert(value, number, measure, target), target
         object.__setattr__(self, "value", number)
         object.__setattr__(self, "unit", measure.code)
 
@@ -122,12 +122,12 @@ class Quantity(Scaled):
         return f"Quantity({canonical(self.value)!r}, {self.unit!r})"
 
 
-def _taken(raw: object, target: Measure | None) -> tuple[Decimal, Measure]:
+def _take(raw: object, target: Measure | None) -> tuple[Decimal, Measure]:
     if isinstance(raw, Quantity):
         return raw.value, _measure(raw.unit)
     if isinstance(raw, Amount):
         number, meant = raw.value, Unit(raw.unit) if raw.unit else None
-    elif isinstance(raw, str) and (written := _written(raw)) and (not target or written[1] == target):
+    elif isinstance(raw, str) and (written := _read_wire(raw)) and (not target or written[1] == target):
         return written
     else:
         number, meant = spellings.worth(spellings.in_metres(raw, target.code if target else None))
@@ -135,14 +135,14 @@ def _taken(raw: object, target: Measure | None) -> tuple[Decimal, Measure]:
         if target is None:
             raise InvalidAmount(f"{shown(raw)} names no unit; say which, as '5 km'")
         return number, target
-    measure = _meant(meant, target)
+    measure = _choose_measure(meant, target)
     if measure is None:
         wanted = f"send it in {target.code}" if target else "send a measure such as '5 km'"
         raise UnitMismatch(f"{shown(raw)} is in {meant.code} where a measured quantity is expected; {wanted}")
     return number, measure
 
 
-def _written(text: str) -> tuple[Decimal, Measure] | None:
+def _read_wire(text: str) -> tuple[Decimal, Measure] | None:
     """Read the spelling of the wire, whose unit is a code ("5 K" are kelvins there, and five thousand elsewhere)."""
     written = _WRITTEN.fullmatch(text)
     exact = _of_code(written[2]) if written else None
@@ -153,7 +153,7 @@ def _written(text: str) -> tuple[Decimal, Measure] | None:
     return (value, exact) if unmistakable(value) == written[1] else None
 
 
-def _meant(meant: Unit, target: Measure | None) -> Measure | None:
+def _choose_measure(meant: Unit, target: Measure | None) -> Measure | None:
     """Return the measure among what *meant* can mean that is of the dimension asked for, else the likeliest."""
     measures = [found for code in (meant.code, *meant.also) if (found := _of_code(code))]
     if target in measures:
@@ -183,7 +183,7 @@ def _worth_of(value: Decimal, measure: Measure) -> Decimal:
     return _SURE.divide(Decimal(worth_of.numerator), Decimal(worth_of.denominator)).normalize(_SURE)
 
 
-def _converted(raw: object, number: Decimal, measure: Measure, target: Measure) -> Decimal:
+def _convert(raw: object, number: Decimal, measure: Measure, target: Measure) -> Decimal:
     if measure.dimension != target.dimension:
         raise UnitMismatch(
             f"{shown(raw)} measures {measure.dimension} where {target.dimension} is expected; send it in {target.code}"
@@ -195,10 +195,10 @@ def _converted(raw: object, number: Decimal, measure: Measure, target: Measure) 
     if len(number.as_tuple().digits) >= _SURE.prec:
         # a quotient that was cut: its last digits are no part of the quantity
         exact = Fraction(_worth_of(number, measure))
-    return kept(_divided(exact * Fraction(target.per) / Fraction(target.scale) - Fraction(target.shift)), raw)
+    return kept(_to_decimal(exact * Fraction(target.per) / Fraction(target.scale) - Fraction(target.shift)), raw)
 
 
-def _divided(value: Fraction) -> Decimal:
+def _to_decimal(value: Fraction) -> Decimal:
     top, bottom = Decimal(value.numerator), Decimal(value.denominator)
     exact = EXACT.copy()
     exact.traps[Inexact] = True

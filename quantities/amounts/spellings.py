@@ -66,7 +66,7 @@ def worth(raw: object) -> tuple[Decimal, Unit | None]:
     if isinstance(raw, str):
         return _cached_text(raw) if len(raw) <= _CACHED_LENGTH else _text(raw)
     if isinstance(raw, Mapping):
-        return _described(raw)
+        return _read_mapping(raw)
     if isinstance(raw, bool) or not isinstance(raw, (int, float, Decimal)):
         raise InvalidAmount(f"{shown(raw)} is no amount; send a number or a wording such as '50k'")
     return plain(raw), None
@@ -111,7 +111,7 @@ def _text(text: str) -> tuple[Decimal, Unit | None]:
 _cached_text = lru_cache(_CACHED_READINGS)(_text)
 
 
-def _described(raw: Mapping[object, object]) -> tuple[Decimal, Unit | None]:
+def _read_mapping(raw: Mapping[object, object]) -> tuple[Decimal, Unit | None]:
     if "value" not in raw or not raw.keys() <= {"value", "unit"} or isinstance(raw["value"], Mapping):
         raise InvalidAmount(f'{shown(raw)} is no amount; send a number, a wording or {{"value": 5, "unit": "USD"}}')
     unit = raw.get("unit")

@@ -45,7 +45,7 @@ def read_run(run: str, decimal_mark: DecimalMark | None = None, *, has_unit: boo
         return (Piece(0, len(run), readings),)
     if "," not in run or "'" in run or "_" in run:
         return ()
-    return tuple(_listed(run, decimal_mark))
+    return tuple(_read_list(run, decimal_mark))
 
 
 @lru_cache(2048)
@@ -62,7 +62,7 @@ def pieces_of(run: str, decimal_mark: DecimalMark | None, has_unit: bool) -> tup
     return (*pieces[:-1], raised) if abs(exponent) <= LONGEST_RUN else ()
 
 
-def _listed(run: str, decimal_mark: DecimalMark | None) -> Iterator[Piece]:
+def _read_list(run: str, decimal_mark: DecimalMark | None) -> Iterator[Piece]:
     parts = run.split(",")
     if any(len(part) > 1 and part[0] == "0" and part[1] != "." for part in parts[1:]):
         yield Piece(0, len(run), _broken_grouping(run))

@@ -170,7 +170,7 @@ class _Finder:
             return (), place + 1
         if prefix.end > place and sentence.kind(prefix.end) == "number" and self._is_named_after(prefix.end):
             return (), prefix.end + 1
-        if sentence.kind(prefix.end) == "number" and (listed := self._listed(prefix)) is not None:
+        if sentence.kind(prefix.end) == "number" and (listed := self._read_run(prefix)) is not None:
             return listed, prefix.end + 1
         found = number_at(self.numbers, prefix.end)
         if found is None:
@@ -187,13 +187,13 @@ class _Finder:
             # "thirty (30) days"
             behind = self.units.unit_after(end + 1)
             suffix = behind if behind.unit else suffix
-        return (self._made(place, prefix, readings, suffix),), suffix.end
+        return (self._make(place, prefix, readings, suffix),), suffix.end
 
     def _opens_number(self, place: int) -> bool:
         """True for digits and number words; an article after "minus" or a currency opens nothing."""
         return self.sentence.kind(place) in {"number", "fraction"} or self.sentence.word(place) in words.OPENING_WORDS
 
-    def _listed(self, prefix: Prefix) -> tuple[Found, ...] | None:
+    def _read_run(self, prefix: Prefix) -> tuple[Found, ...] | None:
         """Return the numbers of a run of digits that holds several or none; None when it is one number."""
         sentence = self.sentence
         token = sentence.tokens[prefix.end]
@@ -222,9 +222,9 @@ class _Finder:
         suffix = self.units.single(place) if is_one else None
         if suffix is None:
             return (), place + 1
-        return (self._made(place, Prefix(None, 1, place), (1,), suffix),), suffix.end
+        return (self._make(place, Prefix(None, 1, place), (1,), suffix),), suffix.end
 
-    def _made(
+    def _make(
         self, place: int, prefix: Prefix, readings: tuple[Decimal | Fraction | int, ...], suffix: Suffix
     ) -> Found:
         unit = suffix.unit

@@ -55,7 +55,7 @@ def join_parts(amounts: Iterator[Found], text: str) -> Iterator[Found]:
     # what the last part said is a part of: 1 for dollars, 0.1 for mao, 0.01 for cents
     step = _ONE
     for amount in amounts:
-        joined = _joined(last, amount, text, step) if last and amount.start - last.end <= _WIDEST_GAP else None
+        joined = _join(last, amount, text, step) if last and amount.start - last.end <= _WIDEST_GAP else None
         if last and not joined:
             yield last
         step = _step(amount, step) if joined else _ONE
@@ -70,12 +70,12 @@ def _step(amount: Found, step: Decimal) -> Decimal:
     return step / (_HUNDRED if step == 1 else 10)
 
 
-def _joined(last: Found, amount: Found, text: str, step: Decimal) -> Found | None:
+def _join(last: Found, amount: Found, text: str, step: Decimal) -> Found | None:
     if last.value is None or amount.value is None:
         return None
     gap = text[last.end : amount.start].strip().lower()
     if gap == "(":
-        return _repeated(last, amount, text)
+        return _join_repeat(last, amount, text)
     if last.unit is None:
         return None
     whole = text[last.start : amount.end]
@@ -104,12 +104,12 @@ def _compound(first: Found, second: Found, joint: str, text: str) -> tuple[Decim
     for unit, part in product(units, parts):
         # "11 stone 4 pounds" is a weight; elsewhere pounds keep to money, and commas stand between closest kin alone
         is_likely = second.unit in {None, part} and joint not in {",", "."}
-        if (is_likely or (unit, part) in _PAIRS) and (whole := _added(first.value, unit, second.value, part)):
+        if (is_likely or (unit, part) in _PAIRS) and (whole := _add(first.value, unit, second.value, part)):
             return whole, unit
     return None
 
 
-def _added(first: Decimal | None, unit: str, second: Decimal | None, part: str) -> Decimal | None:
+def _add(first: Decimal | None, unit: str, second: Decimal | None, part: str) -> Decimal | None:
     left, right = measure_named(unit), measure_named(part)
     if first is None or second is None or left is None or right is None or left.code == right.code:
         return None
@@ -134,7 +134,7 @@ def _with_fraction(last: Found, amount: Found, gap: str) -> tuple[Decimal, Decim
     return last.value * said / last.said, said
 
 
-def _repeated(last: Found, amount: Found, text: str) -> Found | None:
+def _join_repeat(last: Found, amount: Found, text: str) -> Found | None:
     """Join "forty-five (45)" and "thirty (30) days", whose unit stands behind the bracket."""
     if ")" in amount.text:
         is_same = last.unit is None and last.said == amount.said

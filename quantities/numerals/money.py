@@ -80,17 +80,17 @@ class Units:
 
     def prefix(self, place: int, previous_end: int) -> Prefix | None:
         """Return what stands before the number that the token at *place* opens, None for a dash or a subtraction."""
-        signed = self._signed(place, previous_end)
+        signed = self._read_sign(place, previous_end)
         if signed is None:
             return None
         sign, first = signed
         unit, after = self._unit_before(first)
-        said = self._said(first, after)
+        said = self._text_between(first, after)
         if unit is not None and first == place and after > place:
-            sign, after = self._signed(after, previous_end) or (1, after)
+            sign, after = self._read_sign(after, previous_end) or (1, after)
         return Prefix(unit, sign, after, said)
 
-    def _signed(self, place: int, previous_end: int) -> tuple[int, int] | None:
+    def _read_sign(self, place: int, previous_end: int) -> tuple[int, int] | None:
         sentence = self.sentence
         if sentence.word(place) in words.MINUS_WORDS:
             # "plus or minus three" is a margin
@@ -122,16 +122,16 @@ class Units:
             return (Unit(code), place + 2) if is_close else (None, place)
         if word in PREFIX_NAMES:
             after = place + 1 + (sentence.symbol(place + 1) == ".")
-            is_written = word not in CAPITAL_PREFIXES or not self._written(place).islower()
+            is_written = word not in CAPITAL_PREFIXES or not self._word_at(place).islower()
             return (PREFIX_NAMES[word], after) if is_written and self._is_number(after) else (None, place)
         if word in _PERCENT and place == 0:
             return self._percent_of(place)
-        unit = self._coded(place) if sentence.symbol(place - 1) != "/" else None
+        unit = self._read_code(place) if sentence.symbol(place - 1) != "/" else None
         return (unit, place + 1) if unit else (None, place)
 
     def _percent_of(self, place: int) -> tuple[Unit | None, int]:
         """Read "per cent of 210" and "percent: 20", which open a text as the head of a column does."""
-        unit, after = self._named(place) or (None, place)
+        unit, after = self._read_name(place) or (None, place)
         after += self.sentence.word(after) == "of" or self.sentence.symbol(after) == ":"
         return (unit, after) if unit and self._is_number(after) else (None, place)
 
@@ -169,7 +169,7 @@ class Units:
                 factor = words.SHORT_SCALES.get(sentence.word(end))
                 # the "m" of "$ 5 m" is no metre
                 return Suffix(before.unit, end + (factor is not None), factor or 1, before.said)
-            agreed = _agreed(before.unit, unit) if unit and not self._opens_next(end, after) else None
+            agreed = _agree(before.unit, unit) if unit and not self._opens_next(end, after) else None
             return Suffix(agreed or before.unit, after if agreed else end, 1, before.said)
         if unit is None:
             return Suffix(None, end)
@@ -202,7 +202,7 @@ class Units:
         following = self.unit_after(after + 1).unit
         mine = SYMBOLS.get(self.sentence.symbol(place))
         is_sign = self.sentence.symbol(after + 1) != ""
-        return following is None or (not is_sign and mine is not None and _agreed(mine, following) is not None)
+        return following is None or (not is_sign and mine is not None and _agree(mine, following) is not None)
 
     def unit_after(self, end: int) -> Suffix:
         """Return the unit that stands right after the token before *end*, whatever else stands there."""
@@ -214,13 +214,13 @@ class Units:
                 return whole if whole.unit else Suffix(None, end)
         elif sentence.word(end) == "of" and (last in words.SCALES or sentence.kind(end - 1) == "number"):
             # "3 crores of rupees"
-            named = self._named(end + 1) if last in words.SCALES else None
-            return Suffix(named[0], named[1], 1, self._said(end + 1, named[1])) if named else Suffix(None, end)
+            named = self._read_name(end + 1) if last in words.SCALES else None
+            return Suffix(named[0], named[1], 1, self._text_between(end + 1, named[1])) if named else Suffix(None, end)
         place = sentence.after_hyphen(end)
         tokens_end = sentence.tokens[end - 1].end
         degrees = degrees_after(sentence.text, tokens_end) if sentence.word(end) in {"c", "f"} else None
         if degrees is None and (found := self._money_after(place)) is not None:
-            return Suffix(found[0], found[1], 1, self._said(place, found[1]))
+            return Suffix(found[0], found[1], 1, self._text_between(place, found[1]))
         if degrees is None and not (sentence.word(end) or sentence.symbol(end) in _MEASURE_MARKS):
             return Suffix(None, end)
         measure = measure_after(sentence.text, tokens_end) if degrees is None else None
@@ -230,7 +230,7 @@ class Units:
         after = end
         while after < len(sentence.tokens) and sentence.tokens[after].start < named_unit[1]:
             after += 1
-        return Suffix(named_unit[0], after, 1, self._said(place, after) if after > place else "")
+        return Suffix(named_unit[0], after, 1, self._text_between(place, after) if after > place else "")
 
     def _after_part(self, end: int) -> int:
         """Return the place of "percent" in "half of one percent" and of "mile" in "quarter of a mile", else *end*."""
@@ -262,24 +262,24 @@ class Units:
         is_free = is_last or is_parted or sentence.word(end) in {"of", "and", "or", "to", "for", "in", "from"}
         return suffix if is_free and not is_possessive else None
 
-    def _said(self, start: int, end: int) -> str:
+    def _text_between(self, start: int, end: int) -> str:
         return self.sentence.cut(start, end)[2] if end > start else ""
 
-    def _written(self, place: int) -> str:
+    def _word_at(self, place: int) -> str:
         token = self.sentence.token(place)
         return self.sentence.text[token.start : token.end] if token and token.kind == "word" else ""
 
-    def _coded(self, place: int) -> Unit | None:
+    def _read_code(self, place: int) -> Unit | None:
         """Return the currency whose code stands at *place*, with its scale in "KEUR" or "USDbn"."""
         if self.sentence.word(place) not in CODES_IN_SMALL:
             return None
-        written = self._written(place)
+        written = self._word_at(place)
         if code := currency_code(written):
             return Unit(code)
         scaled = SCALED_CODES.get(written)
         return Unit(scaled[0], _ONE.scaleb(scaled[1])) if scaled else None
 
-    def _named(self, place: int) -> tuple[Unit, int] | None:
+    def _read_name(self, place: int) -> tuple[Unit, int] | None:
         """Read the longest name of money or a percentage at *place*."""
         sentence = self.sentence
         word = sentence.word(place)
@@ -301,7 +301,7 @@ class Units:
         word = sentence.word(place)
         if not word:
             return None
-        if self._written(place) == "c" and sentence.is_glued(place):
+        if self._word_at(place) == "c" and sentence.is_glued(place):
             return SYMBOLS["¢"], place + 1
         if word == "p" and sentence.is_glued(place):
             start = sentence.tokens[place].start
@@ -315,11 +315,11 @@ class Units:
             return (Unit(code), place + 2) if is_mine else None
         if word in _DOUBTFUL and not self._is_much(place):
             return None
-        if self._written(place) in BEHIND:
+        if self._word_at(place) in BEHIND:
             return PREFIX_NAMES[word], place + 1
-        if named := self._named(place):
+        if named := self._read_name(place):
             return named
-        unit = self._coded(place)
+        unit = self._read_code(place)
         return (unit, place + 1) if unit else None
 
     def _is_much(self, place: int) -> bool:
@@ -330,7 +330,7 @@ class Units:
         )
 
 
-def _agreed(before: Unit, after: Unit) -> Unit | None:
+def _agree(before: Unit, after: Unit) -> Unit | None:
     """Return what "$50 USD" and "$50 AUD" say together; None when the second unit belongs to something else."""
     if after.factor != before.factor:
         return None

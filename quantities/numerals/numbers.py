@@ -33,7 +33,7 @@ def number_at(numbers: Numbers, place: int) -> Readings | None:
         pieces = pieces_of(sentence.tokens[place].text, numbers.mark, place == numbers.measured)
         if len(pieces) == 1 and len(pieces[0].readings) > 1:
             return _ambiguous(numbers, pieces[0].readings, place)
-        reading = _mixed(numbers, place) or numbers.cardinal(place)
+        reading = _read_mixed(numbers, place) or numbers.cardinal(place)
     else:
         reading = _fraction_first(numbers, place) or numbers.cardinal(place)
     if reading is None:
@@ -78,10 +78,10 @@ def _with_fraction(numbers: Numbers, reading: Reading) -> Reading:
     name = sentence.word(parts_place)
     # "3 quarters" are nine months as well
     if (parts := words.PARTS.get(name)) and (sentence.kind(end - 1) == "word" or parts > 4):
-        return _scaled(numbers, Reading(Fraction(value) / parts, parts_place + 1))
+        return _scale(numbers, Reading(Fraction(value) / parts, parts_place + 1))
     if value == 1 and scale != 1 and sentence.word(parts_place) in words.ORDINALS:
         return Reading(Fraction(value) / words.ORDINALS[name], parts_place + 1)
-    return _scaled(numbers, reading) if 0 < value < 1 and sentence.word(end) == "of" else reading
+    return _scale(numbers, reading) if 0 < value < 1 and sentence.word(end) == "of" else reading
 
 
 def _fraction_first(numbers: Numbers, place: int) -> Reading | None:
@@ -90,15 +90,15 @@ def _fraction_first(numbers: Numbers, place: int) -> Reading | None:
     fraction = numbers.part_of_one(place)
     if fraction is None and sentence.word(place) == "quarter":
         # a lone "quarter" is three months
-        quarter = _scaled(numbers, Reading(Fraction(1, 4), place + 1))
+        quarter = _scale(numbers, Reading(Fraction(1, 4), place + 1))
         return quarter if quarter.end > place + 1 or _is_measured(numbers, place) else None
     if fraction is None:
         return None
-    scaled = _scaled(numbers, fraction)
+    scaled = _scale(numbers, fraction)
     return scaled if scaled.end > fraction.end or _stands_alone(numbers, place, fraction.end) else None
 
 
-def _scaled(numbers: Numbers, fraction: Reading) -> Reading:
+def _scale(numbers: Numbers, fraction: Reading) -> Reading:
     sentence = numbers.sentence
     # "half-a-million"
     place = sentence.after_hyphen(fraction.end)
@@ -151,7 +151,7 @@ def _is_measured(numbers: Numbers, place: int) -> bool:
     return measure is not None and measure[0].dimension in _EXTENTS
 
 
-def _mixed(numbers: Numbers, place: int) -> Reading | None:
+def _read_mixed(numbers: Numbers, place: int) -> Reading | None:
     """Read "2 1/4", "2-1/4" and "2½", with a scale when there is one."""
     sentence = numbers.sentence
     part_place = sentence.after_hyphen(place + 1)

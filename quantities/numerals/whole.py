@@ -217,7 +217,7 @@ class Numbers:
             return None
         total, end, limit = part.value, part.end, part.scale
         while limit > 1 and not part.is_final:
-            if (raised := self._raised(end, total, limit)) is not None:
+            if (raised := self._raise(end, total, limit)) is not None:
                 part = raised
                 total, end, limit = part.value, part.end, part.scale
                 continue
@@ -230,7 +230,7 @@ class Numbers:
             return Reading(total + decimals.value, decimals.end, limit)
         return Reading(total, end, 1 if part.is_final else limit)
 
-    def _raised(self, place: int, total: Fraction | int, limit: int) -> NumberPart | None:
+    def _raise(self, place: int, total: Fraction | int, limit: int) -> NumberPart | None:
         """Read the rest of "eleven thousand three hundred crore": a larger scale counts all that was said before it."""
         part = self._part(place) if self.sentence.word(place) in words.OPENING_WORDS else None
         if part is None or part.is_final or part.scale <= limit:

@@ -41,7 +41,7 @@ def clock_at(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
     An hour from 1 to 12 that does not say which half of the day it means gives both; one in an unknown zone is None.
     """
     at = place + (sentence.word(place) == "at" or sentence.symbol(place) == "@")
-    clock = _named(sentence, at) or _written(sentence, at) or _spoken(sentence, at)
+    clock = _read_noon(sentence, at) or _read_digits(sentence, at) or _read_words(sentence, at)
     if clock is None and at > place:
         clock = _bare(sentence, at, has_day=has_day)
     if clock is None:
@@ -53,7 +53,7 @@ def clock_at(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
     return Clock(clock.hours, end, zones)
 
 
-def _named(sentence: Sentence, place: int) -> Clock | None:
+def _read_noon(sentence: Sentence, place: int) -> Clock | None:
     place += sentence.whole(place) == 12
     word = sentence.word(place)
     if word in _NOONS:
@@ -61,7 +61,7 @@ def _named(sentence: Sentence, place: int) -> Clock | None:
     return Clock((Hour(time(0)), Hour(time(0), 1)), place + 1) if word == "midnight" else None
 
 
-def _written(sentence: Sentence, place: int) -> Clock | None:
+def _read_digits(sentence: Sentence, place: int) -> Clock | None:
     """Read "15:30", "3:30 pm", "3pm", "3.30 p.m." and "0900 hours"."""
     token = sentence.token(place)
     if token is None or token.kind not in {"clock", "number"}:
@@ -101,7 +101,7 @@ def _in_full(sentence: Sentence, place: int) -> Clock | None:
     return Clock((Hour(time(hour, minute)),), place + 2) if is_clock and hour < 24 and minute < 60 else None
 
 
-def _spoken(sentence: Sentence, place: int) -> Clock | None:
+def _read_words(sentence: Sentence, place: int) -> Clock | None:
     """Read "half past three", "a quarter to 5", "ten past six", "seven thirty pm", "8 o'clock"."""
     minutes, end = _minutes(sentence, place)
     if minutes is not None:

@@ -74,7 +74,7 @@ def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
         found = day_of(int(text[:4]), int(text[5:7]), int(text[8:10])) if len(text) == len("2026-01-01") else None
         return Day((found,), place + 1) if found else None
     if kind == "date":
-        return _slashed(sentence, place, reckoning.day_first)
+        return _read_slashes(sentence, place, reckoning.day_first)
     if kind == "number":
         return _day_month(sentence, place, reckoning)
     if kind != "word":
@@ -148,7 +148,7 @@ def stretch_of(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | 
     return Reach(around(reckoning.today, grain, step or 0), at + 1 + (step is not None), is_relative=True)
 
 
-def _slashed(sentence: Sentence, place: int, day_first: bool | None) -> Day | None:
+def _read_slashes(sentence: Sentence, place: int, day_first: bool | None) -> Day | None:
     """Read "2026/03/01" and "01/03/2026", the second both ways unless a part is above 12 or the order is known."""
     text = sentence.tokens[place].text
     mark = next(letter for letter in text if not letter.isdigit())
@@ -186,7 +186,7 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
         day = day_of(full_year(year) if year < 100 else year, month, number)
         return Day((day,), end + 2) if day else None
     end += sentence.symbol(end) == "." and sentence.is_glued(end) and sentence.whole(end + 1) is not None
-    return _dated(sentence, end, month, number, reckoning)
+    return _date_of(sentence, end, month, number, reckoning)
 
 
 def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning) -> Day | None:
@@ -216,7 +216,7 @@ def _month_day(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
     is_decimal = sentence.symbol(end) in {"-", "/"} and sentence.is_glued(end) and sentence.kind(end + 1) == "word"
     if is_decimal or counts_something(sentence, end) or _is_verb(sentence, place, end):
         return None
-    return _dated(sentence, end, MONTHS[sentence.tokens[place].text], number, reckoning)
+    return _date_of(sentence, end, MONTHS[sentence.tokens[place].text], number, reckoning)
 
 
 def _is_verb(sentence: Sentence, place: int, end: int) -> bool:
@@ -226,7 +226,7 @@ def _is_verb(sentence: Sentence, place: int, end: int) -> bool:
     return sentence.word(place - 1) in _WHO or sentence.word(end) in _DOES
 
 
-def _dated(sentence: Sentence, end: int, month: int, number: int, reckoning: Reckoning) -> Day | None:
+def _date_of(sentence: Sentence, end: int, month: int, number: int, reckoning: Reckoning) -> Day | None:
     if year := year_at(sentence, end):
         found = day_of(year[0], month, number)
         return Day((found,), year[1]) if found else None
@@ -309,7 +309,7 @@ def weekday_of_week(sentence: Sentence, place: int, reckoning: Reckoning) -> Day
     return Day((around(reckoning.today, "week", week[0]).start + timedelta(days=weekday),), at + 1, is_relative=True)
 
 
-def _stepped(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
+def _read_step(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     """Read "next friday", "last week on friday" and "last day of the month"."""
     word = sentence.word(place)
     if word == "last" and (day := _edge(sentence, place, reckoning)):
@@ -382,6 +382,7 @@ def _beside(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
 
 
 _READERS: dict[str, Callable[[Sentence, int, Reckoning], Day | None]] = {
-    "the": _the, "day": _beside, "end": _edge, "start": _edge, "beginning": _edge, "last": _stepped, "next": _stepped,
-    "this": _stepped, "coming": _stepped, "previous": _stepped, "past": _stepped, "upcoming": _stepped,
+    "the": _the, "day": _beside, "end": _edge, "start": _edge, "beginning": _edge, "last": _read_step,
+    "next": _read_step, "this": _read_step, "coming": _read_step, "previous": _read_step,
+    "past": _read_step, "upcoming": _read_step,
 }  # fmt: skip

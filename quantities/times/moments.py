@@ -94,17 +94,17 @@ def _scan(sentence: Sentence, reckoning: Reckoning) -> Iterator[FoundMoment]:
         if not may_open(sentence, place):
             place += 1
         elif two := two_days_at(sentence, place, reckoning):
-            yield _found(sentence, place, Moments((two.first,), two.joint, two.is_relative))
-            yield _found(sentence, two.after_joint, Moments((two.last,), two.end, two.is_relative))
+            yield _find(sentence, place, Moments((two.first,), two.joint, two.is_relative))
+            yield _find(sentence, two.after_joint, Moments((two.last,), two.end, two.is_relative))
             place = two.end
         elif moments := moment_at(sentence, place, reckoning):
-            yield _found(sentence, place + (sentence.word(place) == "at"), moments)
+            yield _find(sentence, place + (sentence.word(place) == "at"), moments)
             place = moments.end
         else:
             place += 1
 
 
-def _found(sentence: Sentence, first: int, moments: Moments) -> FoundMoment:
+def _find(sentence: Sentence, first: int, moments: Moments) -> FoundMoment:
     start, end, text = sentence.cut(first, moments.end)
     return FoundMoment(moments.readings, start, end, text, moments.is_relative, moments.is_offset, moments.has_day)
 
@@ -165,7 +165,7 @@ def _on_day(sentence: Sentence, day: Day) -> Moments:
     clock = clock_at(sentence, place + (sentence.symbol(place) == ","), has_day=True)
     if clock is None:
         return Moments(day.readings, day.end, day.is_relative)
-    return Moments(_combined(day.readings, _within(clock, part)), clock.end, day.is_relative)
+    return Moments(_combine(day.readings, _within(clock, part)), clock.end, day.is_relative)
 
 
 def _part_after(sentence: Sentence, day: Day) -> tuple[str, int]:
@@ -202,9 +202,9 @@ def _at_clock(sentence: Sentence, clock: Clock, reckoning: Reckoning) -> Moments
             # "at 9am tomorrow New York time"
             zones, end = zone_at(sentence, end)
             clock = clock._replace(zones=zones)
-        return Moments(_combined(day.readings, _within(clock, part)), end, day.is_relative)
+        return Moments(_combine(day.readings, _within(clock, part)), end, day.is_relative)
     near = tuple(today + timedelta(days=days) for days in (-1, 0, 1))
-    found = (_nearest(_combined(near, clock._replace(hours=(hour,))), reckoning) for hour in clock.hours)
+    found = (_nearest(_combine(near, clock._replace(hours=(hour,))), reckoning) for hour in clock.hours)
     return Moments(tuple(dict.fromkeys(found)), clock.end, is_relative=True, has_day=False)
 
 
@@ -222,7 +222,7 @@ def _nearest(moments: tuple[datetime, ...], reckoning: Reckoning) -> datetime:
     return max((one for one in moments if ahead(one) <= timedelta(0)), key=ahead)
 
 
-def _combined(days: tuple[date, ...], clock: Clock) -> tuple[datetime, ...]:
+def _combine(days: tuple[date, ...], clock: Clock) -> tuple[datetime, ...]:
     zones: tuple[tzinfo | None, ...] = clock.zones or (None,)
     told = (
         datetime.combine(day + timedelta(days=hour.days), hour.at, zone)
@@ -240,7 +240,7 @@ def _by_length(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments 
     if not stretches:
         return None
     last = stretches[-1][1]
-    found = [_counted(sentence, last._replace(length=one.length), reckoning, is_in=is_in) for _, one in stretches]
+    found = [_count_from(sentence, last._replace(length=one.length), reckoning, is_in=is_in) for _, one in stretches]
     readings = tuple(reading for one in found if one for reading in one.readings)
     first = found[0]
     if first is None or None in found:
@@ -255,11 +255,11 @@ def _weeks_before_day(sentence: Sentence, place: int, stretch: Stretch, reckonin
     if stretch.unit not in {WEEK, FORTNIGHT} or not is_day or sentence.word(place - 1) in _HOW_LONG:
         return None
     day = day_at(sentence, after, reckoning)
-    days = [_moved(one, stretch.length) for one in day.readings] if day else []
+    days = [_move(one, stretch.length) for one in day.readings] if day else []
     return _on_counted_day(sentence, tuple(one for one in days if one), day.end, is_relative=True) if day else None
 
 
-def _counted(sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, is_in: bool) -> Moments | None:
+def _count_from(sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, is_in: bool) -> Moments | None:
     """Return the moment that *stretch* counts from now or from a day: "ago", "from now" or "before 5 May" is behind."""
     is_whole = stretch.unit.rank >= DAY.rank
     word, after = sentence.word(stretch.end), stretch.end + 1
@@ -273,7 +273,7 @@ def _counted(sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, is_i
         return None
     day = day_at(sentence, after, reckoning)
     if is_whole:
-        ends = [_moved(one, length) for one in day.readings] if day else []
+        ends = [_move(one, length) for one in day.readings] if day else []
         days = tuple(one for one in ends if one is not None)
         return (
             _on_counted_day(sentence, days, day.end, is_relative=day.is_relative)
@@ -294,7 +294,7 @@ def _from_now(sentence: Sentence, end: int, length: Length, reckoning: Reckoning
     """Return now and *length*: a day when days or longer are counted, with a time behind it, else to the second."""
     now = reckoning.now
     if is_whole and length.seconds % 86_400 == 0:
-        day = _moved(now.date(), length)
+        day = _move(now.date(), length)
         return _on_counted_day(sentence, (day,), end, is_relative=True) if day else None
     if length.months.denominator != 1:
         return None
@@ -308,7 +308,7 @@ def _on_counted_day(sentence: Sentence, days: tuple[date, ...], end: int, *, is_
     return _on_day(sentence, Day(days, end, is_relative))._replace(is_offset=True)
 
 
-def _moved(day: date, length: Length) -> date | None:
+def _move(day: date, length: Length) -> date | None:
     """Return *day* and *length*, None when that is no whole day."""
     if length.months.denominator != 1 or length.seconds % 86_400:
         return None

@@ -60,14 +60,14 @@ def zone_at(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
     if token.text == "+" and sentence.kind(place + 1) == "clock" and (offset := _offset(sentence, place)) is not None:
         return (timezone(timedelta(minutes=offset)),), place + 2
     at = place + (token.text in {"in", ","})
-    zones, end = _lettered(sentence, at)
+    zones, end = _read_letters(sentence, at)
     if zones:
         return zones, end + (sentence.word(end) == "time")
-    zones, end = _placed(sentence, at)
+    zones, end = _read_place(sentence, at)
     return (zones, end) if end > at else ((), place)
 
 
-def _lettered(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
+def _read_letters(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
     """Read "UTC", "EST", "est", "ET" and "GMT+2"."""
     word = sentence.word(place)
     if word not in ZONES and word not in _LETTERS:
@@ -98,7 +98,7 @@ def _offset(sentence: Sentence, place: int) -> int | None:
     return sign * (int(hours) * 60 + int(minutes or 0)) if int(minutes or 0) < 60 else None
 
 
-def _placed(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
+def _read_place(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
     """Read "New York time", "Eastern Standard Time" and "Europe/Berlin"; "local time" is none of them."""
     if sentence.symbol(place + 1) == "/" and (iana := _IANA.match(sentence.text, sentence.tokens[place].start)):
         zone, end = zone_called(iana.group()), place

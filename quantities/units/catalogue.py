@@ -63,14 +63,14 @@ def _rows() -> Iterator[tuple[Measure, Iterator[str], Iterator[str]]]:
     """Yield each measure with its names and its symbols, those with prefixes after those without."""
     for base in BASES:
         measure = _measure(base, base.code, _ONE)
-        yield measure, _names(base, ""), iter(_spaced(base.symbols))
+        yield measure, _names(base, ""), iter(_split_names(base.symbols))
     for base in BASES:
         for sign in base.prefixes.split():
             words, power = PREFIXES[sign]
             measure = _measure(base, f"{sign}{base.stem or base.code}", _ONE.scaleb(power))
             names = (name for word in words.split() for name in _names(base, word))
             is_short = sign in base.short.split()
-            yield measure, names, _signed(sign, base) if is_short else iter(())
+            yield measure, names, _sign_names(sign, base) if is_short else iter(())
     for place, (sign, word) in enumerate(BINARY.items(), start=1):
         for code, name, bits in (("B", "byte", 8), ("bit", "bit", 1)):
             measure = Measure(f"{sign}{code}", "information", Decimal(bits * 1024**place))
@@ -83,25 +83,25 @@ def _measure(base: Base, code: str, times: Decimal) -> Measure:
 
 
 def _names(base: Base, prefix: str) -> Iterator[str]:
-    for name in _spaced(base.names):
+    for name in _split_names(base.names):
         if prefix and len(name) < 3:
             continue
         yield f"{prefix}{name}"
         if not base.plurals:
             yield f"{prefix}{name}s"
-    for plural in _spaced(base.plurals):
+    for plural in _split_names(base.plurals):
         yield f"{prefix}{plural}"
 
 
-def _signed(sign: str, base: Base) -> Iterator[str]:
-    symbols = (written for written in _spaced(base.symbols) if written.isascii() and written != "L")
+def _sign_names(sign: str, base: Base) -> Iterator[str]:
+    symbols = (written for written in _split_names(base.symbols) if written.isascii() and written != "L")
     for symbol in {base.stem or base.code, *symbols}:
         yield f"{sign}{symbol}"
         if sign == "µ":
             yield from (f"u{symbol}", f"\u03bc{symbol}")
 
 
-def _spaced(names: str) -> list[str]:
+def _split_names(names: str) -> list[str]:
     return [name.replace("_", " ") for name in names.split()]
 
 

@@ -56,7 +56,7 @@ _FEET_NOTE = re.compile(r"'[ ]?\d{1,2}(?:\.\d{1,2})?[ ]?$")
 
 def measure_after(text: str, end: int) -> tuple[Measure, int] | None:
     """Return the measure named after the number that ends at *end* of *text*, and where its name ends."""
-    sign = _marked(text, end)
+    sign = _read_mark(text, end)
     if sign is not None:
         return sign
     gap = _GAP.match(text, end)
@@ -202,7 +202,7 @@ def _plain(words: list[tuple[str, int]]) -> tuple[Measure, int] | None:
     return None
 
 
-def _marked(text: str, end: int) -> tuple[Measure, int] | None:
+def _read_mark(text: str, end: int) -> tuple[Measure, int] | None:
     """Read a foot or inch mark (`5'`, `10 "`), unless it closes a quotation."""
     place = end + (text[end : end + 1] == " ")
     mark = text[place : place + 2] if text[place : place + 2] in {"''", "\u2019\u2019"} else text[place : place + 1]

@@ -78,7 +78,7 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
     """Return the wanted configuration of every stream and bucket, in the order in which they can be made."""
     return [
         _stream(subjects.LATER, [subjects.SCHEDULES_ALL, subjects.DUE_ALL], sizes)
-        # What has become due may go after a day (see `workers.execution.retries`), what is scheduled after thirty.
+        # What is due may go after a day (see `workers.execution.retry_scheduling`), what is scheduled after thirty.
         | {"discard": "old", "allow_msg_schedules": True, "allow_msg_ttl": True, "max_age": 30 * _DAY},
         _stream(subjects.TASKS, [subjects.TASKS_ALL], sizes)
         | {

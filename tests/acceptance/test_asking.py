@@ -8,7 +8,7 @@ import pytest
 
 from contracts.errors import ConfigurationError, TaskExpired
 from examples.coin_world.agents import demand_worker
-from supervisor.asking import Asker, asking
+from supervisor.program_client import Asker, asking
 from tests.acceptance.conftest import Standing
 
 BUDGET = {"budget_limit": "50k", "spent": 42_000}

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.world_rows import SMALL, run_world
-from supervisor.asking import asking
+from supervisor.program_client import asking
 from tests.acceptance.command import PATIENCE_S, await_none_in, environment
 from tests.acceptance.house import ROOT, House
 

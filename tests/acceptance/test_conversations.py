@@ -14,7 +14,7 @@ from memory.documents.items import make_item
 from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
 from runtime.servers import valkey
-from supervisor.asking import Asker, asking
+from supervisor.program_client import Asker, asking
 from tasklore.ask.ask import ask, make_request
 from tests.acceptance.house import AGENTS, BUDGET, House, running_house
 from tests.acceptance.outside import PATIENCE_S

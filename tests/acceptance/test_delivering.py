@@ -11,7 +11,7 @@ import pytest
 from contracts.errors import NotAccepted
 from memory.conversations.inbox import Inbox
 from runtime.servers import valkey
-from supervisor.asking import Asker, asking
+from supervisor.program_client import Asker, asking
 from tests.acceptance.house import House, running_house
 from tests.acceptance.outside import PATIENCE_S, outside
 from tests.llm_double import ScriptedLlm, stalled

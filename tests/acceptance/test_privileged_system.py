@@ -20,7 +20,7 @@ from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.servers.valkey import connect
-from supervisor.asking import asking
+from supervisor.program_client import asking
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
 from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, PROBE, House, Served

@@ -27,7 +27,7 @@ _WAY = (
     "workers/execution/report_publisher.py",
     "workers/execution/acknowledger.py",
     "supervisor/reports/reports.py",
-    "supervisor/replies/descriptions.py",
+    "supervisor/replies/report_texts.py",
 )
 
 

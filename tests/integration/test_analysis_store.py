@@ -75,23 +75,6 @@ async def test_a_record_is_written_before_and_without_a_document(shelf: Shelf) -
     assert (await shelf.analyses.record(STORY, 1))[1:] == (document, b"further")
 
 
-async def test_folding_a_response_again_replaces_its_changes_section_by_section(shelf: Shelf) -> None:
-    first = {
-        "relationship": StoryChange(points={PAIR: 10}),
-        "memory_create": StoryChange(memories=(memory_of(1),)),
-    }
-    await shelf.folded(1, dict(first))
-    await shelf.folded(1, dict(first))
-    assert (await shelf.stories.standing(STORY, 2)).scores == {PAIR: 28}
-
-    await shelf.folded(1, {"relationship": StoryChange(points={PAIR: -4})})
-    story = await shelf.stories.standing(STORY, 2)
-    assert (story.scores, story.memories) == ({PAIR: 14}, (*BASE.memories, memory_of(1)))
-    await shelf.folded(1, {"relationship": None, "memory_create": None})
-    story = await shelf.stories.standing(STORY, 2)
-    assert (story.scores, story.memories) == ({PAIR: 18}, BASE.memories)
-
-
 async def test_a_change_of_a_section_that_changes_no_story_is_refused(shelf: Shelf) -> None:
     revision, _, _ = await shelf.analyses.record(STORY, 1)
     with pytest.raises(InvalidInput, match="'fact_extract' changes no story; those that do are resp_analyzer, "):

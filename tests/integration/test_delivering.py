@@ -23,10 +23,10 @@ from runtime.messaging.outbox import open_outbox
 from runtime.messaging.partitions import Whose
 from runtime.messaging.streams import declare_consumer
 from runtime.servers.embedded import EmbeddedServers
-from supervisor.asking import asking
 from supervisor.dead_letters.letters import read_letter
 from supervisor.dead_letters.redrive import redrive_of
 from supervisor.delivery import MessageDesk, inbox_sources
+from supervisor.program_client import asking
 from tests.integration.partitions import Partitions, partitions_on
 
 ALICE, CAROL = "coins.Alice", "coins.Carol"

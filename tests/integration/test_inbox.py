@@ -47,27 +47,10 @@ async def test_posted_messages_are_taken_in_order_and_past_once_settled(inbox: I
     assert shown((await inbox.take("c", "t2")).history) == (["m0", "m1", "m2"], [])
 
 
-async def test_messages_that_arrive_with_a_task_stand_before_those_that_wait(inbox: Inbox) -> None:
-    await inbox.post("c", said("w1"))
-    history = (await inbox.take("c", "t1", [said("a1"), said("a2"), said("a1")])).history
-    assert shown(history) == ([], ["a1", "a2", "w1"])
-    assert await whole(inbox, "c") == ["a1", "a2", "w1"]
-
-
 async def test_concurrent_posts_of_one_message_deliver_it_once(inbox: Inbox) -> None:
     posted = await asyncio.gather(*(inbox.post("c", said("m1")) for _ in range(20)))
     assert posted.count(True) == 1
     assert shown((await inbox.take("c", "t1")).history) == ([], ["m1"])
-
-
-async def test_a_task_is_shown_the_same_again_and_the_next_one_what_was_not_settled(inbox: Inbox) -> None:
-    await inbox.post("c", said("m1"))
-    first = await inbox.take("c", "t1", [said("a1")])
-    await inbox.post("c", said("m2"))
-    assert await inbox.take("c", "t1", [said("a1")]) == first
-    assert shown((await inbox.take("c", "t2")).history) == ([], ["a1", "m1", "m2"])
-    await inbox.settle("c", "t1")
-    assert shown((await inbox.take("c", "t3")).history) == (["a1", "m1"], ["m2"])
 
 
 async def test_a_settled_task_is_shown_the_same_again_with_what_it_did(inbox: Inbox) -> None:
@@ -101,48 +84,6 @@ async def test_settling_twice_changes_nothing(inbox: Inbox) -> None:
     assert shown(history) == (["m1", "t1:said"], [])
     assert history.past[-1].message == "first"
     assert await inbox.recent_observations("c", 9) == (seen(1),)
-
-
-async def test_a_late_settlement_takes_nothing_back(inbox: Inbox) -> None:
-    await inbox.take("c", "t1", [said("m1")])
-    await inbox.take("c", "t2", [said("m2")])
-    await inbox.settle("c", "t2")
-    await inbox.settle("c", "t1")
-    assert shown((await inbox.take("c", "t3")).history) == (["m1", "m2"], [])
-
-
-async def test_a_retry_is_not_shown_as_new_what_another_task_has_settled(inbox: Inbox) -> None:
-    await inbox.take("c", "t1", [said("m1")])
-    await inbox.take("c", "t2")
-    await inbox.settle("c", "t2")
-    await inbox.post("c", said("m2"))
-    assert shown((await inbox.take("c", "t1")).history) == (["m1"], ["m2"])
-
-
-async def test_a_settlement_hides_nothing_that_came_while_the_task_ran(inbox: Inbox, valkey_or_redis: Redis) -> None:
-    await turn(valkey_or_redis, 1)
-    await inbox.take("c", "t1")
-    await turn(valkey_or_redis, 2)
-    await inbox.settle("c", "t1", said("x", "Me"))
-    await turn(valkey_or_redis, 3)
-    assert await whole(inbox, "c") == ["p1", "p2", "t1:said", "p3"]
-    assert shown((await inbox.take("c", "t2")).history) == (["p1", "t1:said"], ["p2", "p3"])
-    await inbox.settle("c", "t2")
-    assert shown((await inbox.take("c", "t3")).history) == (["p1", "p2", "t1:said", "p3"], [])
-
-
-async def test_own_words_are_never_new(inbox: Inbox) -> None:
-    for number in range(6):
-        assert (await inbox.take("c", f"t{number}")).history.num_new == 0
-        await inbox.settle("c", f"t{number}", said("x", "Me"))
-    assert (await inbox.take("c", "t6")).history.num_new == 0
-    assert (await inbox.take("c", "t6")).history.earlier.count == 2
-
-
-async def test_settling_without_having_taken_makes_nothing_old(inbox: Inbox) -> None:
-    await inbox.take("c", "t1", [said("m1")])
-    await inbox.settle("c", "stranger", said("x", "Me"))
-    assert shown((await inbox.take("c", "t2")).history) == (["stranger:said"], ["m1"])
 
 
 async def test_turns_and_messages_are_one_conversation(inbox: Inbox, valkey_or_redis: Redis) -> None:
@@ -308,22 +249,6 @@ async def test_all_of_a_conversation_expires_together(valkey_or_redis: Redis) ->
     assert all(0 < life <= 60_000 for life in lives), lives
     # The server's clock stands still while one script runs.
     assert len({await valkey_or_redis.pexpiretime(key) for key in of[:5]}) == 1
-
-
-async def test_only_words_of_the_agent_itself_are_its_own(inbox: Inbox, valkey_or_redis: Redis) -> None:
-    claimed = [said(f"m{number}", "Ana").model_copy(update={"own": True}) for number in range(3)]
-    await inbox.post("c", claimed[0])
-    await inbox.post("c", claimed[1], known_as="another id")
-    await inbox.take("c", "t1", [claimed[2]])
-    await inbox.settle("c", "t1", said("x", "Ana"))
-    await turn(valkey_or_redis, 1, speaker="assistant", agent_id="Ana")
-    await turn(valkey_or_redis, 2)
-    messages = (await inbox.page("c")).messages
-    assert {one.message_id: one.own for one in messages} == {
-        "m0": False, "m1": False, "m2": False, "t1:said": True, "p1": True, "p2": False,
-    }  # fmt: skip
-    shown = (await inbox.take("c", "t2")).history.messages
-    assert set(messages[-4:]) <= set(shown) <= set(messages)
 
 
 async def test_messages_of_one_id_and_two_senders_are_two(inbox: Inbox) -> None:

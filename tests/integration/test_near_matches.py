@@ -159,14 +159,6 @@ async def test_places_of_expired_answers_go_with_the_next_one(memory: LongTermMe
     assert [await valkey_or_redis.pttl(index) for index in keys.near(key, near.frame)] == [-1, -1]
 
 
-async def test_an_evicted_entry_is_passed_over(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
-    evicted = await remember(memory, 100)
-    await remember(memory, 104)
-    await valkey_or_redis.unlink(evicted)
-    assert await nearest(memory, 101) == b"104"
-    assert await places(valkey_or_redis) == ["104", "104"]
-
-
 async def test_a_foreign_place_in_the_index_is_passed_over(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
     broken = await remember(memory, 100)
     key, near = asking(101)

@@ -479,6 +479,15 @@ async def test_without_a_supervisor_a_run_says_what_to_start(
         await run_pipeline(options())
 
 
+async def test_where_no_supervisor_ever_ran_the_cure_comes_first(
+    options: MakeOptions, own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TASKLORE_NATS_URL", own_servers.nats_url)
+    monkeypatch.setenv("TASKLORE_REDIS_URL", own_servers.redis_url)
+    with pytest.raises(Unreachable, match=r"^start the system with `tasklore up`.*bucket 'agents'"):
+        await run_pipeline(options())
+
+
 async def make_orphan(session_id: str, stores: Stores) -> None:
     """Make a run that no supervisor is there for."""
     pipeline = Pipeline(name="steps", phases=(Phase(name="first", agent="StepAgent", task="step"),))

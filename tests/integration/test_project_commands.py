@@ -149,7 +149,9 @@ async def test_a_wrong_option_or_record_is_refused_with_the_cure() -> None:
 
 async def test_a_record_is_shown_with_its_chain(printed: Printed, memory: ProjectMemory) -> None:
     await note("tabs", by="ana", tags=("style",))
-    await memory.append("shop", "decision", "spaces", supersedes="d1", data={"why": "diffs"}, session_id="run-1")
+    await memory.append(
+        "shop", "decision", "spaces", supersedes="d1", data={"why": "diffs", "half": "\ud800"}, session_id="run-1"
+    )
     await memory.append("shop", "decision", "none", supersedes="d2")
     printed()
     await print_record("d2", None, as_json=False)

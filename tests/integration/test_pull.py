@@ -239,6 +239,16 @@ async def test_acknowledgements_held_back_by_a_reconnect_are_sent_before_the_end
     assert [delivery.sequence for delivery in other.deliveries] == [desk.deliveries[1].sequence]
 
 
+async def test_a_run_that_ends_in_doubt_sends_its_acknowledgements_itself(bench: Bench) -> None:
+    await bench.publish()
+    desk = Book(keeps=True)
+    async with bench.running(desk) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        engine.reconnected()
+        engine.settle(desk.deliveries[0])
+    await bench.eventually_consumer((0, 0))
+
+
 async def test_an_engine_that_cannot_find_its_consumer_ends_all_the_same(bench: Bench) -> None:
     await bench.publish()
     desk = Book(keeps=True)

@@ -266,23 +266,6 @@ async def test_entries_are_listed_in_order_of_writing_with_their_sizes(stage: St
     assert max(entry.stored_bytes for entry in listed[:-1]) < 500
 
 
-async def test_statistics_count_saved_time_and_name_poor_candidates(stage: StoreStage) -> None:
-    await stage.cache.create(SESSION)
-    times = {"a:slow": 120_000, "a:unused": 50_000, "b:quick": 999, "c:enough": 1_000}
-    for key, ms in times.items():
-        await stage.cache.set(SESSION, key, 0, computation_ms=ms)
-    for key, uses in {"a:slow": 3, "b:quick": 2, "c:enough": 1}.items():
-        for _ in range(uses):
-            await stage.cache.get(SESSION, key)
-    for phase, took_ms in {"a": 170_000, "d": 10_001, "e": 10_000, "f": 60_000}.items():
-        await stage.put_time(phase, took_ms)
-    stats = await stage.cache.stats(SESSION)
-    assert (stats.total_entries, stats.total_hits) == (4, 6)
-    assert stats.total_saved_time_ms == 3 * 120_000 + 2 * 999 + 1_000
-    assert 0 <= stats.avg_entry_age_ms < MINUTE_MS
-    assert (stats.not_worth_caching, stats.uncached_phases) == (("b:quick",), ("d", "f"))
-
-
 async def test_cleanup_removes_expired_entries_and_is_no_update(stage: StoreStage) -> None:
     await stage.cache.create(SESSION)
     await stage.cache.set_many(SESSION, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2)])

@@ -21,7 +21,7 @@ from contracts.errors import InvalidInput, UnknownStory
 from memory import keys
 from memory.stories.store import StoryStore
 from memory.stories.view import CHANGING, PastScene, StandingStory, standing
-from tests.integration.stories import BASE, MARA, PAIR, STORY, Shelf, shelf_on
+from tests.integration.stories import BASE, MARA, PAIR, STORY, Shelf, document_of, shelf_on
 from workers.context.story import TaskStory
 from workers.testing.stories import FakeSharedAnswers
 
@@ -273,6 +273,24 @@ async def test_each_question_of_a_task_to_its_story_is_one_round_trip(shelf: She
     for ask in questions:
         await ask()
     assert await scripts() - before == len(questions)
+
+
+async def test_a_long_story_is_read_whole_and_sections_are_found_in_either_group(
+    shelf: Shelf, valkey_or_redis: Redis
+) -> None:
+    key = keys.story_changes(STORY, "relationship")
+    one = StoryChange(points={PAIR: 1}).model_dump_json()
+    await valkey_or_redis.hset(key, mapping={str(number): one for number in range(1, 501)})
+    assert (await shelf.stories.standing(STORY, 400, ("relationship",))).scores == {PAIR: 18 + 399}
+    await valkey_or_redis.hset(key, "500", "?")
+    assert (await shelf.stories.standing(STORY, 500, ("relationship",))).scores == {PAIR: 18 + 499}
+    with pytest.raises(InvalidInput, match="cannot be read at '500'"):
+        await shelf.stories.standing(STORY, 400, ("relationship",))
+    revision, _, _ = await shelf.analyses.record(STORY, 5)
+    await shelf.analyses.fold(STORY, 5, revision, document_of(5, entity_analysis={"tier3": []}), b"{}", {}, 9)
+    assert await shelf.stories.section(STORY, 5, "entity_analysis") == {"tier3": []}
+    assert await shelf.stories.section(STORY, 5, "fact_extract") is None
+    assert await shelf.stories.section(STORY, 6, "knowledge") is None
 
 
 async def test_concurrent_loads_and_responses_lose_nothing(shelf: Shelf) -> None:

@@ -25,7 +25,7 @@ BY_RULES, BY_MODEL = ("t1-0", "User likes omelettes"), ("t1-1", TOLD)
 
 
 class Fickle(ScriptedLlm):
-    """A model that is away until it is told to be there."""
+    """A model that is away until `is_there` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -109,6 +109,16 @@ async def test_a_model_that_is_back_adds_its_facts_and_none_is_published_twice(r
     assert room.counts.seen == {"turn:needs_model": 4, "turn:learned": 1}
 
 
+async def test_a_turn_of_which_the_rules_read_nothing_waits_too(room: Room, model: Fickle) -> None:
+    await room.say("ann", SAID.partition(". ")[2])
+    await work(room, "needs_model")
+    assert room.post.stored == []
+    model.is_there = True
+    await room.turns.resume("ann")
+    await work(room, "done")
+    assert published(room) == [("t1-0", TOLD)]
+
+
 async def test_a_worker_killed_before_it_published_leaves_that_to_the_next(room: Room, model: Fickle) -> None:
     await room.say("ann", SAID)
     await kill_while_publishing(room)
@@ -165,7 +175,7 @@ async def test_a_handler_that_returns_known_facts_again_doubles_nothing(room: Ro
 
 
 async def kill_while_publishing(room: Room) -> None:
-    """Have a worker end that has noted what it learned, and is about to publish it."""
+    """Have a worker end that has noted its facts, and is about to publish them."""
     post, room.post = room.post, Post()
     room.post.is_hanging = True
     async with room.listening(switchboard, "turns", cut_short=True):

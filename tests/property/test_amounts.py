@@ -126,7 +126,6 @@ def test_indian_spellings_agree(number: int) -> None:
 
 @given(st.integers(min_value=1000, max_value=10**15), st.integers(min_value=0, max_value=99))
 def test_european_spellings_agree_once_two_marks_or_a_habit_are_known(number: int, cents: int) -> None:
-    """Two marks ("1.234,50") leave one reading; a single one ("1.234") needs to be known as a habit."""
     grouped = f"{number:,}".replace(",", ".")
     assert parse_number(f"{grouped},{cents:02}") == number + Decimal(cents) / 100
     assert parse_number(grouped, decimal_mark=",") == number
@@ -171,7 +170,6 @@ def test_a_mixed_fraction_in_words_is_its_sum(top: int, bottom: int, whole: int)
 
 @given(st.integers(1, 100), st.sampled_from(["percent", "km", "dollars"]))
 def test_a_margin_has_no_sign(size: int, unit: str) -> None:
-    """Nobody means the negative one of the two."""
     (found,) = find_amounts(f"plus or minus {size} {unit}")
     assert found.value == size
 

@@ -1,4 +1,4 @@
-"""What is one question and what is not: each row of the table in docs/reference/amounts.md holds for any value."""
+"""When two questions are one: each row of the table in docs/reference/amounts.md holds for any value."""
 
 import json
 import unicodedata
@@ -115,7 +115,6 @@ def test_cents_are_parts_of_the_declared_currency(cents: int) -> None:
 
 @given(wholes, wholes, wholes)
 def test_the_order_of_fields_does_not_count_and_the_order_of_a_list_does(one: int, two: int, three: int) -> None:
-    """A set has none, and counts what is in it twice once."""
     assert key(Money, plain=one, whole=two) == key(Money, whole=two, plain=one)
     assert (key(Loose, listed=[one, two]) == key(Loose, listed=[two, one])) == (one == two)
     assert key(Loose, several=[one, two, three]) == key(Loose, several=[three, f"{two:,}", one, one])
@@ -134,7 +133,6 @@ def test_an_alias_and_a_default_left_out_change_nothing(number: int) -> None:
 
 @given(st.text(max_size=20))
 def test_text_counts_as_it_is_written(text: str) -> None:
-    """Case, spaces and normal form: whoever wants less says so on the field."""
     for other in (text.upper(), f" {text}", text.strip(), unicodedata.normalize("NFD", text)):
         assert (key(Loose, text=text) == key(Loose, text=other)) == (text == other)
 
@@ -178,7 +176,6 @@ def test_quantities_of_one_worth_are_one_question(number: int, unit: str, other:
 
 @given(st.integers(min_value=0, max_value=10**6))
 def test_lengths_of_time_are_seconds_and_months_are_not_days(number: int) -> None:
-    """90 minutes are 1.5 hours; 30 days are no month."""
     assert (
         len({key(Typed, wait=wording) for wording in (f"{number * 60} minutes", f"PT{number}H", f"{number} hours")})
         == 1

@@ -1,4 +1,4 @@
-"""Whatever is chosen in the world of the example, by whoever and in whatever order, it stays a world."""
+"""The world of the example stays a world, by any choices of anyone in any order."""
 
 import tempfile
 from collections.abc import Mapping
@@ -49,7 +49,6 @@ def choices_in(world: World) -> st.SearchStrategy[dict[str, Choice | None]]:
 @examples(12)
 @given(WORLDS, st.data())
 def test_no_coin_is_lost_or_made_whatever_the_order_of_the_choices(world: World, data: st.DataObject) -> None:
-    """Nobody leaves or walks farther than a stride; a world that hears the choices in another order is the same."""
     other = World(world.plan)
     for _ in range(4):
         before = {name: world.place(name) for name in world.plan.names}

@@ -157,7 +157,6 @@ def flat(value: Any) -> list[Any]:
 @examples(20)
 @given(st.data())
 def test_plans_undone_in_any_order_leave_the_first_document(data: st.DataObject) -> None:
-    """What is refused now is free when the later one is undone, redone or not; in the end nothing is left of any."""
     body = data.draw(BODIES)
     now, history, standing = body, list[PlanChanges](), list[str]()
     for number in range(data.draw(st.integers(1, 4))):
@@ -215,7 +214,6 @@ def test_every_path_is_read_back_from_its_spelling(steps: list[Any], appends: bo
 @examples(20)
 @given(st.text(alphabet="$.[]'\"\\u0d8e-1a*?:, \n\ud800é", max_size=12) | st.text(max_size=20))
 def test_any_text_is_a_path_or_refused_as_one(text: str) -> None:
-    """Nothing else is ever raised, and what is read has one spelling."""
     try:
         path = parse(text)
     except InvalidPath:

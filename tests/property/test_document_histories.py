@@ -24,15 +24,12 @@ from workers.testing.documents import FakeDocumentStore
 @examples(6)
 @given(seed=st.integers(0, 2**32))
 def test_step_by_step_everything_is_taken_back_and_applied_again(seed: int) -> None:
-    """Each undo gives what was there before the plan, each redo what was there after it."""
     asyncio.run(back_and_forth(FakeDocumentStore(KINDS), Random(seed)))
 
 
 @examples(8)
 @given(seed=st.integers(0, 2**32))
 def test_taking_back_any_plan_changes_all_or_nothing(seed: int) -> None:
-    """It is refused and nothing changed; or it is done, and applying it again gives what was there."""
-
     async def scenario() -> None:
         store, random = FakeDocumentStore(KINDS), Random(seed)
         await grow(store, random)
@@ -57,8 +54,6 @@ def test_taking_back_any_plan_changes_all_or_nothing(seed: int) -> None:
 @examples(8)
 @given(seed=st.integers(0, 2**32))
 def test_every_revision_is_told_to_the_byte(seed: int) -> None:
-    """The log replayed from the template gives the document, and two revisions differ by what is said they do."""
-
     async def scenario() -> None:
         store, random = FakeDocumentStore(KINDS), Random(seed)
         await grow(store, random)
@@ -78,8 +73,6 @@ def test_every_revision_is_told_to_the_byte(seed: int) -> None:
 @examples(8)
 @given(seed=st.integers(0, 2**32))
 def test_a_place_is_explained_by_the_plans_that_name_what_is_there(seed: int) -> None:
-    """Every item has a display of its own, so that who touched it can be looked up in what was recorded."""
-
     async def scenario() -> None:
         store, random = FakeDocumentStore(KINDS), Random(seed)
         await grow(store, random)

@@ -64,7 +64,6 @@ def values_of(raw: dict[str, Any]) -> tuple[Any, ...]:
 def test_two_sets_of_parameters_share_a_key_only_when_they_are_equal(
     left: dict[str, Any], right: dict[str, Any]
 ) -> None:
-    """A key is equal exactly when all values are."""
     same = Mixed.read(left).key("task") == Mixed.read(right).key("task")
 
     assert same == (values_of(left) == values_of(right))

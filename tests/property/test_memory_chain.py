@@ -15,7 +15,6 @@ ACCESSES = 2_000
 
 
 async def test_no_user_reaches_the_documents_of_another(redis: Redis) -> None:
-    """Thousands of tries by everybody on everybody, a tenth of them by nobody; all of them can be tried again."""
     strangers = Strangers(store_on(redis), PersonalQueue(redis, "facts", deadline_s=60.0), Random(7))
     await strangers.settle()
     await strangers.intrude(ACCESSES)
@@ -28,7 +27,6 @@ SAMPLE = scale(150)
 
 
 async def test_no_hostile_answer_damages_a_document_or_shows_anothers_words() -> None:
-    """What is protected holds, or was ended by the person's own quoted words and is flagged."""
     outcome = await hostile.run(SAMPLE, first=50_000)
     assert outcome.damages == []
     # Some get through, or nothing was tried.
@@ -52,6 +50,5 @@ async def test_what_is_right_is_done_and_nothing_else() -> None:
 
 
 def test_there_are_pairs_of_many_domains() -> None:
-    """Told in ordinary words; each is a case of its own."""
     assert len(updating.pairs()) >= 60
     assert len({pair.domain for pair in updating.pairs()}) >= 10

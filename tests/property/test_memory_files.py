@@ -54,5 +54,4 @@ def test_a_stored_result_comes_back_byte_for_byte(result: bytes, created_at_ms: 
 
 @given(st.binary(max_size=200))
 def test_reading_an_entry_never_raises(value: bytes) -> None:
-    """What nobody wrote is a miss."""
     assert decode(value) is None or value.lstrip().startswith(b"{")

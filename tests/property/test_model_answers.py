@@ -1,4 +1,4 @@
-"""Two doubles of a model: one that is right shows what our checks veto, a hostile one what they let in."""
+"""Two doubles of a model: a right one shows the false alarms of our checks, a hostile one their gaps."""
 
 # ruff: noqa: RUF001 - digits and marks of other scripts are what is tested
 
@@ -138,7 +138,6 @@ async def test_no_hostile_answer_serves_what_was_not_said(rules: type[RuleInterp
 
 
 def test_the_hostile_bar_can_fail() -> None:
-    """A value that nobody said is told from one that was."""
     case = Case(
         "x", "en", "one", "200 l for the lawn", [{"task": "GardenAgent.water_zone", "parameters": {"litres": 200}}]
     )

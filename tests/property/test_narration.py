@@ -75,7 +75,6 @@ def test_an_observation_is_one_line_in_its_tense(raw: dict[str, Any], most: int)
 
 @given(actions)
 def test_an_action_is_one_line(raw: dict[str, Any]) -> None:
-    """Whatever it says, and whoever it is for."""
     told = NARRATOR.action(Action.model_validate(raw))
 
     assert told.startswith("I ")

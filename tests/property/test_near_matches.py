@@ -44,7 +44,6 @@ plans = st.fixed_dictionaries(
 def test_a_near_answer_is_within_every_tolerance_and_equal_in_all_else(
     asked: dict[str, Any], others: list[dict[str, Any]]
 ) -> None:
-    """And where one is, it is found: counted by fractions, by nobody who knows of frames and places."""
     question, known = Plan.read(asked), [Plan.read(other) for other in others]
     memory = FakeLongTermMemory()
     found = asyncio.run(_nearest(memory, question, known))

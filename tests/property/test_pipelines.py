@@ -1,4 +1,4 @@
-"""Whatever the graph: what waits, runs, runs again or is stale is exact, and nobody is refused who would be served."""
+"""For any graph: waiting, running, repeated and stale phases are exact, and no servable request is refused."""
 
 import contextlib
 import random
@@ -115,7 +115,6 @@ def test_the_graph_has_every_declared_step_and_no_other_but_for_corrections(pipe
 
 @given(pipelines)
 def test_a_correction_comes_before_whoever_reads_what_it_corrects(pipeline: Pipeline) -> None:
-    """But for what it rests on itself."""
     graph = Graph.of(pipeline)
     for corrected, correction in graph.corrections.items():
         for name in graph.order:
@@ -242,7 +241,6 @@ def test_a_resumed_run_does_exactly_the_failed_and_their_dependents_again(
 
 @given(pipelines, st.data())
 def test_a_run_from_which_entries_were_lost_comes_to_the_same_result(pipeline: Pipeline, data: st.DataObject) -> None:
-    """Stopped anywhere, with whatever gone: what is needed is made again, and nothing is missed on the way."""
     rng = random.Random(data.draw(st.integers()))
     undisturbed = Session(pipeline)
     undisturbed.run((), rng)
@@ -264,7 +262,6 @@ def test_a_run_from_which_entries_were_lost_comes_to_the_same_result(pipeline: P
 
 @given(plain_pipelines, st.data())
 def test_only_what_needs_a_lost_entry_makes_its_phase_run_again(pipeline: Pipeline, data: st.DataObject) -> None:
-    """The smallest set that has what is unfinished, its dependents, and the writers of what these read and miss."""
     session = Session(pipeline)
     rng = random.Random(data.draw(st.integers()))
     session.run(data.draw(st.sets(st.sampled_from(session.graph.order), max_size=1)), rng)
@@ -402,7 +399,6 @@ def test_no_value_is_refused_that_the_task_would_take(name: str, value: JsonValu
 
 @given(st.text(alphabet="abin ${}:.?\"'\\()[]<>=!,-0159_truefalsn", max_size=40))
 def test_no_text_breaks_the_reading_of_references_and_conditions(text: str) -> None:
-    """Each is understood or refused, and what is understood answers or refuses."""
     for read in (lambda: resolve(text, lambda _: 1), lambda: Condition.parse(text).holds(lambda _: 1)):
         with contextlib.suppress(InvalidInput):
             read()

@@ -1,4 +1,4 @@
-"""Whatever a project remembers is found by what it says, and comes back from a file."""
+"""Every record of a project is found by its words, and comes back from a file."""
 
 import json
 from random import Random
@@ -23,7 +23,6 @@ TAGS = ["x", "X", "name", "a b", "é:#", "naming"]
 
 @given(text=st.text(max_size=200))
 def test_every_word_of_a_text_is_a_word_of_its_own(text: str) -> None:
-    """Looking for what was found finds it again: folding twice is folding once."""
     words = words_of(text)
     assert len(set(words)) == len(words)
     for word in words:

@@ -32,7 +32,6 @@ OTHERS = (
 
 @given(hostile(), st.integers(0, 900))
 def test_the_budget_is_never_exceeded(body: dict[str, Any], budget: int) -> None:
-    """Whatever the texts, and also when the budget is nothing; what is told of tokens and losses is true."""
     document = read_document(body)
     context = within(document, budget, estimate)
 

@@ -130,7 +130,6 @@ def test_no_injected_instruction_leaves_its_quotes(poison: dict[str, str]) -> No
 
 @given(BODIES, st.text("abc .,\n", max_size=30), st.text("abc .,\n", max_size=30))
 def test_a_block_that_comes_back_is_taken_out_and_nothing_else(body: Body, before: str, after: str) -> None:
-    """Whatever is stored; what was said around it stays."""
     block = render({FOOD: body}, KINDS, today=TODAY, budget_tokens=10**6).text
 
     left = without_rendered(f"{before}\n{block}\n{after}")

@@ -134,8 +134,6 @@ def test_the_fake_is_too(walked: list[Any]) -> None:
 @examples(6, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.tuples(one_key, st.integers(0, 9)), max_size=12), min_size=2, max_size=4))
 def test_writers_side_by_side_lose_nothing(servers: EmbeddedServers, writers: list[list[tuple[str, int]]]) -> None:
-    """Each entry holds what somebody wrote last, and every use of it since is counted."""
-
     async def write_and_read(stage: StoreStage) -> None:
         await stage.cache.drop("s1", force=True)
         await stage.cache.create("s1")

@@ -69,7 +69,6 @@ def _moved(part: Single, start: int) -> Single:
 def test_two_complete_sentences_are_both_or_asked_about(
     kinds: list[st.SearchStrategy[str]], joint: str, data: st.DataObject
 ) -> None:
-    """What is served of the whole is as it reads alone, at its place; what is not served is asked about."""
     first, second = data.draw(kinds[0]), data.draw(kinds[1])
     alone = understand(first), understand(second)
     assume(all(isinstance(one, Understood) for one in alone))

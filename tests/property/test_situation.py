@@ -87,7 +87,6 @@ def _told(
 def test_the_budget_is_never_exceeded(
     history: History, seen: tuple[Observation, ...], now: SensoryData, budget: int, count: Count
 ) -> None:
-    """Whoever counts, and also when the budget is nothing."""
     text = _told(history, seen, now, budget, count)
 
     assert count(text) <= budget
@@ -119,7 +118,6 @@ def test_every_new_message_is_shown_or_counted(
 def test_no_text_leaves_its_section(
     history: History, seen: tuple[Observation, ...], now: SensoryData, budget: int
 ) -> None:
-    """Every line begins as ours do; what was said stands in the conversation alone, and what was seen never there."""
     text = _told(history, seen, now, budget)
     if not text:
         return

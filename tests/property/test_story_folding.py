@@ -231,7 +231,6 @@ def test_analysing_any_response_again_leaves_the_others_their_ids(
 def test_settling_is_done_once(
     before: Sequence[tuple[int, tuple[str, Any]]], told: tuple[str, Any], number: int
 ) -> None:
-    """Settled again, whether or not its change is stored already, a section and its change stay what they are."""
     section, found = told
     known: dict[int, dict[str, StoryChange]] = {}
     for one, (other, what) in before:

@@ -1,4 +1,4 @@
-"""What characters show each other counts the same in whatever order it is told, and once for each who receives it."""
+"""Feelings between characters count the same in any order of telling, and once for each receiver."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -44,7 +44,6 @@ def test_the_order_of_what_was_shown_does_not_matter(told: list[Show], likes: Re
 
 @given(shows, relations)
 def test_a_change_is_the_sum_over_who_received_which_trait(told: list[Show], likes: Relations) -> None:
-    """Each of a pair counts what they were shown by their own tastes."""
     received = {
         (frozenset((one.giver, one.receiver)), one.receiver, one.trait.lower().replace("_", " ")) for one in told
     }

@@ -115,7 +115,6 @@ def test_every_way_to_write_a_day_is_that_day(day: date) -> None:
 
 @given(sentences)
 def test_no_text_breaks_the_finders_and_spans_point_where_they_say(text: str) -> None:
-    """What is found is in order, without overlaps, and its text stands at its place."""
     for found in (find_durations(text), find_moments(text, NOW)):
         end = 0
         for one in found:
@@ -127,7 +126,6 @@ def test_no_text_breaks_the_finders_and_spans_point_where_they_say(text: str) ->
 
 @given(sentences, st.sampled_from([None, NOW, NOW.replace(tzinfo=UTC)]))
 def test_a_text_is_a_value_or_a_refusal(text: str, now: datetime | None) -> None:
-    """Nothing but InvalidAmount and what derives from it is raised, and what is read is read again."""
     for read in (lambda: Duration(text), lambda: Moment(text, now=now)):
         try:
             value = read()

@@ -42,7 +42,6 @@ def test_the_estimate_is_never_too_low(text: str) -> None:
     "file", sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("memory/**/*.py")]), ids=lambda file: file.name
 )
 def test_pages_and_code_are_estimated_within_reason(file: Path) -> None:
-    """What people write is never counted too low, nor at twice what it is."""
     text = file.read_text("utf-8")
 
     assert 1 <= estimate(text) / max(1, len(O200K.encode_ordinary(text))) < 2

@@ -16,7 +16,6 @@ def near(length: int) -> st.SearchStrategy[str]:
 
 @given(HEADERS)
 def test_whatever_is_in_the_headers_nothing_is_raised_and_nothing_breaks_a_header(headers: dict[str, str]) -> None:
-    """What is carried on holds no line break and nothing that is not ASCII."""
     found = read_context(headers)
     for value in found.headers.values() if found is not None else ():
         assert value.isascii()

@@ -25,8 +25,8 @@ from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from workers.execution.job import Job
 from workers.execution.outcome import elapsed_ms, outcome_of
 from workers.execution.report_publisher import ReportPublisher
-from workers.execution.retries import Retries
 from workers.execution.retry_decision import RetryPolicy, decide_retry
+from workers.execution.retry_scheduling import Retries
 from workers.execution.running_jobs import Leaving, RunningJob, RunningJobs
 from workers.execution.stores import Stores
 from workers.middleware import Call, Hooks, call_task, notify

@@ -29,7 +29,7 @@ from supervisor.http.problems import not_found, refusal_of
 from supervisor.http.requests.parts import build_part, read_body, read_tasks, rebuild_combined
 from supervisor.http.requests.work import MOST, Underway
 from supervisor.http.responses import View, is_none
-from supervisor.replies.descriptions import describe_report
+from supervisor.replies.report_texts import describe_report
 from supervisor.requests.readings import HeardTurn, PartRead, parse_turn
 from supervisor.requests.request import place_of_turn
 

@@ -15,7 +15,7 @@ from memory.ledger.requests import PartEnd, RequestEnd
 from supervisor.http.parts import ApiParts
 from supervisor.http.responses import Cancelled, cancel_task
 from supervisor.replies.combined import combine
-from supervisor.replies.descriptions import describe_report
+from supervisor.replies.report_texts import describe_report
 from supervisor.requests.readings import PartRead
 from supervisor.requests.request import part_task_id
 from supervisor.understanding.rules import MOST_TASKS

@@ -1,4 +1,4 @@
-"""What is said to agents: read as any program writes it, and refused with the field and the cure, not the words."""
+"""Messages to agents: read as any program writes them, refused with the field and the cure, never the words."""
 
 import json
 from typing import Any
@@ -12,7 +12,6 @@ SAID = {"message_id": "b1", "conversation_id": "coins.Ana", "sender": "Bob", "me
 
 
 def test_a_message_becomes_what_its_sender_said() -> None:
-    """Fields that nobody knows are passed over; what is not said of a user is nobody's."""
     message = read_agent_message(json.dumps(SAID | {"mood": "glad"}).encode())
     assert message == agent_message(**SAID) == AgentMessage.model_validate_json(message.model_dump_json())
     said = message.as_utterance()

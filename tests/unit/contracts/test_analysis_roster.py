@@ -1,4 +1,4 @@
-"""Who takes part in an analysis: the ten as a story changes them, its own agents, and what it may not say."""
+"""The roster of an analysis: the ten as a story changes them, its own agents, and refused entries."""
 
 import pytest
 
@@ -33,7 +33,6 @@ def test_a_story_changes_what_it_names_and_no_more() -> None:
 
 
 def test_a_storys_own_agent_comes_last_with_the_deadline_of_its_group() -> None:
-    """Nobody waits for it unless the story says so."""
     told = SeatSettings(agent="ToneAgent", task="hear")
     quick = SeatSettings(agent="MoodAgent", task="feel", group="immediate", after=("tone",))
     tone, mood = roster_of({"tone": told, "mood": quick})[10:]

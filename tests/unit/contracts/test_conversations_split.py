@@ -1,4 +1,4 @@
-"""A conversation is one list, and how many of its last messages are new says what is past."""
+"""A conversation is one list; the number of its new messages divides it from the past."""
 
 import math
 

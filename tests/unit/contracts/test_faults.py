@@ -1,4 +1,4 @@
-"""What pydantic refuses is told in the words of whoever refused it."""
+"""Refusals by pydantic are put in the words of the refusing module."""
 
 import re
 from pathlib import Path
@@ -44,7 +44,6 @@ class _Trip(BaseModel):
     ],
 )
 def test_a_fault_is_a_place_and_a_sentence(given: dict[str, object], told: str) -> None:
-    """Without the class of what was raised, and with a name for the whole."""
     with pytest.raises(ValidationError) as refusal:
         _Trip.model_validate(given)
     [details] = refusal.value.errors(include_url=False)
@@ -59,7 +58,6 @@ def test_a_time_zone_that_there_is_not_is_told_to_whoever_asked() -> None:
 
 
 def test_one_place_words_what_the_library_says() -> None:
-    """Any other would forget what it puts before our sentences."""
     spelled = re.compile(r"\[[\"']msg[\"']\]|Value error")
     files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py")]
     found = {str(file.relative_to(ROOT)) for file in files if spelled.search(file.read_text("utf-8"))}

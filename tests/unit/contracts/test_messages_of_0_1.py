@@ -31,7 +31,6 @@ def refusals(name: str, message: object) -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_message_of_0_1_is_read_and_written_so_that_0_1_reads_it(name: str) -> None:
-    """With every value that it had; what is new beside them, 0.1 does not look at."""
     old = old_message(name)
     assert refusals(name, old) == []
     written = json.loads(MESSAGES[name].model_validate(old).model_dump_json())

@@ -84,7 +84,6 @@ async def test_a_phase_that_writes_nothing_leaves_nothing(worker: FakeWorker, wr
 
 
 async def test_a_redelivered_hit_whose_report_is_out_leaves_the_session_alone(worker: FakeWorker) -> None:
-    """Also when what it was served is remembered still."""
     await worker.work(a_task(task_id="t0"))
     await worker.work(a_task(**PHASE))
     await worker.sessions.get("s1", "say:results", reader="t9")
@@ -107,8 +106,6 @@ async def test_a_result_without_what_is_to_be_written_fails_and_writes_nothing(w
 async def test_who_joins_does_not_fail_with_the_one_that_computed(
     worker: FakeWorker, monkeypatch: pytest.MonkeyPatch, is_remembered: bool
 ) -> None:
-    """What is missing for one phase may be all that another one wants."""
-
     async def away(*_arguments: Any, **_options: Any) -> None:
         raise MemoryUnavailable("away")
 
@@ -175,7 +172,6 @@ async def test_an_answer_is_handed_on_while_the_ledger_is_away(worker: FakeWorke
 
 
 async def test_a_failed_run_leaves_nothing(worker: FakeWorker) -> None:
-    """Only what is completed goes into the session."""
     worker.does = raising(GiveUp("no"))
     await worker.work(a_task(**PHASE))
     assert (worker.report().status, await values(worker)) == ("failed", {})

@@ -31,7 +31,6 @@ def test_a_user_keeps_one_partition_and_any_id_fits_a_subject() -> None:
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "ä", "x" * 65, "a\n"])
 def test_a_name_that_could_act_as_a_delimiter_is_refused(name: str) -> None:
-    """The error names what it is about."""
     with pytest.raises(InvalidInput, match="agent_id"):
         subjects.tasks_of(name)
 

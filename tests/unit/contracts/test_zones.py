@@ -1,4 +1,4 @@
-"""Time zones: named as IANA names them, told as their clocks show them."""
+"""Time zones: named as IANA names them, shown as their clocks show them."""
 
 from datetime import UTC, date, datetime, timedelta
 

@@ -22,7 +22,6 @@ def document_of(number: int = 120, word: str = "Mädchen 😀 {x}") -> AnalysisD
 
 
 def test_the_example_is_written_as_it_stands(tmp_path: Path) -> None:
-    """The form without counts of what was skipped keeps its keys, their order and its numbers."""
     path = tmp_path / "state" / "agent_analysis.json"
     write_file(path, read_file(EXAMPLE))
 
@@ -70,7 +69,6 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
 
 
 def test_a_link_and_the_rights_of_a_file_stay(tmp_path: Path) -> None:
-    """Whoever keeps the file elsewhere finds it there."""
     (tmp_path / "real").mkdir()
     real, link = tmp_path / "real" / "a.json", tmp_path / "link.json"
     write_file(real, document_of(1))
@@ -92,7 +90,6 @@ def test_a_link_and_the_rights_of_a_file_stay(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_no_document_is_named(tmp_path: Path, raw: bytes, said: str) -> None:
-    """With what is wrong in it."""
     path = tmp_path / "odd.json"
     path.write_bytes(raw)
     with pytest.raises(InvalidInput, match=r"odd\.json'") as raised:

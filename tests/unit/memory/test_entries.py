@@ -64,7 +64,6 @@ def test_an_entry_edited_by_hand_is_read() -> None:
     ],
 )
 def test_what_nobody_can_read_is_no_answer(value: bytes) -> None:
-    """It is a miss, not an exception in somebody's task."""
     assert decode(value) is None
 
 

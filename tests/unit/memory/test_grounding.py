@@ -64,7 +64,6 @@ def test_a_quotation_that_stands_twice_has_two_places() -> None:
     ],
 )
 def test_digits_of_every_script_are_read_with_the_scale_behind_them(text: str, readings: list[str]) -> None:
-    """What has two readings keeps both."""
     [number] = numbers_in(text)
     assert number.readings == tuple(map(Decimal, readings))
     assert number.end <= len(text)

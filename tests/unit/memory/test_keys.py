@@ -22,7 +22,6 @@ def test_an_entry_key_reads_as_the_design_says() -> None:
 
 
 def test_a_version_may_bring_its_own_v() -> None:
-    """`v1.1` and `1.1` are one version, not `vv1.1`."""
     assert keys.ltm(AGENT, "v1.1", QUESTION) == keys.ltm(AGENT, "1.1", QUESTION)
 
 

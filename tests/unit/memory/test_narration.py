@@ -26,7 +26,6 @@ def sensed(**parts: object) -> SensoryData:
 
 
 def test_what_is_sensed_now_is_in_the_present() -> None:
-    """Place, what it has, objects with their places, agents."""
     assert NARRATOR.now(SensoryData.model_validate(SENSED)) == (
         "I am at position (2, 1), have collected 1 coin; I see 2 coins at: (2, 1.6), (2.4, 0.4); I see no other agents"
     )
@@ -56,7 +55,6 @@ def test_what_was_sensed_is_in_the_past() -> None:
     ],
 )
 def test_every_action_has_its_sentence(action: dict[str, object], told: str) -> None:
-    """With a target or without, and also when nobody has registered it."""
     assert NARRATOR.action(Action.model_validate(action)) == told
 
 
@@ -71,7 +69,6 @@ def test_an_action_is_told_by_what_is_registered_for_it() -> None:
 
 
 def test_a_sense_is_told_by_what_is_registered_for_it() -> None:
-    """In both tenses, at the end; what nobody registered, and None, is not told."""
     felt = sensed(wind=3, smell="smoke", light=None)
     own = NARRATOR.with_sense(
         "wind", lambda value, tense: f"{'it is' if tense == 'present' else 'it was'} windy: {value}"

@@ -1,4 +1,4 @@
-"""Nothing in the product can take a record out of a project's memory: by what its code says, and by what it offers."""
+"""Nothing in the product can take a record out of a project's memory, by its code and by its interface."""
 
 import fnmatch
 import inspect
@@ -96,7 +96,6 @@ def test_no_command_of_those_takes_anything_away(module: str) -> None:
 
 
 def test_no_pattern_of_keys_that_are_removed_meets_one_of_a_project() -> None:
-    """Whoever removes all that a pattern finds, finds none of these."""
     of_project = [keys.project("tl"), keys.project_part("ltm", "tag", "doc"), keys.index("projects")]
     patterns = [
         make(
@@ -115,7 +114,6 @@ def test_nothing_empties_a_whole_database() -> None:
 
 
 def test_what_can_be_done_to_a_project_is_known() -> None:
-    """A method or a command that is new has to be asked what it does to records."""
     methods = {name for name in dir(ProjectMemory) if not name.startswith("_")}
     assert methods == {
         "append", "chain", "count_by", "export", "load", "marks", "projects", "read", "redact", "search", "standards",

@@ -45,7 +45,6 @@ def _names(rendered: Rendered) -> list[str]:
 
 
 def test_documents_are_markdown_within_one_block() -> None:
-    """What is pinned first, headings in plain words, what was said in quotes with its day, no metadata."""
     documents = _food(_item("Pasta (especially carbonara)"), avoids=[_item("pork")])
     documents[HEALTH] = {"health": {"allergies": [_item("nuts")], "needs": []}}
 
@@ -66,7 +65,6 @@ def test_documents_are_markdown_within_one_block() -> None:
 
 
 def test_an_entry_says_when_of_whom_and_how_sure() -> None:
-    """Its day, since when and until when it holds, whom it is about, how unsure a conclusion is."""
     documents = _food(
         _item("plain"),
         _item("ends", expiry="2026-07-01"),
@@ -113,7 +111,6 @@ def test_the_past_is_shown_only_where_it_is_asked_about_and_behind_what_holds() 
 
 
 def test_the_newest_comes_first_and_then_the_first_in_the_document() -> None:
-    """What has no day comes last."""
     documents = _food("no day", _item("old", 300), _item("new", 1), _item("also new", 1))
     assert _names(_render(documents)) == ["new", "also new", "old", "no day"]
 

@@ -1,4 +1,4 @@
-"""The file form: what is read out of it, what is kept back, and that export and import are each other's inverse."""
+"""The file form: reading, keeping back, and export and import as each other's inverse."""
 
 import json
 

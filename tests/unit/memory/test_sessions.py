@@ -1,4 +1,4 @@
-"""Sessions: what an entry is made of, the rules of its key, the form of a file, and what was saved."""
+"""Sessions: the parts of an entry, the rules of its key, the form of a file, and the saving."""
 
 import json
 import zlib
@@ -55,7 +55,6 @@ def test_what_was_not_stored_by_us_is_no_value(stored: bytes) -> None:
 
 
 def test_a_value_is_counted_in_bytes_of_its_json() -> None:
-    """Not in characters, and not in what is kept of it."""
     assert encode("a:x", "ü", 4) == '"ü"'.encode()
     with pytest.raises(EntryTooLarge, match=r"'a:x' has 4 bytes of JSON, a session takes at most 3;.*'a:x:part-1'"):
         encode("a:x", "ü", 3)
@@ -87,7 +86,6 @@ def test_a_value_that_is_nested_too_deeply_is_refused(deep: Any) -> None:
 
 
 def test_a_refused_phase_says_what_to_write() -> None:
-    """The key, as that phase may write it."""
     assert check_key("a:x:1:2", "a").identifier == "1:2"
     with pytest.raises(InvalidInput, match="'a:x:1' belongs to phase 'a', not to 'b'; write it as 'b:x:1'"):
         check_key("a:x:1", "b")
@@ -200,6 +198,5 @@ def test_a_phase_of_over_ten_seconds_should_have_kept_something() -> None:
 
 
 def test_states_that_cannot_be_read_tell_no_time() -> None:
-    """They stop nobody."""
     odd = [b"a", b'{"took_ms": 5}', b"b", b"{", b"c", b"[]", b"d", b"{}", b"e", b'{"took_ms": null}', b"f", b"\xff"]
     assert {name: state.took_ms for name, state in read_states(odd).items()} == {"a": 5, "d": 0}

@@ -110,7 +110,6 @@ def test_the_return_is_a_number_whatever_was_paid(
 
 
 def test_a_total_has_an_end() -> None:
-    """What is beyond is not told, and can be written all the same."""
     most = Reduction(before=MOST_TOKENS, after=0, percent=100)
 
     assert total([most] * 3) == Reduction(before=MOST_TOKENS, after=0, percent=100, saved=MOST_TOKENS)

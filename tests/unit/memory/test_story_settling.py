@@ -81,7 +81,6 @@ def test_an_interaction_has_its_score_worked_out() -> None:
 
 
 def test_a_pair_has_one_interaction() -> None:
-    """Whoever stands first: what happened is summed, what is told twice counts once, and nobody meets themselves."""
     section, change = settle(
         "relationship",
         interactions=[
@@ -210,7 +209,6 @@ def test_a_thread_keeps_its_id_when_its_response_is_analysed_again() -> None:
 
 
 def test_what_is_known_already_is_not_learnt_again() -> None:
-    """Nor what is told twice; every fact names the response as its source."""
     section, change = settle(
         "knowledge",
         facts=[

@@ -70,7 +70,6 @@ def test_a_thread_is_open_until_it_is_resolved_and_again_when_it_comes_up() -> N
 
 
 def test_past_scenes_begin_with_the_latest() -> None:
-    """A response whose scene nobody has named is none."""
     changes = {
         2: {"resp_analyzer": StoryChange(scene="action", tension=7)},
         1: {"resp_analyzer": StoryChange(scene="dialogue", timestamp="noon")},
@@ -82,7 +81,6 @@ def test_past_scenes_begin_with_the_latest() -> None:
 
 
 def test_an_id_is_taken_as_long_as_some_response_names_it() -> None:
-    """Whoever closed or took up a thread that is not opened any more does not do so with another."""
     changes = {
         5: {"plot_threads": StoryChange(mentioned=("THREAD-007",), resolved=("THREAD-008",))},
         3: {"plot_threads": StoryChange(mentioned=("THREAD-009",))},

@@ -1,4 +1,4 @@
-"""Amounts: what they accept, how they calculate, how they look on the wire."""
+"""Amounts: input, arithmetic, and the form on the wire."""
 
 import copy
 import json
@@ -112,7 +112,6 @@ def test_a_field_reads_a_quantity_in_its_unit(raw: object, unit: str | None, wan
     ],
 )
 def test_another_unit_is_asked_about(raw: object, unit: str | None, words: list[str]) -> None:
-    """The message names what came and what is wanted."""
     with pytest.raises(UnitMismatch) as caught:
         Amount.read(raw, unit=unit)
     assert all(word in str(caught.value) for word in words)

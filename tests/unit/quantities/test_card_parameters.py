@@ -1,4 +1,4 @@
-"""What a card tells of the exact types: its class keys and places every value as the agent's own class does."""
+"""A card carries the exact types: its class keys and places every value as the agent's own class does."""
 
 import json
 from collections.abc import Callable

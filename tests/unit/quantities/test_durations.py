@@ -1,4 +1,4 @@
-"""Durations: what they accept, how they calculate, how they look on the wire, and where sentences hold them."""
+"""Durations: input, arithmetic, the form on the wire, and their places in sentences."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -63,7 +63,6 @@ def test_a_day_is_24_hours_and_a_month_no_number_of_days() -> None:
 
 
 def test_a_bare_number_counts_only_a_declared_unit() -> None:
-    """Ninety of what is not guessed; what names its own unit keeps it."""
     assert Duration.read(90, unit="minute") == Duration("90", "min") == Duration("1.5 hours")
     assert Duration.read("2 hours", unit="minute") == Duration("2h")
     for bare in (90, "90", 1.5, Decimal(3), "ninety"):
@@ -79,7 +78,6 @@ def test_a_bare_number_counts_only_a_declared_unit() -> None:
      "1:30", "a third of a month", "9" * 70 + " days", {"value": 5}, {"value": True, "unit": "day"}, "1h 2h"],
 )  # fmt: skip
 def test_what_is_no_exact_length_is_refused(raw: Any) -> None:
-    """The error quotes what came and shows what to send."""
     with pytest.raises(InvalidAmount):
         Duration(raw)
 

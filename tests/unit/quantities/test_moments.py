@@ -1,4 +1,4 @@
-"""Moments and periods: every way to say a day, a time or a zone, what has two readings, and what needs a now."""
+"""Moments and periods: every way to say a day, a time or a zone, double readings, and the need of a now."""
 
 import copy
 import pickle
@@ -67,7 +67,6 @@ def test_two_numbers_are_ambiguous_until_the_order_is_known() -> None:
 
 @pytest.mark.parametrize("words", ["tomorrow", "3pm", "next friday", "in two weeks", "5 May", "the 5th", "now"])
 def test_what_is_reckoned_from_now_is_refused_without_one(words: str) -> None:
-    """The error says what is missing; nothing here reads a clock."""
     assert not find_moments(f"on {words}")
     with pytest.raises(InvalidAmount, match="is reckoned from a day that is not known here"):
         Moment(f"on {words}" if words == "the 5th" else words)
@@ -115,7 +114,6 @@ def test_where_people_differ_both_readings_are_named(words: str, readings: tuple
 
 
 def test_the_lean_decides_on_which_side_of_now_a_day_is_looked_for() -> None:
-    """What is past is said with the same words."""
     assert str(Moment("5 May", now=NOW, lean="past")) == "2026-05-05"
     assert str(Moment("friday", now=NOW, lean="past")) == "2026-11-13"
     assert str(Moment("3pm", now=NOW, lean="past")) == "2026-11-18T15:00:00"

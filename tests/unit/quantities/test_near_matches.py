@@ -13,7 +13,7 @@ from contracts.parameters.neighbours import Neighbourhood
 from memory import keys
 from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
 from runtime.messaging.pull import Delivery
-from supervisor.replies.descriptions import describe_result
+from supervisor.replies.report_texts import describe_result
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker
 from workers import Context
 from workers.execution.recall import parameters_at
@@ -72,7 +72,6 @@ def is_near(asked: dict[str, Any], other: dict[str, Any], kind: type[Parameters]
     ["", "1 %%", "one", "-1", 0, "0%", "100%", 0.5, True, "NaN", "Infinity", "NaN%", "1e999", "\u0661%", "9" * 40, [1]],
 )
 def test_a_tolerance_that_is_none_is_refused_where_it_is_declared(tolerance: Any) -> None:
-    """A float too: nobody knows how far 0.1 is. The field is named, and what to write."""
     with pytest.raises(TypeError, match=r"^Odd: limit: a tolerance .*'?1%|a tolerance of 100% would take"):
         a_class(Amount, tolerance)
 
@@ -136,8 +135,6 @@ def test_only_a_lone_number_has_a_tolerance(kind: Any) -> None:
 
 
 def test_without_a_tolerance_there_is_no_neighbourhood() -> None:
-    """Off by default; and what is left out has no neighbours either."""
-
     class Plain(Parameters):
         limit: Amount
 
@@ -166,7 +163,6 @@ def test_without_a_tolerance_there_is_no_neighbourhood() -> None:
     ],
 )
 def test_the_border_is_within_and_nothing_beyond_it(asked: str, other: str, expected: bool) -> None:
-    """Exactly: nothing is rounded, a percentage is of what is asked, and no sign is crossed, nor nothing reached."""
     assert is_near({"limit": asked}, {"limit": other}) is expected
 
 
@@ -180,8 +176,6 @@ def test_all_else_has_to_be_equal(other: dict[str, Any]) -> None:
 
 
 def test_another_unit_is_never_near() -> None:
-    """Cents are read as the dollars they are; what has another unit has another frame."""
-
     class Euros(Parameters):
         limit: Amount = Field(unit="EUR", tolerance="1%")
         town: str = "Kiel"
@@ -211,7 +205,6 @@ def test_the_nearest_comes_first_and_of_equals_the_lesser() -> None:
 
 
 def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
-    """Also past the length from which keys are hashed; and its parameters are told as they were."""
     asked = Plan.read({"limit": "50,200", "town": "x" * 200, "months": [1, 2]})
     other = Plan.read({"limit": "50k", "town": "x" * 200, "months": [1, 2]})
     near = near_to(asked)
@@ -250,7 +243,6 @@ def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
     ],
 )
 def test_each_kind_of_value_is_near_in_its_own_terms(name: str, asked: str, other: str, expected: str | None) -> None:
-    """Exactly, in the base unit, never across dimensions, kinds of time or signs; told in the unit that was asked."""
     here, there = Wide.read({name: asked}), Wide.read({name: other})
     near, far = Parameters.neighbourhood(here, "plan"), Parameters.neighbourhood(there, "plan")
     assert (
@@ -266,7 +258,6 @@ def test_each_kind_of_value_is_near_in_its_own_terms(name: str, asked: str, othe
 
 @pytest.mark.parametrize("place", ["63903945600.5", "999999999999999", "63903945601", "-1", "0"])
 def test_a_place_that_no_day_can_have_is_passed_over(place: str) -> None:
-    """Whoever put it into an index: it is no question."""
     here = near_to(Wide.read({"start": "2026-01-12"}))
     assert here.nearest([place], 1) == []
 
@@ -296,7 +287,6 @@ def a_plan(task_id: str, limit: str, memory: str = "use", **parameters: Any) -> 
 
 
 async def test_a_neighbours_answer_is_served_and_labelled() -> None:
-    """With the distance and with what it was computed for; its entry has the hit, and no entry is new."""
     runs: list[Decimal] = []
     worker = a_worker(runs)
     await worker.work(a_plan("t1", "50,000"))
@@ -329,7 +319,6 @@ async def test_an_exact_answer_wins_and_a_far_question_is_computed() -> None:
 
 
 async def test_neighbours_that_are_asked_at_once_are_both_computed() -> None:
-    """Nobody waits for an answer that is not quite theirs: each gets its own, and the next one the nearest."""
     runs: list[Decimal] = []
     worker = a_worker(runs)
     await worker.work(a_plan("t1", "50,000"), a_plan("t2", "50,200"))
@@ -352,7 +341,6 @@ async def test_who_wants_it_computed_gets_it_computed(mode: str, outcome: str) -
 
 
 def test_a_person_hears_whose_answer_it_is() -> None:
-    """With what was asked, and how far away is near."""
     note = MemoryNote(
         outcome="near", age_ms=1000, distance=200.0, computed_for={"limit": 50_000}, distances={"limit": "200"}
     )

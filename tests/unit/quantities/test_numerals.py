@@ -1,4 +1,4 @@
-"""Amounts in sentences: what counts as one, what it is worth, in which unit, and where it stands."""
+"""Amounts in sentences: which words count, their worth, their unit, and their place."""
 
 from decimal import Decimal, localcontext
 
@@ -170,7 +170,6 @@ def test_both_ends_of_a_span_have_its_unit(text: str, wanted: list[tuple[str, st
 
 
 def test_a_scale_at_the_second_end_leaves_the_first_with_two_readings() -> None:
-    """Seven dollars or seven million: who asked knows, so nobody guesses."""
     first, second = find_amounts("7 to 9 million dollars")
     assert (first.value, first.readings, first.unit) == (None, (7_000_000, 7), "USD")
     assert second.value is not None

@@ -68,7 +68,6 @@ def test_sixth_history_value_changes_the_question() -> None:
     ],
 )
 def test_a_bad_parameter_names_the_field_and_the_cure(raw: dict[str, Any], problem: str) -> None:
-    """Nobody has to guess what to mend."""
     with pytest.raises(InvalidParameters, match=problem):
         Budget.read(raw)
 
@@ -180,7 +179,6 @@ def test_neither_a_boolean_nor_nan_is_a_number_in_a_model_or_a_time(raw: dict[st
 
 @pytest.mark.parametrize("raw", ["P3M", "-P1M", "P1MT2H"])
 def test_months_are_no_fixed_length(raw: str) -> None:
-    """Pydantic would take 30 days for each; who sends them is told to send days."""
     with pytest.raises(InvalidParameters, match=r"pause: .* has months, which have no fixed length; send days"):
         Tour.read({"pause": raw})
     with pytest.raises(TypeError, match=r"the default of pause: .* has months"):
@@ -197,7 +195,6 @@ def test_what_has_a_fixed_length_is_taken(raw: str, days: float) -> None:
 
 
 def test_one_time_of_day_in_two_offsets_is_one_question() -> None:
-    """As it is for instants; what has no offset is another one."""
     same = [Tour.read({"leaves": leaves}).key("tour") for leaves in ("00:30+01:00", "23:30Z", "18:30-05:00")]
     assert len(set(same)) == 1
     assert Tour.read({"leaves": "23:30"}).key("tour") not in same

@@ -26,7 +26,6 @@ print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before} - s
 
 
 def test_quantities_need_nothing_but_the_standard_library_and_pydantic() -> None:
-    """Every reader and every value is used once in a fresh interpreter, which then lists what it has loaded."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", _READ_EVERYTHING]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)

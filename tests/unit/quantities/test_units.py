@@ -1,4 +1,4 @@
-"""Measures by name and in sentences: what is read after a number, what is not, and what each is worth."""
+"""Measures by name and in sentences: which words after a number are units, and their worth."""
 
 from decimal import Decimal
 
@@ -94,7 +94,6 @@ def test_a_measure_is_worth_what_its_definition_says(name: str, base: str, worth
 
 
 def test_every_code_and_every_one_word_rate_is_a_name() -> None:
-    """What is kept can be read again."""
     for base in BASES:
         found = measure_named(base.code)
         assert found is not None, base
@@ -106,7 +105,6 @@ def test_every_code_and_every_one_word_rate_is_a_name() -> None:
 
 
 def test_a_measure_of_several_sizes_has_no_worth() -> None:
-    """A ton is 907, 1000 or 1016 kilogrammes: nobody guesses which."""
     measure = measure_named("ton")
 
     assert measure is not None
@@ -183,7 +181,6 @@ def test_the_same_letter_elsewhere_says_none(text: str) -> None:
 
 
 def test_an_f_of_a_field_for_capacitance_is_a_farad() -> None:
-    """The field knows; nobody else means farads without saying so."""
     assert Quantity("2 F").unit == "°F"
     assert Quantity("2 F", "mF") == Quantity("2000 mF")
     assert str(Quantity("2 farads")) == "2 farad"

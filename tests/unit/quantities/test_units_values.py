@@ -1,4 +1,4 @@
-"""Percent and Quantity: what they accept, what they are equal to, how they convert and travel."""
+"""Percent and Quantity: input, equality, conversion, and the form on the wire."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""What a process shows the servers: read from its environment, told with the variable and the cure when it is wrong."""
+"""Credentials of a process: read from its environment, refused with the variable and the cure."""
 
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from runtime.settings import Settings
 
 
 def test_a_role_has_inboxes_of_its_own() -> None:
-    """Nobody else is let listen there."""
     assert access_of({"TASKLORE_ROLE": "worker-budget"}).nats_options() == {"inbox_prefix": "_INBOX_worker-budget"}
 
 
@@ -22,7 +21,6 @@ def test_a_role_that_is_no_name_is_refused() -> None:
 
 
 def test_a_directory_of_secrets_stands_for_each_file_that_is_in_it(tmp_path: Path) -> None:
-    """A variable of a file's own comes first, and what is not there is not missed."""
     (tmp_path / "nats.nkey").write_text("SU\n")
     (tmp_path / "valkey.password").write_text("secret\n")
     access = access_of({"TASKLORE_SECRETS_DIR": str(tmp_path), "TASKLORE_NATS_SEED_FILE": "elsewhere"})

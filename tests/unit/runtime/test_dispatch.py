@@ -1,4 +1,4 @@
-"""Dispatch: first the stream, then the ledger, which is told later what it could not be told at once."""
+"""Dispatch: first the stream, then the ledger, which catches up later when it was away."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""The loop of leases: what is due is claimed, worked on side by side, renewed, and given back."""
+"""The loop of leases: due work is claimed, done side by side, renewed, and given back."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The leases on deliveries, without a server: what is renewed, and what no more."""
+"""The leases on deliveries, without a server: which are renewed, and which no more."""
 
 from typing import Any, cast
 

@@ -55,7 +55,6 @@ def test_failures_of_the_provider_in_a_row_open_it(error: LlmError) -> None:
 
 
 def test_while_it_is_open_nobody_asks_but_a_probe() -> None:
-    """What is refused says when to come again: after the rest, and not all at once."""
     bench = Bench().opened()
     refused = bench.fail()
     assert "was not asked" in str(refused)
@@ -130,7 +129,6 @@ def test_a_thousand_that_wait_do_not_come_back_within_one_second() -> None:
 
 
 def test_a_breaker_that_nobody_asks_does_not_say_for_ever_that_its_provider_is_away() -> None:
-    """Its tasks went to other processes: no probe of this one finds out. Whoever asks in vain opens it at once."""
     bench = Bench().opened()
     bench.now += 299
     assert (bench.breaker.is_open, bench.breaker.open_s) == (True, 299)

@@ -57,7 +57,6 @@ def test_a_price_that_cannot_be_read_is_named(text: str) -> None:
 
 
 def test_an_unknown_cost_is_left_out_of_a_message() -> None:
-    """Readers of 0.1 refuse a null and take what is missing for 0; both ways are read back as unknown."""
     written = Expense(3, 4, unpriced=True).as_usage().model_dump_json()
     assert json.loads(written) == {"input_tokens": 3, "output_tokens": 4, "unpriced": True}
     assert Usage.model_validate_json(written).cost_usd is None

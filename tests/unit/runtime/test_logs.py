@@ -1,4 +1,4 @@
-"""Logs: JSON lines where nobody watches, text on a terminal, and one form for ours and the libraries'."""
+"""Logs: JSON lines into a file, text on a terminal, and one form for ours and the libraries'."""
 
 import asyncio
 import io

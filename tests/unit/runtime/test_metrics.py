@@ -93,7 +93,6 @@ def test_each_count_has_its_series() -> None:
 
 
 def test_gauges_are_read_when_scraped() -> None:
-    """Nobody pushes them; what waits for a listener is told only where one listens, else it would be a zero."""
     held, metrics = [1], Metrics()
     assert "tasklore_facts_pending" not in samples(metrics)
     metrics.watch_slots(64, lambda: len(held))

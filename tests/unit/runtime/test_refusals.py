@@ -1,4 +1,4 @@
-"""What the server refuses: read from its words, and told to whoever waits for it."""
+"""Refusals of the server: read from its words, and handed to the waiting caller."""
 
 import asyncio
 
@@ -38,7 +38,6 @@ def test_the_servers_words_are_read(words: str, found: Refusal | None) -> None:
     ],
 )
 def test_a_process_lives_on_what_it_hears_and_takes(refusal: Refusal, is_vital: bool) -> None:
-    """An answer that somebody wants elsewhere is no reason to end."""
     assert refusal.is_vital is is_vital
 
 

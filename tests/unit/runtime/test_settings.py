@@ -34,7 +34,6 @@ def rows(settings: Settings) -> dict[str, Row]:
 
 
 def test_every_setting_has_a_default_a_reason_and_if_it_measures_something_a_unit() -> None:
-    """A process starts without any variable, and whoever reads the table knows what a number means."""
     explained = explain(Settings.load())
     assert all(row.description.endswith(".") and row.source == "default" for row in explained)
     assert {row.unit for row in explained if row.name.endswith(("_s", "_ms", "_days", "_bytes"))} == {
@@ -85,7 +84,6 @@ def test_an_empty_variable_is_no_setting_and_none_is_a_value(monkeypatch: pytest
 def test_an_unusable_value_is_refused_by_the_name_of_its_variable(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, cure: str
 ) -> None:
-    """Whoever set it reads what to set instead."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(ConfigurationError) as caught:
         Settings.load()
@@ -134,7 +132,6 @@ def test_a_refused_secret_is_not_repeated_in_the_refusal(
 
 
 def test_a_mistyped_variable_is_warned_about_with_the_one_that_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit that nobody reads is worse than none."""
     monkeypatch.setenv("TASKLORE_ACK_WAIT", "5")
     with structlog.testing.capture_logs() as events:
         Settings.load()

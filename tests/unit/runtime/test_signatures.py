@@ -1,4 +1,4 @@
-"""Who published a message: what a signature holds for, and what is taken in without a proof."""
+"""Who published a message: the reach of a signature, and the messages accepted without one."""
 
 import json
 import os
@@ -71,7 +71,6 @@ def test_those_who_may_not_are_refused_with_a_good_signature(folder: Path, role:
 
 
 def test_a_signature_holds_for_one_subject_id_body_and_role(folder: Path) -> None:
-    """Each part that is another's makes it worthless, and so does what is no signature."""
     known, signature = Publishers(folder / "publishers.json"), _signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY)
     known.check(SUBJECT, _headers(signature), BODY)
     forged = [
@@ -92,7 +91,6 @@ def test_a_signature_holds_for_one_subject_id_body_and_role(folder: Path) -> Non
 
 
 def test_a_role_that_is_added_is_known_without_a_restart(folder: Path, tmp_path: Path) -> None:
-    """The file is read again when somebody signs who is not in it."""
     file, whole = tmp_path / "publishers.json", json.loads((folder / "publishers.json").read_text("utf-8"))
     file.write_text(json.dumps({"memory": whole["memory"]}), "utf-8")
     os.utime(file, ns=(1, 1))
@@ -104,7 +102,6 @@ def test_a_role_that_is_added_is_known_without_a_restart(folder: Path, tmp_path:
 
 
 def test_a_key_that_was_replaced_counts_at_once_and_the_old_one_no_more(folder: Path, tmp_path: Path) -> None:
-    """What an honest role says with its new key is not buried, and whoever stole the old one is not believed."""
     file, whole = tmp_path / "publishers.json", json.loads((folder / "publishers.json").read_text("utf-8"))
     stolen = whole | {"supervisor": whole["operator"]}
     file.write_text(json.dumps(stolen), "utf-8")
@@ -125,7 +122,6 @@ def test_only_what_people_say_is_signed() -> None:
 
 
 def test_without_keys_nothing_is_signed_or_checked(tmp_path: Path) -> None:
-    """As at `tasklore up`; with a key, a reader that is not told whom to believe does not start."""
     assert open_signer(Access()) is None
     assert open_publishers(Access()) is None
     seed, broken = tmp_path / "nats.nkey", tmp_path / "publishers.json"

@@ -1,4 +1,4 @@
-"""Traces where nobody records: what came is carried on, nothing is invented, and nothing is imported."""
+"""Traces without a recorder: incoming ones are carried on, none is invented, and nothing is imported."""
 
 import subprocess
 import sys
@@ -35,7 +35,6 @@ def test_what_somebody_goes_on_with_carries_the_context_that_came(subject: str) 
 
 
 def test_a_letter_that_repeats_another_keeps_its_trace() -> None:
-    """A retry belongs where its task belongs, and what is set aside carries none of ours."""
     with tracing.within(CONTEXT):
         assert traced_letter("tasks.A.b", "t:1", {"traceparent": "x"}, settled)[0] == {"traceparent": "x"}
         assert traced_letter("tasks.A.b", "t:1", {"Traceparent": "x"}, settled)[0] == {"Traceparent": "x"}

@@ -7,7 +7,7 @@ import pytest
 
 from contracts.errors import NotAccepted, QueueFull
 from contracts.messages import CompletionReport, ErrorNote, MemoryNote, TaskAssignment, TaskCall
-from supervisor.replies.descriptions import describe_result, describe_time, part_reply, report_reply
+from supervisor.replies.report_texts import describe_result, describe_time, part_reply, report_reply
 from supervisor.requests.readings import make_reading
 from tests.understanding_cases import AT, BUDGET, understand
 from tests.unit.supervisor.reports import report

@@ -224,3 +224,15 @@ def test_shipped_pipelines_fit_their_agents(file: str) -> None:
     cards = {agent_id: card_of(agent) for agent_id, agent in AGENTS.items()}
     assert describe_problems(problems_of(source.pipeline), source) == []
     assert describe_problems(problems_with(source.pipeline, cards), source) == []
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"), [("absent", "is not on the worker's machine"), ("run.py", "is no folder but a file")]
+)
+async def test_a_folder_that_is_none_is_refused(folder: str, said: str, tmp_path: Path) -> None:
+    report = await reported("look_around", folder=str(grow(tmp_path) / folder))
+
+    assert (report.status, report.attempt) == ("rejected", 1)
+    assert report.error is not None
+    assert said in report.error.message
+    assert folder in report.error.message

@@ -1,4 +1,4 @@
-"""Agents, tasks, settings and memory as their authors declare them: what is understood, and refused with the cure."""
+"""Agents, tasks, settings and memory as their authors declare them, and refusals with their cure."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -23,7 +23,6 @@ class Trip(Parameters):
 
 
 async def test_a_decorated_function_is_still_the_function() -> None:
-    """Both forms of the decorator return what they decorate, async or plain, callable in a unit test."""
     agent = Agent("TripAgent")
 
     @agent.task

@@ -1,4 +1,4 @@
-"""The files of an agent's roles: what they say, what lies over them, and what a wrong one is answered with."""
+"""The files of an agent's roles: their content, the layers over them, and refusals of wrong ones."""
 
 from pathlib import Path
 
@@ -75,7 +75,6 @@ def test_an_agent_that_is_one_role_lies_under_its_own_name(tmp_path: Path) -> No
     ],
 )
 def test_a_wrong_configuration_names_file_and_field(tmp_path: Path, config: str, named: str) -> None:
-    """So that whoever wrote it knows where to look."""
     folder = role(tmp_path / "agent" / "finder", config=config)
 
     with pytest.raises(ConfigurationError) as told:
@@ -141,7 +140,6 @@ def settings(monkeypatch: pytest.MonkeyPatch, **environ: str) -> Settings:
 
 
 def test_what_the_operator_sets_for_a_role_wins_over_its_files(finder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What they do not set, the files say; the model for roles without any is not meant."""
     told = settings(monkeypatch, TASKLORE_LLM_FINDER_MODEL="theirs", TASKLORE_LLM_MODEL="any")
 
     roles = llm_settings_of(told, [load_agent_files(finder)]).roles

@@ -1,4 +1,4 @@
-"""Agent cards: what they say, and which changes are a change of contract."""
+"""Agent cards: their content, and which changes are a change of contract."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -109,6 +109,5 @@ def test_the_order_of_fields_is_part_of_the_contract() -> None:
 
 
 def test_a_parameter_called_like_prose_counts() -> None:
-    """Only the words of the schema are prose, not names that somebody chose for a parameter."""
     fields = [{"title": (str, Field())}, {"title": (int, Field())}, {"description": (int, Field())}]
     assert len({build(fields=field).digest for field in fields}) == 3  # type: ignore[arg-type]  # tuples of anything

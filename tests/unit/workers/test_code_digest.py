@@ -1,4 +1,4 @@
-"""Edited code serves no old answer, and what is no edit of the code leaves memory alone."""
+"""Edited code serves no old answer; an edit of comments or layout leaves memory alone."""
 
 import subprocess
 import sys
@@ -68,7 +68,6 @@ def version_of(tmp_path: Path) -> Any:
     ],
 )
 def test_an_edit_anywhere_in_the_module_is_another_version(version_of: Any, old: str, new: str) -> None:
-    """The function, a helper, a constant, a class, and what a model may be told of one."""
     assert old in SOURCE
     assert version_of(SOURCE) != version_of(SOURCE.replace(old, new, 1))
 
@@ -123,7 +122,6 @@ def typed(body: str) -> Any:
 
 
 def test_a_function_without_source_counts_by_its_own_code_in_every_process() -> None:
-    """Its edits are seen, those of what it calls are not; a digest does not depend on the order of a set."""
     digests = []
     for body in ("return x + 1", "return x + 2", "return  x + 1", "return x in {'a', 'b', 'c'}"):
         with pytest.warns(UserWarning, match=r"A\.typed: its source cannot be read.*raise its version"):

@@ -1,4 +1,4 @@
-"""Whose a message is, in which order a user is forgotten, and what is erased before it is settled."""
+"""Whose a message is, in which order a user is forgotten, and the erasure before the settling."""
 
 import asyncio
 import base64
@@ -63,7 +63,6 @@ def letter(carried: bytes, *, subject: str = "dead.tasks.A.x", task_id: str = "t
 
 
 def test_a_dead_letter_is_known_by_its_header_its_subject_its_task_or_what_it_carries() -> None:
-    """Any of them is enough; another user's or nobody's is none of these."""
     theirs = [
         letter(b"cut off", Tasklore_User=user_token("ann")),
         letter(b"no turn", subject=subjects.dead(subjects.turns("ann"))),
@@ -118,7 +117,6 @@ async def test_places_are_emptied_in_order_again_and_again_and_then_their_files(
 
 
 async def test_what_never_ends_is_given_up_and_its_files_are_written_anew_at_the_end() -> None:
-    """Whoever goes on talking is not waited for."""
     order: list[str] = []
     done = await forget_user("ann", [FakeStore("words", order, finds=99).store], [FakeStore("files", order).rewrite])
     assert order == ["words"] * PASSES + ["files"] + ["words"] * PASSES + ["files"]

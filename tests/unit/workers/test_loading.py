@@ -138,7 +138,6 @@ def test_a_name_with_two_meanings_is_refused(write: Write, monkeypatch: pytest.M
     ],
 )
 def test_what_cannot_be_found_is_named_with_the_nearest_and_the_cure(write: Write, reference: str, told: str) -> None:
-    """Nobody has to guess where it was looked for."""
     write("greeter_near.py", greeter())
     write("near_pkg/__init__.py", "")
     write("near_pkg/greeter.py", greeter())
@@ -226,7 +225,6 @@ def test_an_unknown_or_unusable_field_is_named(write: Write, changes: dict[str, 
     ],
 )
 def test_a_file_that_is_no_configuration_is_refused(write: Write, text: str, told: str) -> None:
-    """With its path and what is wrong."""
     path = write("c.json", text)
     with pytest.raises(ConfigurationError, match=told) as caught:
         load_config(path)

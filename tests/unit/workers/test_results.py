@@ -114,7 +114,6 @@ def test_the_schema_of_a_result_names_one_type_a_field() -> None:
 
 
 async def test_a_parameter_that_travels_loses_no_digit() -> None:
-    """Rounding is for results alone: what is sent on or kept as a question stays exact."""
     parts = Parts(whole=Amount("1234567890123456.78"))
     assert Parts.model_validate_json(parts.model_dump_json()) == parts
     assert (await run_task(agent, "split", parts)).result["exact"] == "1234567890123456.78"
@@ -174,7 +173,6 @@ RIGHT: dict[str, Any] = {
 
 
 def test_what_a_task_writes_fits_its_own_card() -> None:
-    """The schema says what is written, amounts with and without a unit among it."""
     demand_fitting(RIGHT, card_of(wide_agent), "make")
     for cost in (Amount(4), Amount("29") / 7, Amount(4, "USD"), Amount("0.1")):
         inner = json.loads(TypeAdapter(Inner).dump_json(Inner(cost=cost), context=RESULT))
@@ -195,7 +193,6 @@ def test_what_a_task_writes_fits_its_own_card() -> None:
     ],
 )
 def test_a_field_that_does_not_fit_is_named(change: dict[str, Any], said: str) -> None:
-    """With its place, what it takes, and where that can be read."""
     with pytest.raises(InvalidInput, match=rf"no result of WideAgent.make: {said}.*tasklore agents list --json"):
         demand_fitting(RIGHT | change, card_of(wide_agent), "make")
 

@@ -1,4 +1,4 @@
-"""Plain statements without a model: what is heard, exactly, and that all else is not."""
+"""Plain statements are read exactly without a model, and other sentences are left alone."""
 
 from datetime import date
 
@@ -112,7 +112,6 @@ def test_what_is_in_doubt_is_not_heard(text: str) -> None:
 
 
 def test_every_wording_of_the_table_can_be_said() -> None:
-    """No pattern is dead: each has a list or an open slot, and its text names what was said."""
     forms = load_table().forms
 
     assert len(forms) > 60

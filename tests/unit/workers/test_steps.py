@@ -104,8 +104,6 @@ async def test_a_step_that_fails_is_taken_again_and_a_step_inside_a_step_is_a_pa
 
 
 async def test_an_effect_of_a_step_is_not_made_again_and_is_said_to_be_uncertain() -> None:
-    """The right is given before the effect: what came of it only the agent can find out."""
-
     async def work(library: Library, context: Context) -> str:
         async def pay(_amount: int) -> str:
             library.calls.append("paid")

@@ -1,4 +1,4 @@
-"""A task's conversation: what it may touch, and what the kit lets tests prepare of it."""
+"""A task's conversation: its limits, and how the kit prepares one for tests."""
 
 from typing import Any
 
@@ -71,7 +71,6 @@ async def test_a_task_is_shown_past_and_new_and_what_it_observed() -> None:
 
 @pytest.mark.parametrize(("seam", "is_settled"), [("before", False), ("between", False), ("after", True)])
 async def test_a_run_that_dies_is_repeated_with_the_same_messages(seam: str, is_settled: bool) -> None:
-    """Wherever it dies; what it said is said once."""
     kit = AgentKit(listener(dies=[seam]), history=KitHistory(waiting=(said("w1"),)))
     shown = told(await kit.run("listen", {}))
     assert len(kit.raised) == 1
@@ -81,7 +80,6 @@ async def test_a_run_that_dies_is_repeated_with_the_same_messages(seam: str, is_
 
 
 async def test_a_task_without_a_conversation_is_told_what_is_missing() -> None:
-    """Not that of somebody else."""
     report = await run_task(listener(), "listen", {})
     assert report.status == "rejected"
     assert report.error is not None

@@ -1,4 +1,4 @@
-"""The session as a running task sees it: what it may read and write there, and how long its entries took."""
+"""The session of a running task: its entries, its limits, and the time that they took."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -66,7 +66,6 @@ async def desk() -> SessionFixture:
 
 
 async def test_time_is_told_by_whoever_computed(desk: SessionFixture) -> None:
-    """What a task writes without a word on it was measured by nobody; what it returns took all of its run."""
     await desk.task().set("plan:a", 1)
     await desk.task().set("plan:b", 1, took=timedelta(seconds=1.5))
     outputs = entries_of(assignment(writes=("x", "y")), b'{"x":1,"y":2}', 2000)
@@ -110,7 +109,6 @@ async def test_a_remembered_task_may_not_touch_its_session(remember: Any, does: 
 
 @pytest.mark.parametrize("does", [_writes, _asks_project])
 async def test_without_a_session_such_a_task_is_rejected(does: Any) -> None:
-    """Whoever asks for it has to send one."""
     report = await run_task(an_agent(False, does), "plan", {})
     assert report.error is not None
     assert (report.status, report.error.type) == ("rejected", "InvalidInput")
@@ -130,8 +128,6 @@ async def test_a_shared_task_does_not_see_which_phase_it_is() -> None:
 
 
 async def test_a_decision_is_noted_once_however_often_the_task_runs() -> None:
-    """The same words, or other ones under one name; and it tells whose it was and where."""
-
     async def decide(context: Context) -> None:
         project = context.project
         old = await project.decide("Tabs.", tags=["style"])
@@ -151,7 +147,6 @@ async def test_a_decision_is_noted_once_however_often_the_task_runs() -> None:
 
 
 async def test_a_project_needs_a_session_that_has_one() -> None:
-    """A session of no project, and one that is gone, are told apart."""
     services = KitServices(ScriptedLlm(), datetime(2026, 1, 1, tzinfo=UTC))
     task = an_agent(False, _asks_project).tasks["plan"]
     with pytest.raises(UnknownSession, match="'s1' is not there"):
@@ -182,7 +177,6 @@ async def _one() -> int:
 
 
 async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: SessionFixture) -> None:
-    """By itself; what is shared under the key of another phase is that phase's, whichever task that has."""
     desk.services.sessions.put_task("s1", "plan", "t9")
     desk.services.sessions.put_task("s1", "check", "t1")
     with pytest.raises(PhaseReplaced):
@@ -194,7 +188,6 @@ async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Sess
 
 
 async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: SessionFixture) -> None:
-    """What it made may rest on what was invalidated; a task that is no phase is nobody's to replace."""
     desk.services.sessions.put_task("s1", "check", "t9")
     desk.services.sessions.put_task("s1", "plan", "t1")
     with pytest.raises(PhaseReplaced, match="'check'"):

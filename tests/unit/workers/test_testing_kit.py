@@ -80,7 +80,6 @@ async def test_the_memory_of_a_kit_obeys_the_assignment() -> None:
 
 
 async def test_a_model_answers_from_the_script() -> None:
-    """What was asked can be looked at, and what the task makes of it is its own."""
     kit = AgentKit(curious(uses=("llm",)), llm=[Opinion(reasoning="short", word="fine")])
     report = await kit.run("judge", {"text": "How is it?"})
     assert report.result["word"] == "fine"
@@ -149,7 +148,6 @@ FOOD: Any = {"resource_user_food_prefs": {"food": {"likes": [{"item": "eggs", "d
 
 
 async def test_a_task_may_read_the_documents_of_who_asks() -> None:
-    """As quoted data; what was shown is noted under the item's own name, since indices shift."""
     kit = AgentKit(reader("user"), documents=FOOD)
     report = await kit.run("read", {}, user_id="ann")
     assert '"Eggs"' in report.result
@@ -205,7 +203,6 @@ async def test_a_wish_to_stop_reaches_a_plain_function_in_its_thread() -> None:
 
 
 async def test_the_deadline_of_a_task_bounds_its_questions_to_a_model() -> None:
-    """What is left of it goes with each question; a deadline without a zone is in UTC."""
     left: list[float | None] = []
 
     class Watching(ScriptedLlm):
@@ -246,7 +243,6 @@ def phases() -> Agent:
 
 
 async def test_a_task_may_be_tested_as_a_phase() -> None:
-    """It finds what earlier phases wrote; what it writes itself and what it returns can be looked at."""
     kit = AgentKit(phases(), session={"measure:letters": 3}, phase="compare", writes=["results"])
     assert (await kit.run("compare", {"text": "four"})).status == "completed"
     assert await kit.entries() == {"compare:results": True, "compare:seen": 3, "measure:letters": 3}

@@ -62,7 +62,6 @@ def likes(*edits: Edit) -> list[str]:
     ],
 )
 def test_an_insert_goes_to_the_end_of_a_list_or_before_an_item(path: str, expected: list[str]) -> None:
-    """The list itself and [-] are the end, an index is in front of what is there now."""
     assert likes(Insert(path=path, new_value="new")) == expected
 
 

@@ -92,7 +92,6 @@ def test_the_metadata_of_a_document_is_written_by_no_edit(edits: list[Edit]) -> 
     ],
 )
 def test_lists_sections_and_items_stay_what_they_are(edit: Edit, says: str) -> None:
-    """The message names the place, what it is and what to write."""
     word, message = refusal(edit) or ("", "")
 
     assert word == "type"
@@ -161,7 +160,6 @@ def test_lists_objects_texts_and_names_are_as_long_as_allowed() -> None:
 
 
 def test_what_was_too_much_already_may_be_made_less() -> None:
-    """Limits may have been lowered since; whoever mends a document is not stopped by it."""
     body: Any = {"list": list(range(10)), "text": "long" * 10, "other": 1}
     limits = Limits(max_items=3, max_text=10, max_bytes=20)
 
@@ -210,6 +208,5 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 
 
 def test_metadata_cannot_be_added_by_an_edit_and_may_be_replaced_by_the_same() -> None:
-    """What is written there is compared, not who wrote it."""
     assert (refusal(Insert(path="_metadata", new_value={}), body={"a": 1}) or ("",))[0] == "protected"
     assert refusal(Update(path="$", new_value={**FOOD, "age": 41})) is None

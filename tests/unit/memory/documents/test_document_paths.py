@@ -1,4 +1,4 @@
-"""Paths into documents: what is read, what is refused and with which words, what is found."""
+"""Paths into documents: reading, refusals and their words, and finding."""
 
 from contextlib import suppress
 from typing import Any
@@ -151,7 +151,6 @@ def test_what_is_not_there_is_refused_with_the_nearest_path(text: str, why: str,
 
 
 def test_a_resolved_path_counts_every_index_from_the_front() -> None:
-    """What is not there is refused."""
     assert str(resolve([[1], [2, 3]], parse("[-1][-2]"))) == "[1][0]"
     assert str(resolve(FOOD, parse("food.likes[1]"))) == "food.likes[1]"
     with pytest.raises(UnknownPath):

@@ -1,4 +1,4 @@
-"""Edits and undos carried over what has changed since: what moved is found again, what met is refused."""
+"""Edits and undos are carried over later changes: moved places are found again, collisions refused."""
 
 from typing import Any
 
@@ -81,7 +81,6 @@ def test_a_place_moves_along_with_what_stands_there(path: str, over: Edit, expec
     ],
 )
 def test_where_an_insert_goes_moves_along(path: str, over: Edit, expected: str) -> None:
-    """Behind what was inserted at the same place before; the item behind it may be deleted or replaced."""
     assert rebased(Insert(path=path, new_value=9), over) == expected
 
 
@@ -106,7 +105,6 @@ def test_edits_that_meet_a_change_are_refused(edit: Edit, over: Edit) -> None:
 
 
 def test_an_index_from_the_end_needs_the_older_body_where_its_list_has_changed() -> None:
-    """Without it nobody knows which item was the last."""
     edit = Delete(path="food.likes[-1]")
     longer = apply_edits(FOOD, [Insert(path="food.likes", new_value=1)]).changes
     elsewhere = apply_edits(FOOD, [Delete(path="grid[0]")]).changes
@@ -188,7 +186,6 @@ def test_an_undo_is_free_again_when_the_later_plan_was_undone() -> None:
 
 
 def test_what_somebody_puts_back_by_hand_is_another_thing() -> None:
-    """Of equal value, but what was done to the first is not undone in the second."""
     with pytest.raises(UndoRefused):
         undone(
             [Update(path="food.likes[2].item", new_value="C")],

@@ -1,4 +1,4 @@
-"""A draft: plans worked out one after the other, each whole or not at all, with nobody's document touched."""
+"""A draft: plans worked out one after the other, each whole or not at all, on a copy of the document."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -123,7 +123,6 @@ def test_a_document_cannot_outgrow_its_limit() -> None:
 
 
 def test_new_items_say_when_they_were_added() -> None:
-    """Unless they do so already; one that replaces another keeps that day, and what is no item is left alone."""
     draft = draft_of({"display": "Eggs", "added": "2025-01-01"})
     draft.apply(plan("p1", insert({"confidence": 1.0, "display": "Ham", "item": "ham"})))
     draft.apply(plan("p2", insert({"display": "Tea", "added": "2020-02-02"}), insert({"count": 1})))
@@ -140,7 +139,6 @@ def test_new_items_say_when_they_were_added() -> None:
 
 
 def test_a_plan_is_applied_once() -> None:
-    """The second time it is what it was; one that is stored already does nothing."""
     draft = draft_of(known=("p2",))
     first = draft.apply(plan("p1", insert("tea")))
     assert draft.apply(plan("p1", insert("tea"))) is first

@@ -1,4 +1,4 @@
-"""Items: what is kept of a statement, read from anything that looks like it, and how its confidence fades."""
+"""Items: how a statement is kept, read from any similar form, and how its confidence fades."""
 
 from datetime import date, timedelta
 
@@ -29,7 +29,6 @@ PASTA: Body = {"item": "pasta_carbonara", "display": "Pasta (especially carbonar
 
 
 def test_a_new_item_has_every_field_in_order() -> None:
-    """As the files have always had them, and what came later behind."""
     item = make_item("Pasta  (especially\ncarbonara)", added=DAY, source="stated:t1")
 
     assert tuple(item) == FIELDS
@@ -46,7 +45,6 @@ def test_a_new_item_has_every_field_in_order() -> None:
 
 @pytest.mark.parametrize(("display", "confidence"), [("", 1.0), (" \n", 1.0), ("tea", 1.01), ("tea", float("nan"))])
 def test_an_item_without_text_or_with_an_odd_confidence_is_refused(display: str, confidence: float) -> None:
-    """The message says what is wrong with it."""
     with pytest.raises(InvalidInput, match=r"no text|0 to 1"):
         make_item(display, added=DAY, confidence=confidence, source="told")
 
@@ -138,7 +136,6 @@ def test_every_leaf_is_seen_once_by_its_path() -> None:
 
 
 def test_a_lasting_name_does_not_move_with_the_list() -> None:
-    """What has no name of its own has its path only."""
     names = {lasting_name(parse(f"food.likes[{index}]"), PASTA) for index in range(3)}
 
     assert names == {"food.likes.pasta_carbonara"}
@@ -169,7 +166,6 @@ def test_an_item_says_how_it_stands_on_a_day(fields: dict[str, JsonValue], state
 
 
 def test_a_new_item_says_whom_it_is_about_only_where_that_is_somebody_else() -> None:
-    """So that items of 0.1 stay byte for byte what they were."""
     plain = make_item("tea", added=date(2026, 11, 20), source="stated:t")
     mias = make_item("nuts", added=date(2026, 11, 20), source="stated:t", subject="Mia", category="health.allergies")
 
@@ -195,14 +191,12 @@ def test_what_is_permanent_never_fades() -> None:
 
 
 def test_an_unknown_or_future_day_takes_nothing_away() -> None:
-    """Nobody knows how old it is, or a clock was wrong; a plain value is as sure as ever."""
     assert confidence_now(Item("x", "x", None, None, 0.7, "momentary"), TODAY) == 0.7
     assert confidence_now(Item("x", "x", date(2027, 1, 1), None, 0.7, "momentary"), TODAY) == 0.7
     assert confidence_now("tea", TODAY) == 1.0
 
 
 def test_an_item_is_stale_after_two_half_lives() -> None:
-    """Then somebody should ask again."""
     item = make_item("diet", added=TODAY, durability="short_term", source="told")
 
     assert not is_stale(item, TODAY + timedelta(days=60))

@@ -1,4 +1,4 @@
-"""An imported document need not have every place of its kind: what is added there makes it."""
+"""An imported document may lack places of its kind: the first addition makes them."""
 
 from contracts.edits import Delete, Insert
 from memory.documents.edits import apply_edits

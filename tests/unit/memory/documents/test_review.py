@@ -74,7 +74,6 @@ def test_a_place_for_one_item_with_two_is_a_conflict(tmp_path: File) -> None:
 
 
 def test_the_same_text_twice_in_a_place_is_a_duplicate() -> None:
-    """The rate counts what is there too often; equal values under different names are no duplicates."""
     documents = _food(likes=[_item("Green tea"), _item("green-tea"), _item("GREEN TEA."), _item("tea")])
     documents[FOOD]["counts"] = {"cats": 2, "dogs": 2}
 
@@ -133,7 +132,6 @@ def test_what_stands_in_no_place_is_an_orphan() -> None:
 
 
 def test_a_day_that_is_none_is_pointed_out() -> None:
-    """It has no effect, and whoever wrote it thinks that it has."""
     documents = _food(
         likes=[_item("a", expiry="next Friday"), _item("b", added="long ago"), _item("c", expiry=""), _item("d"), "e"]
     )

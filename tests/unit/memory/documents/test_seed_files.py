@@ -97,7 +97,6 @@ def test_what_is_stamped_into_the_metadata_does_not_show_while_the_content_is_th
 
 @pytest.mark.parametrize("text", [PUBLISHED, IRREGULAR["digits"]])
 def test_an_edited_document_is_written_by_the_rules_of_its_file(text: str) -> None:
-    """Only what was edited differs; a form that was kept word for word is not used."""
     found = read(text.encode())
     edited: Body = {**_stamped(found.body), "new": ["x", "y"]}
 

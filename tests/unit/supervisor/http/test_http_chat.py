@@ -10,17 +10,18 @@ import pytest
 from pydantic import ValidationError
 
 from contracts.errors import MemoryUnavailable
-from contracts.messages import ChatTurn
+from contracts.messages import ChatTurn, PersonReply, Usage
 from runtime.models.llm import Expense, Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat.errors import error_body
 from supervisor.http.chat.forms import ChatMessage, ChatRequest, demand_served
 from supervisor.http.chat.history import History, derive_conversation
-from supervisor.http.chat.stream import split_pieces
+from supervisor.http.chat.stream import ChatAnswer, complete, split_pieces
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused
 from supervisor.understanding import RuleInterpreter, Understood
 from supervisor.understanding.model import Counted, counting
+from tests.unit.supervisor.reports import report
 from workers.agents.budget import agent
 from workers.card import card_of
 
@@ -198,6 +199,14 @@ def test_pieces_of_an_answer_join_to_the_whole(text: str) -> None:
     told = list(split_pieces(text))
     assert "".join(told) == text
     assert all(told)
+
+
+def test_usage_sums_agent_and_understanding() -> None:
+    paid = report(usage=Usage(input_tokens=100, output_tokens=10))
+    reply = PersonReply(request_id="r", conversation_id="c", kind="answer", text="ok", report=paid)
+    usage = complete(ChatAnswer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (105, 12, 117)
+    assert complete(ChatAnswer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
 
 
 class Paid:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput
+from contracts.errors import ConfigurationError, InvalidInput, InvalidPipeline
 from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.cards import CardIndex
-from supervisor.pipelines.as_tasks import agent_card
+from supervisor.pipelines.as_tasks import agent_card, read_pipelines
 from supervisor.pipelines.declaration.checks import all_problems
 from tasklore.pipeline.sources import known_names, read_source
 
@@ -63,3 +63,18 @@ def test_commands_find_pipelines_of_the_folder(tmp_path: Path, monkeypatch: pyte
     assert read_source("echoing").pipeline.name == "echo"
     with pytest.raises(InvalidInput, match="did you mean 'echoing'"):
         read_source("echoin")
+
+
+def test_a_folder_of_pipelines_is_read_or_refused_with_its_file(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("no pipeline")
+    one = '[[phase]]\nname = "one"\nagent = "A"\ntask = "echo"\n'
+    (tmp_path / "a.toml").write_text(f'name = "a"\n{one}')
+    assert list(read_pipelines(tmp_path)) == ["a"]
+    (tmp_path / "b.toml").write_text(f'name = "a"\n{one}')
+    with pytest.raises(ConfigurationError, match=r"b\.toml: a pipeline 'a' is declared already"):
+        read_pipelines(tmp_path)
+    (tmp_path / "b.toml").write_text('name = "b"\n[[phase]]\nname = "one"\nagnt = "A"\n')
+    with pytest.raises(InvalidPipeline, match=r"b\.toml:4"):
+        read_pipelines(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"TASKLORE_PIPELINES_DIR .* is no folder; make it, or leave it out"):
+        read_pipelines(tmp_path / "none")

@@ -7,7 +7,7 @@ import pytest
 from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters.model import Parameters
 from supervisor.catalogue import Catalogue
-from supervisor.replies.descriptions import report_reply
+from supervisor.replies.report_texts import report_reply
 from supervisor.understanding import Clarification, Understood
 from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, said, understand
 from tests.unit.supervisor.reports import report

@@ -1,4 +1,4 @@
-"""Answers of a strong model to our prompts about made-up people, read and checked again: what is stored of them."""
+"""Recorded answers of a strong model about made-up people, read, checked and stored again."""
 
 import json
 from pathlib import Path

@@ -37,7 +37,6 @@ async def test_an_operators_prompt_and_model_take_the_place_of_ours(
 
 
 def test_a_role_that_an_operator_misspelled_is_told_of(tmp_path: Path) -> None:
-    """Else nobody would ever read it."""
     (tmp_path / "memory_worker" / "fnder").mkdir(parents=True)
 
     with pytest.raises(ConfigurationError, match="did you mean 'finder'"):

@@ -24,7 +24,6 @@ async def test_a_task_takes_an_edit_back_and_says_what_did() -> None:
 
 
 async def test_what_is_taken_back_already_is_refused() -> None:
-    """Two people who wish the same are told apart from one whose worker died."""
     kit = AgentKit(agent)
     await commit(kit.services.edits, plan("p1", like("Eggs")))
     await kit.services.edits.undo(USER, "p1", at=NOW)

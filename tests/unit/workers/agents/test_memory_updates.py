@@ -1,4 +1,4 @@
-"""What becomes of documents when facts come: by relation and kind; and what the arbiter does not let go."""
+"""How facts change documents, by relation and kind, and which of them the arbiter refuses."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -63,7 +63,6 @@ def item_at(context: BenchContext, resource_id: str, path: str, index: int) -> d
 
 
 async def test_a_fact_of_somebody_else_ends_nothing_of_the_person() -> None:
-    """It is kept with other people, whom there is one employer each of."""
     context, _ = await ruled(
         documents(work__employer=["Acme"]),
         fact_of("work.employer", "Beta", subject="Mia"),
@@ -95,7 +94,6 @@ async def test_the_contrary_of_the_same_thing_ends_it_unnamed() -> None:
 
 
 async def test_an_end_inserts_nothing() -> None:
-    """What is named is past from that day on."""
     gone = fact_of("work.employer", "", relation="ends", related=(f"{WORK}:work.employer.acme",))
     context, (ruling,) = await ruled(documents(work__employer=["Acme"]), gone)
     assert states(context, WORK, "work.employer") == {"Acme": "past"}
@@ -181,7 +179,6 @@ async def test_an_allergy_ends_by_the_persons_own_quoted_words_alone(fields: dic
 
 
 async def test_an_allergy_that_the_person_says_is_gone_is_past_and_flagged() -> None:
-    """For whoever audits."""
     gone = fact_of(
         "health.allergies", "", relation="ends", related=(f"{HEALTH}:health.allergies.peanuts",), text="It is gone"
     )
@@ -211,7 +208,6 @@ async def test_a_late_end_ends_nothing_newer() -> None:
 
 
 async def test_what_is_over_tomorrow_is_no_item() -> None:
-    """It stays in what was said."""
     context, (ruling,) = await ruled(documents(), fact_of("food.likes", "This soup", durability="momentary"))
     assert ruling.outcome == "rejected"
     assert context.draft.applied == ()
@@ -224,7 +220,6 @@ def finding(*locations: tuple[int, str]) -> Respond:
 
 
 async def test_a_diet_ends_what_a_model_finds_in_its_document() -> None:
-    """It is shown every line of it, once for all facts, and the history tells who found what."""
     respond = finding((1, f"{FOOD}:food.likes[0]"), (1, f"{FOOD}:food.likes[9]"))
     context, (ruling, _) = await ruled(
         documents(food__likes=["Carbonara", "Figs"]),
@@ -282,7 +277,6 @@ async def test_a_diet_is_noted_without_a_model_too() -> None:
 
 
 async def test_facts_wait_for_a_model_that_is_away() -> None:
-    """What was said later must not go first."""
     with pytest.raises(LlmTimeout):
         await ruled(
             documents(food__likes=["Eel"]), fact_of("food.diets", "Vegan"), respond=lambda *_: LlmTimeout("late")

@@ -1,4 +1,4 @@
-"""Questions about what was said are answered from memory, with the words that the answer rests on."""
+"""Questions about a conversation are answered from memory, with the words that the answer rests on."""
 
 import pytest
 
@@ -27,7 +27,6 @@ async def _ask(kit: AgentKit, question: str) -> tuple[str, list[str]]:
 
 
 async def test_without_a_model_the_nearest_words_are_quoted_with_their_day() -> None:
-    """Of the person alone; what they once asked says nothing."""
     answer, quotations = await _ask(_kit(), "where did I move to?")
 
     assert quotations == ["I moved to Krakow in March"]
@@ -41,7 +40,6 @@ async def test_an_item_is_quoted_with_its_category() -> None:
 
 @pytest.mark.parametrize("question", ["how old is my grandmother?", "I went to Krakow"])
 async def test_what_nothing_is_said_about_is_not_answered(question: str) -> None:
-    """Neither is what does not ask."""
     assert await _ask(_kit(), question) == (NOTHING_SAID, [])
 
 
@@ -65,7 +63,6 @@ async def test_a_model_answers_in_words_with_quotations() -> None:
     ],
 )
 async def test_what_a_model_makes_up_is_refused_and_the_words_themselves_are_quoted(ungrounded: Worded) -> None:
-    """After it was told once what is wrong."""
     kit = _kit(ungrounded, ungrounded)
 
     assert (await _ask(kit, "did I move to Krakow?"))[1] == ["I moved to Krakow in March"]

@@ -218,7 +218,6 @@ async def test_a_fault_goes_back_once_and_then_that_fact_alone_is_set_aside(
 
 
 async def test_a_model_that_is_away_for_the_repair_costs_the_faulty_fact_alone() -> None:
-    """What is sure is learned at once."""
     bench = Bench(heard(loves_sushi(), loves_sushi(quotation="raw fish")), LlmTimeout("late"))
     assert [fact.confidence for fact in await bench.facts(SUSHI)] == [1.0, 0.0]
 
@@ -269,7 +268,6 @@ async def test_turns_of_others_are_shown_and_not_learned_from() -> None:
 
 
 async def test_without_a_model_plain_statements_are_read() -> None:
-    """And nobody waits."""
     (one,) = await Bench().hear("I love sushi")
     (fact,) = one.facts
     assert one.waits_for is None
@@ -288,14 +286,12 @@ async def test_while_a_model_is_away_what_is_plain_is_read_and_the_turn_waits(er
 
 @pytest.mark.parametrize(("error", "attempt"), [(LlmRefused("no"), 1), (LlmMalformed("no JSON"), MOST_RUNS)])
 async def test_a_model_that_will_never_say_more_is_not_waited_for(error: LlmError, attempt: int) -> None:
-    """What is plain has to do."""
     (one,) = await Bench(error, attempt=attempt).hear("I love sushi")
     assert len(one.facts) == 1
     assert one.waits_for is None
 
 
 async def test_a_model_that_is_back_adds_to_what_is_known() -> None:
-    """It is told what that is, and its facts have the numbers that follow."""
     (before,) = await Bench(LlmTimeout("late")).hear("I love sushi")
     bench = Bench(heard(loves_sushi(quotation="I love sushi")))
     (one,) = await bench.hear("I love sushi", known={"t1": before.facts})

@@ -1,4 +1,4 @@
-"""The desk and its runner on fakes: what is served, what runs, and how each delivery comes to its end."""
+"""The desk and its runner on fakes: serving, running, and the end of each delivery."""
 
 import asyncio
 import contextlib
@@ -56,7 +56,6 @@ async def test_identical_questions_in_one_batch_are_computed_once(worker: FakeWo
 
 
 async def test_copies_of_one_task_are_run_once(worker: FakeWorker) -> None:
-    """Also when its answer is remembered for nobody: a copy or a later delivery repeats the report of the first."""
     await worker.work(a_task(task="mutter"), a_task(task="mutter"))
     await worker.work(a_task(task="mutter", deliveries=2))
     assert worker.runs == ["hello"]
@@ -93,14 +92,12 @@ async def test_a_task_whose_memory_is_being_asked_when_the_worker_leaves_is_hand
 
 
 async def test_without_the_memory_a_task_is_computed_and_says_so(worker: FakeWorker) -> None:
-    """Nothing waits for what is only an optimisation."""
     worker.memory.is_away = True
     await worker.work(a_task())
     assert (worker.report().status, worker.report().memory.outcome) == ("completed", "unavailable")
 
 
 async def test_without_the_ledger_a_task_runs_unfenced(worker: FakeWorker) -> None:
-    """The report says that only the stream keeps it from being told twice."""
     worker.ledger.begins_away = worker.ledger.finishes_away = True
     await worker.work(a_task())
     assert (worker.report().status, worker.report().fence) == ("completed", "none")
@@ -142,7 +139,6 @@ async def test_a_report_that_is_not_stored_is_not_settled(worker: FakeWorker) ->
 
 
 async def test_the_last_attempt_goes_to_dead_and_then_to_its_sender() -> None:
-    """The dead letter is stored before anybody is told of a failure."""
     worker = FakeWorker(raising(ConnectionError("the bank is closed")))
     await worker.work(a_task(headers={"Tasklore-Attempt": "5"}))
     report = worker.report()
@@ -214,7 +210,6 @@ async def test_a_copy_of_what_runs_at_another_worker_is_left_to_it(worker: FakeW
 
 
 async def test_a_wish_to_cancel_ends_the_run(worker: FakeWorker) -> None:
-    """The report carries the reason, and a wish about nothing is told apart."""
     begun = asyncio.Event()
 
     async def forever(_word: str, _context: Context) -> None:
@@ -253,7 +248,6 @@ async def test_a_desk_that_is_cancelled_hands_everything_back(worker: FakeWorker
 
 
 async def test_what_cannot_be_read_is_buried_and_its_neighbours_are_served(worker: FakeWorker) -> None:
-    """One broken delivery in a batch costs nobody else anything."""
     broken = Delivery("tasks.DeskAgent.speak", b"\xff", None, "$JS.ACK.broken", 1, 8, 0.0)
     await worker.work(
         broken, a_task(), a_task("x", "sing", task_id="t2"), a_task(task_id="t3", deadline="2020-01-01T00:00:00Z")

@@ -32,7 +32,6 @@ def a_job() -> Job:
 
 
 async def test_a_right_whose_answer_was_lost_is_still_ours() -> None:
-    """The run that comes after it in this process gets it, once; nobody else does."""
     ledger, job = LosingLedger(), a_job()
     ours, theirs = Effects(ledger, "w1"), Effects(ledger, "w2")
     ledger.loses = True

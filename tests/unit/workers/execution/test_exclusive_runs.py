@@ -1,4 +1,4 @@
-"""Who runs beside whom: side by side, or alone."""
+"""Runs side by side, and runs that must be alone."""
 
 import asyncio
 
@@ -99,7 +99,6 @@ async def test_nobody_is_waited_for_for_ever() -> None:
 
 
 async def test_a_group_is_small_and_others_go_in_beside_it() -> None:
-    """Whoever waits for its place in a group and gives up takes none."""
     visits, leaves, others_leave = Visits(), asyncio.Event(), asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         for number in range(GROUP):

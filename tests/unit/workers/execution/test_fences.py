@@ -1,4 +1,4 @@
-"""What a desk does with what the ledger says: cancelled, suspect, replaced, or to be left to somebody else."""
+"""How a desk obeys the ledger: deliveries that are cancelled, suspect, replaced, or another worker's."""
 
 import asyncio
 from typing import Any

@@ -123,13 +123,11 @@ def test_attempts_are_those_before_this_stream_and_its_deliveries(
     ],
 )
 def test_what_the_memory_has_to_do_with_it(task: str, word: str, remembers: bool, outcome: str, keyed: bool) -> None:
-    """Only what may be recalled or stored has a key."""
     found = job(body(task, memory=word), remembers=remembers)
     assert (found.memory, found.memory_key is not None) == (outcome, keyed)
 
 
 def test_what_is_remembered_for_a_user_is_keyed_by_the_user() -> None:
-    """Two users who ask the same have two answers, and nobody's is refused."""
     ann, bob = (job(body("buy_for_me", user_id=name)).memory_key for name in ("ann", "bob"))
     assert ann != bob
     nobody = unfit(body("buy_for_me"))
@@ -178,7 +176,6 @@ def test_what_has_no_legible_sender_has_nobody_to_tell(content: bytes) -> None:
 
 
 def test_a_truncated_assignment_still_tells_its_sender() -> None:
-    """What was cut behind the names is enough to report to them."""
     whole = body(note="x" * 100)
     found = unfit(whole[:-60])
     assert found.assignment is not None
@@ -200,5 +197,4 @@ def test_what_is_past_its_deadline_is_expired(deadline: str) -> None:
 
 
 def test_the_generation_comes_from_its_header() -> None:
-    """A redrive of a task is told from its first run."""
     assert job(body(), headers={"Tasklore-Generation": "7"}).generation == 7

@@ -1,4 +1,4 @@
-"""Reports and dead letters as bytes: what is put together by hand says what the contract's model would say."""
+"""Reports and dead letters as bytes: those put together by hand equal those of the contract's model."""
 
 import base64
 import hashlib

@@ -17,8 +17,8 @@ from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, ra
 from workers import Agent, Parameters
 from workers.execution.acknowledger import Acknowledger
 from workers.execution.job import Job, JobReader
-from workers.execution.retries import Retries
 from workers.execution.retry_decision import RetryDecision, RetryPolicy, decide_retry, longest_wait_s
+from workers.execution.retry_scheduling import Retries
 
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
 TASK = FakeWorker().agent.tasks["speak"]
@@ -101,7 +101,6 @@ def test_no_task_dies_of_an_outage_of_the_ledger(attempt: int) -> None:
 
 
 def test_a_run_that_would_begin_after_the_deadline_is_none() -> None:
-    """The task dies of its own error while somebody may still read it."""
     assert decide(RetryLater("later", 10), left_s=10.0) == RetryDecision(dead_reason="deadline")
     assert decide(RetryLater("later", 10), left_s=10.5) == RetryDecision(pause_s=10)
     assert decide(GiveUp("no"), left_s=0.5) == RetryDecision(dead_reason="gave_up")

@@ -1,4 +1,4 @@
-"""Declaring what an agent listens to, what is refused with the cure, and trying it without servers."""
+"""Declaring the messages that an agent listens to, refusals with their cure, and a trial without servers."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -79,7 +79,6 @@ async def test_a_listener_of_turns_returns_facts() -> None:
 
 
 async def test_a_listener_of_facts_edits_the_draft_and_rules() -> None:
-    """What it applied is in the documents, under the plans that its rulings name."""
     heard = await listen(keeper(), ["omelettes", "pasta"])
     assert [ruling.outcome for ruling in heard.rulings] == ["applied", "applied"]
     food: Any = heard.documents[FOOD]["food"]
@@ -88,7 +87,6 @@ async def test_a_listener_of_facts_edits_the_draft_and_rules() -> None:
 
 
 async def test_a_listener_of_turns_has_nothing_to_edit() -> None:
-    """It learns; somebody else writes down."""
     agent = Agent("Ear")
 
     @agent.listen("turns")
@@ -170,7 +168,6 @@ RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
     ],
 )
 def test_an_error_becomes_the_fate_of_what_it_was_raised_over(error: Exception, state: str) -> None:
-    """A server that is away is no fault of what somebody said; a bug is tried again, a refusal is not."""
     fate = fate_of(error, attempt=1, allowed=5, rests=0, retry=RETRY, now=NOW)
     assert fate.state == state
     assert type(error).__name__ in fate.reason
@@ -204,7 +201,6 @@ async def test_a_listener_that_takes_too_long_is_tried_again() -> None:
 
 @pytest.mark.parametrize("raised", [asyncio.CancelledError, SystemExit])
 async def test_what_would_end_the_worker_is_the_listeners_failure_alone(raised: type[BaseException]) -> None:
-    """Nobody asked for it."""
     agent = Agent("Mad")
 
     @agent.listen("turns")

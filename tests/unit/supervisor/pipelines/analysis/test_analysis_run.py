@@ -543,3 +543,119 @@ async def test_asking_again_is_recorded_once() -> None:
     record = read_record((await system.analyses.record(STORY, 1))[2])
     assert record is not None
     assert record.run == 2
+
+
+@in_virtual_time
+async def test_another_text_replaces_what_the_first_changed() -> None:
+    texts = {
+        TEXT: {"facts": [{"subj": "Lamp", "fact": "lit"}]},
+        "Nothing happened.": {"facts": []},
+    }
+
+    async def know(assignment: TaskAssignment) -> Any:
+        response = await system.stories.response(STORY, assignment.response_number or 0)
+        assert response is not None
+        return texts[response.text]
+
+    system = FakeSystem({KNOWLEDGE: know})
+    async with system.supervisor() as supervisor:
+        await supervisor.ask()
+        known = (await system.stories.standing(STORY, 2)).knowledge
+        await supervisor.ask(text="Nothing happened.")
+
+    assert [fact.fact for fact in known] == ["lit"]
+    assert (await system.stories.standing(STORY, 2)).knowledge == ()
+    assert system.workers.ran[KNOWLEDGE] == 2
+
+
+@in_virtual_time
+async def test_an_agent_goes_on_without_late_findings_after_its_patience() -> None:
+    system = FakeSystem({MEMORIES: napping(50)}, patience_s=3)
+    async with system.supervisor() as supervisor:
+        reply = await supervisor.ask(until="immediate", wait_ms=600_000)
+
+        assert elapsed_s() == pytest.approx(3)
+        assert system.workers.begun_at[RECALL] == pytest.approx(3)
+        assert reply.document is not None
+        assert "memory_create" not in reply.document["background"]  # type: ignore[operator]
+        assert set(reply.document["immediate"]) >= {"memory_extract", "thread_extract"}  # type: ignore[arg-type]
+
+
+@in_virtual_time
+async def test_responses_of_one_story_lose_no_update_of_each_other() -> None:
+
+    def open_thread(assignment: TaskAssignment) -> Any:
+        return {"new": [{"id": "?", "title": f"Thread of {assignment.response_number}"}]}
+
+    points = {"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]}
+    system = FakeSystem({THREADS: open_thread, RELATIONS: lambda _: points})
+    async with system.supervisor() as one, system.supervisor() as other:
+        asked = [(one, other)[number % 2].ask(number, text=f"{TEXT} {number}") for number in range(1, 9)]
+        replies = await asyncio.gather(*asked)
+
+    standing = await system.stories.standing(STORY, 9)
+    assert {reply.kind for reply in replies} == {"done"}
+    assert sorted(state.thread.id for state in standing.threads) == [f"THREAD-{number:03}" for number in range(1, 9)]
+    assert standing.scores == {"Mara|Tom": 40}
+
+
+@in_virtual_time
+async def test_a_repeated_request_is_served_and_changes_nothing() -> None:
+    system = FakeSystem()
+    async with system.supervisor() as supervisor:
+        first = await supervisor.ask()
+        folds, asked = system.analyses.folds, len(system.workers.assigned)
+        again = await supervisor.ask()
+
+    assert (first.served, again.served) == (False, True)
+    assert again.document == first.document
+    assert (system.analyses.folds, len(system.workers.assigned)) == (folds, asked)
+    assert 'tasklore_analyses_total{outcome="served"} 1.0' in system.metrics.render().decode()
+
+
+@in_virtual_time
+async def test_without_any_agent_an_analysis_is_refused() -> None:
+    system = FakeSystem()
+    ten, system.catalogue = system.catalogue, cards()
+    async with system.supervisor() as supervisor:
+        refused = await supervisor.ask()
+        system.catalogue = ten
+        reply = await supervisor.ask()
+
+    assert (refused.kind, "tasklore worker workers.agents.story" in refused.text) == ("refused", True)
+    assert (reply.kind, reply.served) == ("done", False)
+
+
+@in_virtual_time
+async def test_settings_beyond_the_limits_end_a_running_analysis() -> None:
+    system = FakeSystem({KNOWLEDGE: napping(30)})
+    async with system.supervisor() as supervisor:
+        waiting = asyncio.create_task(supervisor.ask(wait_ms=600_000))
+        await asyncio.sleep(1)
+        system.load(late_s=1e-9)
+        refused = await supervisor.ask(refresh=True)
+        system.load()
+        served = await supervisor.ask(wait_ms=600_000)
+        await waiting
+        await asyncio.sleep(1)
+        assert not supervisor.desk.driven
+    assert (refused.kind, refused.text.partition(" of the story")[0]) == ("refused", "late_s")
+    assert served.kind == "done"
+
+
+@in_virtual_time
+async def test_another_supervisor_goes_on_with_the_same_tasks() -> None:
+    system = FakeSystem({KNOWLEDGE: napping(20)}, agents={"contradiction": ON})
+    async with system.supervisor() as first:
+        asking = asyncio.create_task(first.ask())
+        await asyncio.sleep(2)
+        first.die()
+        asking.cancel()
+        async with system.supervisor() as second:
+            await asyncio.sleep(30)
+            assert not second.desk.driven
+
+    document = await system.document()
+    assert (document.meta.agents_ok, document.meta.status) == (10, "fresh")
+    assert set(system.workers.ran.values()) == {1}
+    assert len(system.workers.ids_of(KNOWLEDGE)) == 1

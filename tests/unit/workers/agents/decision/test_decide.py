@@ -1,4 +1,4 @@
-"""A decision as a worker makes it: what is stored, what is shown, whose wish counts, and what a second run does."""
+"""A decision as a worker makes it: storing, showing, whose wish counts, and a second run."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -43,7 +43,6 @@ async def observed(stand: AgentKit) -> tuple[Observation, ...]:
 
 
 async def test_what_is_heard_and_said_is_one_conversation() -> None:
-    """The message first, then the answer; beside it what was sensed and done."""
     stand = kit()
     decision = await decided(stand, {"worldObjects": coins((5, 5))}, new_messages=NEW)
 
@@ -89,7 +88,6 @@ async def test_messages_without_an_id_are_told_apart_by_their_task() -> None:
 
 
 async def test_a_text_is_delivered_where_the_world_says() -> None:
-    """Once, under the id that the decision tells, into the conversation of whom it is for."""
     stand = kit()
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
     taken = await stand.services.inbox.take("bob", "other")
@@ -160,7 +158,6 @@ async def heard_by_bob(stand: AgentKit) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("seam", ["settle", "post"])
 async def test_what_is_delivered_is_what_stands(seam: Literal["settle", "post"], after: bool) -> None:
-    """A model that wishes something else in the next run is not asked, or its first wish was heard by nobody."""
     stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
     stand.services.inbox = Failing(seam, after=after)
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
@@ -233,7 +230,6 @@ DANCER = decision_agent(
 
 
 async def test_a_world_brings_actions_senses_and_rules_of_its_own() -> None:
-    """They are explained, checked, told later, and decided without a model."""
     stand = kit(wish("dance", agent="Bob"), wish("dance", agent="Carol"), agent=DANCER)
     ball = {"nearbyAgents": [{"name": "Bob"}], "music": "a waltz"}
     first = await decided(stand, ball, allowed=["dance"])
@@ -254,7 +250,6 @@ async def test_a_world_brings_actions_senses_and_rules_of_its_own() -> None:
 
 
 async def test_without_a_conversation_nothing_is_decided() -> None:
-    """There would be nobody to remember it."""
     report = await AgentKit(AGENT).run("decide", asking())
 
     assert report.status == "rejected"

@@ -1,4 +1,4 @@
-"""What the world sends is taken as a whole or refused as a whole, with what is wrong and what to do."""
+"""A moment from the world is taken or refused as a whole, with the fault and the cure."""
 
 from typing import Any
 

@@ -30,7 +30,6 @@ def test_the_nearest_object_is_walked_to() -> None:
 
 
 def test_a_question_is_answered_with_what_is_seen() -> None:
-    """Truly, and not with a question."""
     action = chosen({"worldObjects": coins((2, 4), (5, 5))}, known(said(6, "Where are the coins?"), new=1))
 
     assert action.target == AgentTarget(agent="Bob")
@@ -38,7 +37,6 @@ def test_a_question_is_answered_with_what_is_seen() -> None:
 
 
 def test_each_asker_is_answered_once() -> None:
-    """The next one in the next moment, nobody twice, and who asks again once more."""
     both = said(5, "Where?"), said(6, "What do you see?", "Carol")
 
     assert chosen(taken=known(*both, new=2)).target == AgentTarget(agent="Bob")
@@ -84,7 +82,6 @@ def test_rules_choose_only_what_the_world_allows(
     allowed: list[str],
     asked: bool,
 ) -> None:
-    """What they choose is what is demanded of a model, letter by letter."""
     taken = known(said(1, "Where?"), new=1) if asked else NOTHING
     sensed = {"position": at(*here), "worldObjects": coins(*there)}
     now = moment(sensed, reach=reach, step=step, simulation_time=time, allowed=allowed)

@@ -11,7 +11,6 @@ PAST = tuple(said(number, f"word {number}") for number in range(80))
 
 
 async def test_a_summary_is_made_beside_the_decision_and_shown_to_the_next_one() -> None:
-    """Quoted, above what was said since."""
     summary = Summary(reasoning="They count.", summary="Bob said 'thirty' words.")
     stand = kit(summary, wish("wait"), wish("wait"), history=KitHistory(past=PAST))
 
@@ -26,7 +25,6 @@ async def test_a_summary_is_made_beside_the_decision_and_shown_to_the_next_one()
 
 
 async def test_a_summary_that_fails_changes_no_decision() -> None:
-    """What is shown is the plain digest."""
     stand = kit(LlmRefused("no"), wish("wait"), history=KitHistory(past=PAST))
 
     assert (await decided(stand)).by == "scripted"

@@ -1,4 +1,4 @@
-"""What a model is shown of a story, how much of it and of what is handed on, and when it does not answer."""
+"""How a model is asked about a story: the budget, the hand-over between steps, and a model that is silent."""
 
 import asyncio
 from dataclasses import replace
@@ -67,7 +67,6 @@ def context(
 async def test_a_model_that_never_answers_is_given_up_before_the_task_is_late(
     created_at: datetime, deadline: datetime
 ) -> None:
-    """Names and counts still come in time; a zone that somebody left out is UTC."""
     silent = Silent([RIGHT[SECTION]])
 
     found = await analyse(PARTS[SECTION], context(silent, created_at, deadline))

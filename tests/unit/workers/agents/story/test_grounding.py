@@ -130,7 +130,6 @@ async def test_a_quotation_may_be_typed_otherwise(quotation: str, holds: bool) -
 
 
 def test_what_is_no_number_or_no_text_costs_its_finding_and_not_the_answer() -> None:
-    """Null, a number for a text, a word for a number, one text for a list."""
     body = RIGHT["knowledge"].model_dump(mode="json")
     body["facts"][0] |= {"subject": None, "fact": 7, "known_by": "Mara"}
     read = PARTS["knowledge"].answer.model_validate(body)

@@ -67,7 +67,6 @@ def parts_of(asked: Asked) -> tuple[int, int]:
 @pytest.mark.parametrize("prose", PROSE)
 @pytest.mark.parametrize("section", AGENTS)
 async def test_a_question_keeps_its_budget(section: str, prose: str) -> None:
-    """Instructions, the schema as it is sent, and what is shown of a story that is far larger."""
     _, kit = await analysed(AGENTS[section], LlmRefused("no"), told=crowded(PROSE[prose]))
 
     [asked] = kit.asked

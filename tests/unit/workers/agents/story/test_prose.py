@@ -1,4 +1,4 @@
-"""What is read of prose and files without a model: sentences, speech, names and lines, however hostile the text."""
+"""Reading prose and files without a model: sentences, speech, names and lines of hostile texts too."""
 
 import random
 from itertools import cycle, islice, pairwise
@@ -46,7 +46,6 @@ from workers.agents.story.prose import (
     ],
 )
 def test_a_text_is_cut_where_its_sentences_end(text: str, expected: list[str] | int) -> None:
-    """Neither at a title or an initial, nor where what is said goes on in its tag; places are those of the text."""
     found = sentences(text)
 
     assert [one.text for one in found] == expected if isinstance(expected, list) else len(found) == expected
@@ -71,7 +70,6 @@ def test_speech_stands_between_marks(text: str, expected: list[str]) -> None:
 
 
 def test_a_line_may_be_wrapped_or_a_paragraph_of_its_own() -> None:
-    """It goes on where no sentence ends, or while somebody speaks."""
     text = 'A wall\nof stone.\n"I came. \nI saw," he said.\nHe left.\n\n\nNight.'
 
     assert [text[start:end] for start, end in paragraphs(text)] == [
@@ -160,7 +158,6 @@ def test_a_text_names_by_full_name_alias_and_part() -> None:
     ],
 )
 def test_a_name_is_that_of_one_alone(said: str, owner: str | None) -> None:
-    """In any case; nobody's is None."""
     assert Handles(ENTITIES).owner(said) == owner
 
 
@@ -174,7 +171,6 @@ def test_a_name_that_two_share_is_nobody_s() -> None:
 
 @pytest.mark.parametrize("text", ["a mark", "will you", "Marab", "unmara", "the reed bent"])
 def test_a_word_is_no_name(text: str) -> None:
-    """A character's begins with a capital and is whole; a title alone is nobody's."""
     entities = [*ENTITIES, Entity(name="Will Marsh"), Entity(name="Captain Flint")]
     assert Handles(entities).find(text) == []
     assert Handles(entities).owner("Captain") is None
@@ -221,7 +217,6 @@ def repeated(fragment: str) -> str:
     ],
 )
 def test_every_reader_comes_to_the_end_of_a_text(fragment: str) -> None:
-    """Sentences are in order and stand at their places; what is found is of the text."""
     text = repeated(fragment)
 
     found = sentences(text)
@@ -246,7 +241,6 @@ def test_what_a_model_says_is_held_to_a_text_of_any_length() -> None:
 
 @pytest.mark.parametrize("section", AGENTS)
 async def test_the_longest_response_is_read(section: str) -> None:
-    """Nobody waits minutes for it, with a model or without."""
     text = "\n\n".join([RESPONSE.text] * (LENGTH // len(RESPONSE.text)))
 
     for llm in ((), (RIGHT[section],)):

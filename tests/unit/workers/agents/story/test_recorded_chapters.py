@@ -24,7 +24,6 @@ EXPECTED = {
 
 
 async def test_what_agents_find_in_recorded_answers_matches_the_key() -> None:
-    """Six chapters in three voices by an author who saw no prompt; each reduction is below what it was made of."""
     score, _, unanswered = await recorded.run(recorded.stories_in(CHAPTERS), None, None, "ten")
 
     assert (score.chapters, unanswered) == (6, 0)

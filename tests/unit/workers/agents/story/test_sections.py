@@ -191,7 +191,6 @@ async def test_the_score_before_is_that_of_earlier_responses() -> None:
 
 
 async def test_threads_are_opened_touched_and_counted_down() -> None:
-    """Ids, countdowns and what is critical are worked out."""
     found = await found_by_model("plot_threads")
 
     assert found["new"] == [
@@ -214,7 +213,6 @@ async def test_threads_are_opened_touched_and_counted_down() -> None:
 
 
 async def test_a_resolved_thread_is_neither_shown_nor_found() -> None:
-    """Only what is open can be touched."""
     gone = {2: {"plot_threads": StoryChange(resolved=("THREAD-001",))}}
     answer = THREADS.model_copy(update={"touched": THREADS.touched[1:]})
 
@@ -225,7 +223,6 @@ async def test_a_resolved_thread_is_neither_shown_nor_found() -> None:
 
 
 async def test_knowledge_says_where_it_was_told_and_who_knows_it() -> None:
-    """What is known already is left out."""
     found = await found_by_model("knowledge")
     assert found["facts"][0] == {
         "cat": "character",
@@ -269,7 +266,6 @@ async def test_a_model_is_not_asked_where_there_is_nothing_to_judge() -> None:
 
 
 async def test_tiers_are_the_focus_the_mentioned_and_who_is_near() -> None:
-    """A place is no focus, and nobody who is named is left out for what was chosen."""
     found = await found_by_model("entity_analysis")
     assert [one["name"] for one in found["tier1"]] == [MARA, TOBIAS]
     assert found["tier1"][0] == {"name": MARA, "file": entity(MARA).file, "tokens": entity(MARA).tokens}

@@ -77,7 +77,6 @@ async def sections(
 
 @pytest.mark.parametrize(("calls", "count"), [("ten", 10), ("grouped", 2), ("one", 1)])
 async def test_each_way_asks_as_often_as_it_says_and_finds_the_same(calls: str, count: int) -> None:
-    """Ten questions, two or one: the same sections but for who is told to have found them."""
     llm, alone = Oracle(), Oracle()
 
     found, expected = await sections(calls, llm), await sections("ten", alone)
