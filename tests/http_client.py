@@ -5,7 +5,6 @@ import json
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -34,9 +33,7 @@ class Connection:
         self.reader, self.writer = await asyncio.open_connection(host, port, limit=2**22, ssl=self._tls)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self.writer.transport.abort()
 
     def send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> None:

@@ -13,6 +13,7 @@ import nats.errors
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
+from contracts import subjects
 from contracts.analysis.stories import Bond, Changes, Relations, SeatSettings, StoryBase, StorySettings
 from contracts.messages import AnalysisReply, AnalysisRequest
 from memory.stories.analyses import AnalysisStore
@@ -46,18 +47,7 @@ class Editor:
     async def ask(self, number: int, text: str | None, **wish: Any) -> AnalysisReply:
         """Return the answer for a response, once a supervisor is there that knows the agents."""
         wish = {"story_id": STORY, "wait_ms": 60_000} | wish
-        request = AnalysisRequest(response_number=number, text=text, **wish)
-        gives_up_at = time.monotonic() + PATIENCE_S
-        while True:
-            with contextlib.suppress(nats.errors.NoRespondersError):
-                body = request.model_dump_json(exclude_none=True).encode()
-                answer = await self._client.request("analyses.SupervisorAgent", body, timeout=PATIENCE_S)
-                reply = AnalysisReply.model_validate_json(answer.data)
-                # Cards are still on their way to the supervisor.
-                if "is known" not in reply.text and "UnknownAgent" not in answer.data.decode():
-                    return reply
-            assert time.monotonic() < gives_up_at
-            await asyncio.sleep(_LOOK_S)
+        return await ask_for_analysis(self._client, AnalysisRequest(response_number=number, text=text, **wish))
 
     async def ended(self, number: int) -> dict[str, Any]:
         """Return the document of a response once nobody is asked any more."""
@@ -91,12 +81,34 @@ class Editor:
         return path.read_text().split() if path.exists() else []
 
 
+async def ask_for_analysis(client: Client, request: AnalysisRequest) -> AnalysisReply:
+    """Return the answer to *request*, once a supervisor is there that knows the agents."""
+    body = request.model_dump_json(exclude_none=True).encode()
+    gives_up_at = time.monotonic() + PATIENCE_S
+    while True:
+        with contextlib.suppress(nats.errors.NoRespondersError):
+            answer = await client.request(subjects.analyses("SupervisorAgent"), body, timeout=PATIENCE_S)
+            reply = AnalysisReply.model_validate_json(answer.data)
+            # Cards are still on their way to the supervisor.
+            if "is known" not in reply.text and b"UnknownAgent" not in answer.data:
+                return reply
+        assert time.monotonic() < gives_up_at
+        await asyncio.sleep(_LOOK_S)
+
+
 @contextlib.asynccontextmanager
-async def editor(house: House) -> AsyncIterator[Editor]:
-    """Connect somebody to *house*."""
+async def clients_of(house: House) -> AsyncIterator[tuple[Client, Redis]]:
+    """Connect to both servers of *house*."""
     client = await nats.connect(house.servers.nats_url)
     try:
         async with Redis.from_url(house.servers.redis_url, socket_timeout=None) as redis:
-            yield Editor(client, redis, house.folder)
+            yield client, redis
     finally:
         await client.close()
+
+
+@contextlib.asynccontextmanager
+async def editor(house: House) -> AsyncIterator[Editor]:
+    """Connect somebody to *house*."""
+    async with clients_of(house) as (client, redis):
+        yield Editor(client, redis, house.folder)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Self
 
 #: Seconds that spans may take on a busy machine.
@@ -23,7 +22,6 @@ class Kept:
     id: str
     parent: str
     links: tuple[str, ...]
-    is_error: bool
     attributes: dict[str, Any]
 
 
@@ -87,9 +85,7 @@ class Collector:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
 
@@ -104,7 +100,6 @@ def _kept(service: str, span: Any) -> Kept:
         span.span_id.hex(),
         span.parent_span_id.hex(),
         tuple(link.span_id.hex() for link in span.links),
-        span.status.code == 2,
         _attributes(span.attributes),
     )
 

@@ -1,6 +1,5 @@
 """Fixtures of the acceptance tests: a house that stands for all of them, and one of its own for whoever breaks it."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.house import House, Served
+from tests.acceptance.house import House, Served, running_house
 from tests.acceptance.outside import Outside, outside
 
 
@@ -25,16 +24,10 @@ class Standing:
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
     """Run one worker and one supervisor for all tests that neither stop nor freeze anything."""
     folder = tmp_path_factory.mktemp("standing")
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
+    with running_house(folder) as house:
         # Nobody is killed here, so that no lease has to end soon.
         worker, supervisor = house.worker(ack_wait_s=30), house.supervisor(ack_wait_s=30)
         yield Standing(house, worker.ready(), supervisor.ready())
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 @pytest.fixture
@@ -47,8 +40,5 @@ async def program(standing: Standing) -> AsyncIterator[Outside]:
 @pytest.fixture
 async def own_house(own_servers: EmbeddedServers, tmp_path: Path) -> AsyncIterator[House]:
     """Give a house to one test alone, which may kill what it likes."""
-    house = House(own_servers, tmp_path)
-    try:
+    with House(own_servers, tmp_path) as house:
         yield house
-    finally:
-        house.close()

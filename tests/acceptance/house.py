@@ -1,5 +1,6 @@
-"""Processes of the house for tests: real workers and supervisors, started, killed and read like an operator would."""
+"""Real workers and supervisors on servers of their own: started, killed and read as an operator would."""
 
+import asyncio
 import json
 import os
 import queue
@@ -11,13 +12,14 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from runtime.servers.child import GUARDED
 from runtime.servers.embedded import EmbeddedServers
+from tests.acceptance.command import environment, tasklore
 from tests.acceptance.prefork import Forked, can_fork, fork
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,10 +92,16 @@ class Served:
 
     def await_metric(self, name: str, value: float) -> None:
         """Return once the series that begin with *name* add up to *value*: they are counted after what they count."""
-        gives_up_at = time.monotonic() + PATIENCE_S
-        while (found := self.metric(name)) != value:
-            assert time.monotonic() < gives_up_at, f"{name} is {found:g}, not {value:g}"
-            time.sleep(0.02)
+        _await(lambda: self.metric(name) == value, lambda: f"{name} is {self.metric(name):g}, not {value:g}")
+
+    def await_agents(self, number: int) -> None:
+        """Return once this supervisor knows *number* agents or more."""
+
+        def is_known() -> bool:
+            detail = self.get("/readyz")[1]["checks"]["reports"]["detail"]
+            return int(detail.removesuffix(" agents known")) >= number
+
+        _await(is_known, lambda: f"fewer than {number} agents are known")
 
     def log(self) -> str:
         """Return what it wrote to stderr."""
@@ -101,10 +109,7 @@ class Served:
 
     def await_log(self, event: str) -> None:
         """Return once it has logged *event*."""
-        gives_up_at = time.monotonic() + PATIENCE_S
-        while event not in self.log():
-            assert time.monotonic() < gives_up_at, f"no {event!r} in:\n{self.log()}"
-            time.sleep(0.02)
+        _await(lambda: event in self.log(), lambda: f"no {event!r} in:\n{self.log()}")
 
     def kill(self) -> None:
         """Kill it with SIGKILL, as a crash would."""
@@ -137,10 +142,15 @@ class Served:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
+
+
+def _await(is_so: Callable[[], bool], complaint: Callable[[], str]) -> None:
+    gives_up_at = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < gives_up_at, complaint()
+        time.sleep(0.02)
 
 
 def _forked(arguments: list[str], env: Mapping[str, str], log: Path) -> tuple[Forked, IO[bytes]]:
@@ -166,7 +176,7 @@ def _started(arguments: list[str], env: Mapping[str, str], log: Path) -> "tuple[
 
 
 class House:
-    """A pair of servers, and the processes that a test starts on it."""
+    """A pair of servers, and the processes that a test starts on it; at the end of a `with` these are killed."""
 
     def __init__(self, servers: EmbeddedServers, folder: Path) -> None:
         self.servers = servers
@@ -182,6 +192,15 @@ class House:
         """Start a supervisor and return at once."""
         return self._start(["supervisor"], settings)
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of a command that is given on these servers."""
+        return environment(TASKLORE_NATS_URL=self.servers.nats_url, TASKLORE_REDIS_URL=self.servers.redis_url)
+
+    def command(self, *words: str, cwd: Path | None = None, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run `tasklore` on these servers to its end."""
+        return tasklore(*words, cwd=cwd or self.folder, env=self.environment, stdin=stdin)
+
     def runs(self, label: str) -> list[float]:
         """Return when each run of *label* began, in seconds since 1970."""
         path = self.folder / "runs" / label
@@ -191,6 +210,12 @@ class House:
         """Kill every process."""
         for process in self._processes:
             process.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _start(self, arguments: list[str], settings: Mapping[str, Any]) -> Served:
         environment = {
@@ -203,3 +228,15 @@ class House:
         process = Served(arguments, environment, log)
         self._processes.append(process)
         return process
+
+
+@contextmanager
+def running_house(folder: Path) -> Iterator[House]:
+    """Run a pair of servers with their data below *folder*; at the end nothing of the house is left."""
+    servers = EmbeddedServers(folder / "servers")
+    asyncio.run(servers.start())
+    try:
+        with House(servers, folder) as house:
+            yield house
+    finally:
+        asyncio.run(servers.stop())

@@ -5,16 +5,20 @@ import contextlib
 import json
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import nats
 from nats.aio.client import Client
+from redis.asyncio import Redis
 
 from contracts.messages import PipelineReply, PipelineRequest
 from contracts.pipelines import Pipeline
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
+from runtime.servers import valkey
+from tests.acceptance.house import House
 
 #: Seconds for whatever is waited for: far above what it takes on a busy machine.
 PATIENCE_S = 90.0
@@ -25,9 +29,9 @@ _LOOK_S = 0.02
 class Asker:
     """Asks the supervisors of one id; `runs` and `cache` are for looking at what there is afterwards."""
 
-    def __init__(self, client: Client, runs: PipelineRuns, cache: SessionCache, folder: Path) -> None:
-        self.runs = runs
-        self.cache = cache
+    def __init__(self, client: Client, redis: Redis, folder: Path) -> None:
+        self.runs = PipelineRuns(redis, deadline_s=PATIENCE_S)
+        self.cache = SessionCache(redis, deadline_s=PATIENCE_S)
         self._client = client
         self._folder = folder
 
@@ -71,3 +75,14 @@ class Asker:
         """Return how often each phase ran in the run that its parameters call *label*."""
         path = self._folder / "runs" / label
         return Counter(path.read_text().split()) if path.exists() else Counter()
+
+
+@contextlib.asynccontextmanager
+async def asker_in(house: House) -> AsyncIterator[Asker]:
+    """Connect to the servers of *house*."""
+    client = await nats.connect(house.servers.nats_url)
+    try:
+        async with valkey.connect(house.servers.redis_url, deadline_s=PATIENCE_S) as redis:
+            yield Asker(client, redis, house.folder)
+    finally:
+        await client.close()

@@ -9,7 +9,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import yaml
@@ -42,9 +41,7 @@ class Prometheus:
         self.until(self._is_ready, "prometheus is ready")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.wait(PATIENCE_S)
 

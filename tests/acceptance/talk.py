@@ -1,6 +1,5 @@
 """A person who talks to the two agents that remember: turns go in as any program publishes them, documents come out."""
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -13,7 +12,6 @@ from typing import Any, cast
 from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.edits import Edit
 from contracts.identifiers import new_id
 from contracts.messages import ChatTurn
 from memory.documents.items import METADATA, Body, Item, leaf_text, leaves, make_item
@@ -23,8 +21,7 @@ from memory.documents.storage.store import DocumentStore
 from memory.queues.claims import KnownRow
 from memory.queues.queue import PersonalQueue
 from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.house import House, Served
+from tests.acceptance.house import House, Served, running_house
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 
 SWITCHBOARD, MEMORY = "workers.agents.switchboard", "workers.agents.memory_worker"
@@ -45,16 +42,10 @@ class Remembering:
 @contextmanager
 def remembering(folder: Path, **settings: Any) -> Iterator[Remembering]:
     """Run servers and a worker for both agents; without *settings* it has no model, whatever the environment says."""
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
     # No turn waits for another one: a test says them one by one.
     unset = {"llm_base_url": "", "llm_api_key": "", "listen_idle_s": 0}
-    try:
+    with running_house(folder) as house:
         yield Remembering(house, house.worker(SWITCHBOARD, MEMORY, **{**unset, **settings}).ready())
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 class Talk:
@@ -142,11 +133,6 @@ class Talk:
                     continue
                 found.setdefault(str(path.parent), []).append(leaf_text(value).partition(" (until ")[0])
         return found
-
-    async def last_edits(self, user: str) -> Sequence[Edit]:
-        """Return the edits of the last plan that changed documents of *user*."""
-        (record,) = await self.reader.history(user, limit=1)
-        return record.edits
 
 
 @asynccontextmanager

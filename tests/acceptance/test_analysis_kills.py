@@ -96,7 +96,6 @@ async def test_the_tasks_of_a_killed_worker_come_again(own_house: House) -> None
 
 
 async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(own_house: House) -> None:
-    """Another one has finished its analysis by then."""
     own_house.worker(TELLERS).ready()
     frozen = own_house.supervisor(analysis_lease_s=LEASE_S).ready()
     gate = own_house.folder / "gate"

@@ -14,39 +14,30 @@ from redis.asyncio import Redis
 from contracts.analysis.document import AnalysisDocument, read_document
 from contracts.analysis.roster import ROSTER
 from memory.stories.analyses import AnalysisStore
-from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.command import PATIENCE_S, Running, environment, tasklore
-from tests.acceptance.house import House, Served
+from tests.acceptance.command import PATIENCE_S, Running
+from tests.acceptance.house import House, Served, running_house
 
 AGENTS = "workers.agents.story"
 STORY = "lighthouse"
-Place = tuple[Path, dict[str, str], Served]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Return a folder with the example story in it, an environment for commands there, and the worker."""
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[House, Served]]:
+    """Return a house with the example story in its folder, and its worker."""
     folder = tmp_path_factory.mktemp("stories")
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
-    house = House(servers, folder)
-    try:
+    with running_house(folder) as house:
         house.supervisor().ready()
         worker = house.worker(AGENTS).ready()
-        assert tasklore("story", "example", STORY, cwd=folder, env=env).returncode == 0
-        yield folder, env, worker
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
+        assert house.command("story", "example", STORY).returncode == 0
+        yield house, worker
 
 
-def run(place: Place, *words: str) -> "subprocess.CompletedProcess[str]":
+def run(place: tuple[House, Served], *words: str) -> "subprocess.CompletedProcess[str]":
     """Run `tasklore analysis` where the story lies."""
-    return tasklore("analysis", *words, cwd=place[0], env=place[1])
+    return place[0].command("analysis", *words)
 
 
-def test_a_response_is_analysed_and_its_context_printed(place: Place) -> None:
+def test_a_response_is_analysed_and_its_context_printed(place: tuple[House, Served]) -> None:
     """Every agent is told with what it found; the file, what is kept and the context are of one document."""
     done = run(place, "run", STORY, "Ch1-R001.md")
     assert done.returncode == 0, done.stderr
@@ -58,8 +49,7 @@ def test_a_response_is_analysed_and_its_context_printed(place: Place) -> None:
     assert run(place, "context", f"{STORY}/state/agent_analysis.json").stdout == context
 
 
-def test_the_same_response_again_is_served(place: Place) -> None:
-    """No agent is asked; with --refresh each is, and finds the same."""
+def test_the_same_response_again_is_served(place: tuple[House, Served]) -> None:
     words = ("run", STORY, "Ch1-R002.md")
     first = run(place, *words, "--json")
     assert first.returncode == 0, first.stderr
@@ -75,8 +65,7 @@ def _findings(told: str) -> dict[str, Any]:
     return {name: {**body, "dur": None} for name, body in sections if isinstance(body, dict)}
 
 
-def test_several_responses_are_a_line_each(place: Place) -> None:
-    """In the order of the story; on the last line what that saved."""
+def test_several_responses_are_a_line_each(place: tuple[House, Served]) -> None:
     done = run(place, "run", STORY, "Ch1-R004.md", "Ch1-R003.md")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -84,31 +73,31 @@ def test_several_responses_are_a_line_each(place: Place) -> None:
     assert "tokens of files -> at most " in lines[-1]
 
 
-def test_whoever_has_heard_enough_stops_it(place: Place, tmp_path: Path) -> None:
+def test_whoever_has_heard_enough_stops_it(place: tuple[House, Served], tmp_path: Path) -> None:
     """As any command in a pipe, and not as one whose analysis failed; what was found lies in the folder."""
-    folder, env, _ = place
+    house, _ = place
     words = ("analysis", "run", STORY, "--all")
-    env = {**env, "PYTHONUNBUFFERED": ""}
-    with Running(*words, cwd=folder, env=env, errors=tmp_path / "errors") as command:
+    env = {**house.environment, "PYTHONUNBUFFERED": ""}
+    with Running(*words, cwd=house.folder, env=env, errors=tmp_path / "errors") as command:
         assert command.line().startswith("Ch1-R1 ")
         assert command.process.stdout is not None
         command.process.stdout.close()
         assert command.process.wait(PATIENCE_S) == 128 + signal.SIGPIPE
         command.process.stdout = None
     assert (tmp_path / "errors").read_text() == ""
-    left = read_document((folder / STORY / "state" / "agent_analysis.json").read_bytes())
+    left = read_document((house.folder / STORY / "state" / "agent_analysis.json").read_bytes())
     assert left.meta.response_number >= 2
 
 
-async def test_ctrl_c_leaves_the_agents_at_work(place: Place, tmp_path: Path) -> None:
+async def test_ctrl_c_leaves_the_agents_at_work(place: tuple[House, Served], tmp_path: Path) -> None:
     """It says how to look at what they find, and that is there once they are through."""
-    folder, env, worker = place
+    house, worker = place
     words = ("analysis", "run", STORY, "Ch1-R005.md")
-    async with Redis.from_url(env["TASKLORE_REDIS_URL"]) as redis:
+    async with Redis.from_url(house.servers.redis_url) as redis:
         analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)
         worker.stop()
         try:
-            with Running(*words, cwd=folder, env=env, errors=tmp_path / "errors") as command:
+            with Running(*words, cwd=house.folder, env=house.environment, errors=tmp_path / "errors") as command:
                 await _until(analyses, lambda document: document is not None)
                 assert await asyncio.to_thread(command.end, signal.SIGINT) == 130
                 assert command.rest() == ""
@@ -127,41 +116,32 @@ async def _until(analyses: AnalysisStore, holds: Callable[[AnalysisDocument | No
             await asyncio.sleep(0.02)
 
 
-async def test_a_killed_supervisor_costs_seconds(own_servers: EmbeddedServers, tmp_path: Path) -> None:
-    """The next one goes on, and whoever waits is told well before the time is over."""
-    env = environment(TASKLORE_NATS_URL=own_servers.nats_url, TASKLORE_REDIS_URL=own_servers.redis_url)
+async def test_a_killed_supervisor_costs_seconds(own_house: House) -> None:
+    """The next one goes on, and the command that waits prints the analysis well before its time is over."""
+    errors = own_house.folder / "errors"
     for verb in ("example", "load"):
-        assert tasklore("story", verb, STORY, cwd=tmp_path, env=env).returncode == 0
-    house = House(own_servers, tmp_path)
-    try:
-        supervisor, worker = house.supervisor().ready(), house.worker(AGENTS).ready()
-        words = ("analysis", "run", STORY, "Ch1-R001.md", "--wait", "500", "--json")
-        with Running(*words, cwd=tmp_path, env=env, errors=tmp_path / "errors") as command:
-            worker.stop()
-            async with Redis.from_url(env["TASKLORE_REDIS_URL"]) as redis:
-                analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)
-                await _until(analyses, lambda document: document is not None, 1)
-            supervisor.kill()
-            worker.go_on()
-            house.supervisor().ready()
-            code = await asyncio.to_thread(command.process.wait, PATIENCE_S)
-            assert code == 0, (tmp_path / "errors").read_text()
-            assert read_document(command.rest()).meta.status == "fresh"
-    finally:
-        house.close()
+        assert own_house.command("story", verb, STORY).returncode == 0
+    supervisor, worker = own_house.supervisor().ready(), own_house.worker(AGENTS).ready()
+    words = ("analysis", "run", STORY, "Ch1-R001.md", "--wait", "500", "--json")
+    with Running(*words, cwd=own_house.folder, env=own_house.environment, errors=errors) as command:
+        worker.stop()
+        async with Redis.from_url(own_house.servers.redis_url) as redis:
+            analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)
+            await _until(analyses, lambda document: document is not None, 1)
+        supervisor.kill()
+        worker.go_on()
+        own_house.supervisor().ready()
+        code = await asyncio.to_thread(command.process.wait, PATIENCE_S)
+        assert code == 0, errors.read_text()
+        assert read_document(command.rest()).meta.status == "fresh"
 
 
-def test_without_the_agents_it_says_how_to_start_them(own_servers: EmbeddedServers, tmp_path: Path) -> None:
-    """In one line, and nothing is left in the folder of the story."""
-    env = environment(TASKLORE_NATS_URL=own_servers.nats_url, TASKLORE_REDIS_URL=own_servers.redis_url)
-    tasklore("story", "example", STORY, cwd=tmp_path, env=env)
-    house = House(own_servers, tmp_path)
-    try:
-        house.supervisor().ready()
-        done = tasklore("analysis", "run", STORY, cwd=tmp_path, env=env)
-    finally:
-        house.close()
+async def test_without_the_agents_it_says_how_to_start_them(own_house: House) -> None:
+    """It says so in one line, and leaves nothing in the folder of the story."""
+    own_house.command("story", "example", STORY)
+    own_house.supervisor().ready()
+    done = own_house.command("analysis", "run", STORY)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"`tasklore worker {AGENTS}`" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / STORY / "state").exists()
+    assert not (own_house.folder / STORY / "state").exists()

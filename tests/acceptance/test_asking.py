@@ -35,7 +35,6 @@ async def test_a_task_is_asked_for_and_reported(asker: Asker) -> None:
 
 
 async def test_the_same_task_again_is_not_run_again(asker: Asker) -> None:
-    """Whoever asks anew under its id gets the report that there is."""
     first = await asker.ask("BudgetTrackerAgent", "analyze_budget", BUDGET, task_id="asked-twice", memory="bypass")
     again = await asker.ask("BudgetTrackerAgent", "analyze_budget", BUDGET, task_id="asked-twice", memory="bypass")
 
@@ -43,7 +42,6 @@ async def test_the_same_task_again_is_not_run_again(asker: Asker) -> None:
 
 
 async def test_bad_parameters_come_back_as_a_refusal(asker: Asker) -> None:
-    """It names the field, as for everybody else who asks."""
     report = await asker.ask("BudgetTrackerAgent", "analyze_budget", {**BUDGET, "spend": 1})
 
     assert report.status == "rejected"
@@ -63,6 +61,5 @@ async def test_who_works_is_known_before_anything_is_asked(asker: Asker) -> None
 
 
 async def test_an_agent_that_nobody_runs_is_named(asker: Asker) -> None:
-    """It says what to start, once the time that it was given is over."""
     with pytest.raises(TaskExpired, match=r"NobodyAgent.*is a worker of it up"):
         await asker.ask("NobodyAgent", "nap", {}, within=timedelta(milliseconds=200))

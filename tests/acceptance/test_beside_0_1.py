@@ -40,7 +40,6 @@ async def test_a_program_of_0_1_is_answered_by_a_worker_of_today(program: Outsid
 
 
 async def test_a_person_who_asks_by_0_1_is_answered_by_a_supervisor_of_today(program: Outside) -> None:
-    """The reply, with the report in it, fits the schema of 0.1."""
     asked = old_message("PersonRequest") | {
         "request_id": str(uuid.uuid4()),
         "text": "limit 50k, spent 42,000: how is it?",

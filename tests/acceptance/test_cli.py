@@ -1,11 +1,7 @@
 """The short commands against a running house: ask, agents, ltm, config."""
 
 import json
-import os
-import pty
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -14,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.command import PATIENCE_S, environment, tasklore
+from tests.acceptance.command import environment, tasklore
 from tests.acceptance.conftest import Standing
 from tests.acceptance.house import BUDGET, House, Served
 
@@ -24,40 +20,12 @@ QUESTION = "Check my budget: limit 50k, spent 42,000"
 KEY = "analyze_budget:50000:42000:no_history"
 AGENT = "BudgetTrackerAgent"
 
-TRIP = '''"""Say what a trip costs each traveller."""
 
-from pydantic import BaseModel
-
-from workers import Agent, Amount, Parameters
-
-agent = Agent("TripAgent", keywords=("trip", "travellers", "hotel"))
-
-
-class Trip(Parameters):
-    hotel: Amount
-    travellers: int
-    tickets: tuple[Amount, ...] = ()
-
-
-class Share(BaseModel):
-    each: Amount
-    dearest_ticket: Amount | None
-
-
-@agent.task(remember="shared")
-async def share_trip(trip: Trip) -> Share:
-    """Tell what each traveller pays for the hotel and all tickets together."""
-    total = trip.hotel + sum(trip.tickets)
-    return Share(each=total / trip.travellers, dearest_ticket=max(trip.tickets, default=None))
-'''
-
-
-def commands_at(servers: EmbeddedServers, cwd: Path) -> Command:
-    """Return what runs a command in *cwd* with *servers*."""
-    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
+def commands_in(house: House, cwd: Path) -> Command:
+    """Return what runs a command in *cwd* on the servers of *house*."""
 
     def run(*arguments: str, stdin: str = "") -> "CompletedProcess[str]":
-        return tasklore(*arguments, cwd=cwd, env=env, stdin=stdin)
+        return house.command(*arguments, cwd=cwd, stdin=stdin)
 
     return run
 
@@ -65,16 +33,16 @@ def commands_at(servers: EmbeddedServers, cwd: Path) -> Command:
 @pytest.fixture
 def command(standing: Standing, tmp_path: Path) -> Command:
     """Run commands against the house that stands for all tests."""
-    return commands_at(standing.house.servers, tmp_path)
+    return commands_in(standing.house, tmp_path)
 
 
 @pytest.fixture
 async def own(own_house: House, tmp_path: Path) -> Command:
-    """Run commands against a house of one's own, with the budget agent, whose memory is empty."""
+    """Run commands against a house of the test alone, with the budget agent, whose memory is empty."""
     worker, supervisor = own_house.worker(BUDGET), own_house.supervisor()
     worker.ready()
     supervisor.ready()
-    return commands_at(own_house.servers, tmp_path)
+    return commands_in(own_house, tmp_path)
 
 
 def answer(done: "CompletedProcess[str]") -> dict[str, object]:
@@ -85,18 +53,10 @@ def answer(done: "CompletedProcess[str]") -> dict[str, object]:
 
 
 def test_an_answer_is_text_for_people(command: Command) -> None:
-    """The result line by line on stdout, nothing else anywhere."""
     done = command("ask", QUESTION)
     assert done.returncode == 0
     assert "Remaining: 8,000" in done.stdout
     assert done.stderr == ""
-
-
-def test_an_answer_is_json_for_programs(command: Command) -> None:
-    """The whole reply, with the report in it."""
-    reply = answer(command("ask", "--json", *QUESTION.split()))
-    assert reply["kind"] == "answer"
-    assert reply["report"]["memory"]["key"] == KEY  # type: ignore[index]  # an answer has one
 
 
 def test_a_question_back_is_no_failure_and_can_be_answered(command: Command) -> None:
@@ -125,38 +85,13 @@ def test_who_waits_no_longer_is_told_how_to_fetch_the_answer(command: Command) -
     assert (fetched["kind"], fetched["request_id"]) == ("answer", request_id)
 
 
-def test_what_nobody_can_do_is_said_and_no_failure(command: Command) -> None:
-    """With what can be done instead."""
-    done = command("ask", "sing me a song")
-    assert done.returncode == 0
-    assert "analyze" in done.stdout
-
-
 def test_a_task_that_failed_is_a_failure(command: Command) -> None:
-    """Code 1, with the reason."""
     done = command("ask", f'probe trouble with label cli-{uuid4().hex[:8]} and kind "give_up"')
     assert done.returncode == 1, done.stdout
     assert "no run can mend this" in done.stdout
 
 
-def test_no_memory_is_neither_read_nor_written(command: Command) -> None:
-    """For this one question."""
-    reply = answer(command("ask", "--json", "--no-memory", "limit 777, spent 7"))
-    assert reply["report"]["memory"]["outcome"] == "bypassed"  # type: ignore[index]  # an answer has one
-    listed = json.loads(command("ltm", "list", "--json").stdout)
-    assert not [entry for entry in listed if entry["question"].startswith("analyze_budget:777:")]
-
-
-def test_the_same_request_again_is_the_same_task(command: Command) -> None:
-    """How a pending answer is fetched: nothing is started twice."""
-    request = f"cli-{uuid4()}"
-    first = answer(command("ask", "--json", "--request-id", request, "limit 901, spent 7"))
-    again = answer(command("ask", "--json", "--request-id", request, "limit 901, spent 7"))
-    assert first["report"] == again["report"]
-
-
 def test_nobody_who_takes_requests_is_said_with_the_cure(servers: EmbeddedServers, tmp_path: Path) -> None:
-    """NATS is there and a supervisor is not: code 3."""
     env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_SUPERVISOR_ID="Nobody")
     done = tasklore("ask", "hello", cwd=tmp_path, env=env)
     assert done.returncode == 3
@@ -165,7 +100,6 @@ def test_nobody_who_takes_requests_is_said_with_the_cure(servers: EmbeddedServer
 
 
 def test_agents_and_their_workers_are_listed(command: Command) -> None:
-    """As a table, and as JSON."""
     lines = command("agents", "list").stdout.splitlines()
     assert lines[0].split() == ["AGENT", "VERSION", "WORKERS", "TASKS"]
     assert any(line.split()[:2] == [AGENT, "v2"] and "analyze_budget" in line for line in lines)
@@ -175,7 +109,6 @@ def test_agents_and_their_workers_are_listed(command: Command) -> None:
 
 
 def test_an_agent_is_shown_with_its_parameters_and_its_workers_address(command: Command, standing: Standing) -> None:
-    """What can be asked of it, and where its health is served."""
     done = command("agents", "show", AGENT)
     assert "budget_limit (required)" in done.stdout
     assert "history (default [])" in done.stdout
@@ -186,7 +119,6 @@ def test_an_agent_is_shown_with_its_parameters_and_its_workers_address(command: 
 
 
 async def test_an_agent_is_retired_once_its_workers_are_gone(own: Command, own_house: House) -> None:
-    """With live workers only by force; afterwards nobody can ask it."""
     refused = own("agents", "retire", AGENT)
     assert refused.returncode == 2
     assert "live worker" in refused.stderr
@@ -197,7 +129,6 @@ async def test_an_agent_is_retired_once_its_workers_are_gone(own: Command, own_h
 
 
 async def test_what_is_remembered_can_be_seen_changed_and_forgotten(own: Command, tmp_path: Path) -> None:
-    """list, show, stats, set and forget, by the question alone."""
     assert "Nothing is remembered yet." in own("ltm", "list").stdout
     for question in (QUESTION, QUESTION, "limit 60k, spent 42,000"):
         answer(own("ask", "--json", question))
@@ -266,7 +197,7 @@ async def test_a_configured_worker_imports_its_old_memory_once(own_house: House,
     config.write_text(
         json.dumps({"agent_id": AGENT, "ltm_path": str(tmp_path / "memory.json"), "anomaly_threshold_multiplier": 1.5})
     )
-    command = commands_at(own_house.servers, tmp_path)
+    command = commands_in(own_house, tmp_path)
     with configured(own_house, tmp_path, config) as worker:
         worker.ready()
         listed = json.loads(command("ltm", "list", "--json").stdout)
@@ -282,52 +213,3 @@ def configured(house: House, folder: Path, config: Path) -> Served:
     """Start a worker with a configuration file and nothing else."""
     env = {"TASKLORE_NATS_URL": house.servers.nats_url, "TASKLORE_REDIS_URL": house.servers.redis_url}
     return Served(["worker", "--config", str(config)], env, folder / "configured.log")
-
-
-async def test_an_agent_of_the_users_own_needs_nothing_of_ours_edited(own_house: House, tmp_path: Path) -> None:
-    """A file outside the tree is served, learned by the supervisor, and answers a sentence."""
-    (tmp_path / "trip.py").write_text(TRIP)
-    supervisor, worker = own_house.supervisor(), own_house.worker(str(tmp_path / "trip.py"))
-    supervisor.ready()
-    worker.ready()
-    command = commands_at(own_house.servers, tmp_path)
-    done = command("ask", "Share our trip: hotel 300, 3 travellers, tickets 60 and 90")
-    assert done.returncode == 0
-    assert "Each: 150" in done.stdout
-    assert "Dearest ticket: 90" in done.stdout
-
-
-def test_output_on_a_terminal_is_coloured_and_folded_to_its_width(standing: Standing, tmp_path: Path) -> None:
-    """The same table, with a bold head; NO_COLOR takes the colours away elsewhere."""
-    servers = standing.house.servers
-    env = environment(
-        TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url, TERM="xterm", COLUMNS="80"
-    )
-    shown = on_a_terminal("agents", "list", cwd=tmp_path, env=env)
-    assert "\x1b[1mAGENT" in shown
-    assert AGENT in shown
-    plain = on_a_terminal("agents", "show", AGENT, cwd=tmp_path, env={**env, "NO_COLOR": "1"})
-    assert "\x1b" not in plain
-
-
-def on_a_terminal(*arguments: str, cwd: Path, env: dict[str, str]) -> str:
-    """Return what a command writes to a terminal."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "tasklore", *arguments],
-        cwd=cwd,
-        env=env,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    said = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            said += chunk
-    except OSError:
-        pass  # the end of a terminal
-    os.close(ours)
-    assert process.wait(PATIENCE_S) == 0
-    return said.decode()

@@ -1,62 +1,32 @@
 """The client asks a real system: tasks in words and by name, and memory handed in, searched, changed and forgotten."""
 
-import asyncio
-import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from typing import NamedTuple
 
 import pytest
 
 from runtime.servers.claims import free_port
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.http.admission.key_file import Role, make_key
 from tasklore.client import ApiError, AsyncClient, Client, NotDone, Turn, Unreachable
-from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, House
-from tests.acceptance.talk import MEMORY, SWITCHBOARD
-
-
-class Open(NamedTuple):
-    """Where the API is, and keys by name."""
-
-    url: str
-    keys: dict[str, str]
-
-    def client(self, who: str = "anybody") -> Client:
-        """Return a client with the key of *who*."""
-        return Client(self.url, self.keys[who], call_s=PATIENCE_S)
+from tests.acceptance.house import PATIENCE_S
+from tests.acceptance.keyed_api import KeyedApi, keyed_api
 
 
 @pytest.fixture(scope="module")
-def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Open]:
-    """Run a supervisor, a worker and a memory worker without a model."""
-    folder = tmp_path_factory.mktemp("client")
-    file = folder / "keys.json"
-    callers: dict[str, tuple[tuple[Role, ...], str | None]] = {
-        "anybody": (("ask", "read"), None),
-        "ana": (("ask", "read"), "ana"),
-        "reader": (("read",), None),
-    }
-    keys = {name: make_key(file, name, roles, user) for name, (roles, user) in callers.items()}
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
-        worker = house.worker(BUDGET, NAPPER, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key="")
-        supervisor = house.supervisor(api_keys_file=file, llm_base_url="", llm_api_key="")
-        worker.ready()
-        supervisor.ready().await_log("api_ready")
-        told = next(line for line in supervisor.log().splitlines() if "api_ready" in line)
-        yield Open(json.loads(told)["url"], keys)
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedApi]:
+    """Run a system for all tests here."""
+    with keyed_api(tmp_path_factory.mktemp("client")) as system:
+        yield system
 
 
-def test_tasks_are_asked_for_in_words_and_by_name(system: Open) -> None:
+def client_of(system: KeyedApi, who: str = "anybody") -> Client:
+    """Return a client with the key of *who*."""
+    return Client(system.url, system.keys[who], call_s=PATIENCE_S)
+
+
+def test_tasks_are_asked_for_in_words_and_by_name(system: KeyedApi) -> None:
     """The same id again starts nothing twice, and what takes longer is told so."""
-    with system.client() as client:
+    with client_of(system) as client:
         reply = client.ask("Check my budget: limit 50000, spent 42000, history [5000, 7000]", request_id="budget-1")
         again = client.ask("Check my budget: limit 50000, spent 42000, history [5000, 7000]", request_id="budget-1")
         assert (reply.kind, reply.result["remaining"]) == ("answer", 8000)
@@ -70,9 +40,8 @@ def test_tasks_are_asked_for_in_words_and_by_name(system: Open) -> None:
             client.run("NobodyAgent", "take_nap", {})
 
 
-def test_items_are_added_changed_and_deleted_and_each_can_be_undone(system: Open) -> None:
-    """What is added twice under one key is there once."""
-    with system.client("ana") as client:
+def test_items_are_added_changed_and_deleted_and_each_can_be_undone(system: KeyedApi) -> None:
+    with client_of(system, "ana") as client:
         memory = client.memory("ana")
         added = memory.add("food.likes", "Ramen", since=date(2026, 5, 1), key="ramen")
         assert memory.add("food.likes", "Ramen", since=date(2026, 5, 1), key="ramen").plan_id == added.plan_id
@@ -95,9 +64,9 @@ def test_items_are_added_changed_and_deleted_and_each_can_be_undone(system: Open
         assert states == {"Ana": "past", "Anna": "current"}
 
 
-def test_a_wrong_change_is_refused_with_the_cure(system: Open) -> None:
+def test_a_wrong_change_is_refused_with_the_cure(system: KeyedApi) -> None:
     """A place that no kind has, an item that is not there, dates that cannot be, and a key that may only read."""
-    with system.client() as client, system.client("reader") as reader:
+    with client_of(system) as client, client_of(system, "reader") as reader:
         memory = client.memory("bo")
         with pytest.raises(ApiError, match=r"food\.likes"):
             memory.add("food.adores", "Ramen")
@@ -110,9 +79,9 @@ def test_a_wrong_change_is_refused_with_the_cure(system: Open) -> None:
         assert memory.items() == ()
 
 
-def test_turns_are_handed_in_found_within_bounds_and_forgotten(system: Open) -> None:
+def test_turns_are_handed_in_found_within_bounds_and_forgotten(system: KeyedApi) -> None:
     """By day, by speaker and by conversation; forgetting leaves nothing to find."""
-    with system.client() as client:
+    with client_of(system) as client:
         memory = client.memory("cy")
         said = [
             Turn(turn_id="c1", conversation_id="a", text="We moved to Porto", at=datetime(2026, 3, 1, tzinfo=UTC)),
@@ -133,9 +102,9 @@ def test_turns_are_handed_in_found_within_bounds_and_forgotten(system: Open) -> 
         assert memory.settings().is_on is True
 
 
-def test_another_scope_is_kept_apart_and_for_keys_without_a_user(system: Open) -> None:
+def test_another_scope_is_kept_apart_and_for_keys_without_a_user(system: KeyedApi) -> None:
     """A user of the same name has nothing of it, and no user id can name it."""
-    with system.client() as client, system.client("ana") as ana:
+    with client_of(system) as client, client_of(system, "ana") as ana:
         client.memory("Planner", "agent").add("general.other", "Plans are made on Mondays")
         assert len(client.memory("Planner", "agent").items()) == 1
         assert client.memory("Planner").items() == ()
@@ -145,8 +114,7 @@ def test_another_scope_is_kept_apart_and_for_keys_without_a_user(system: Open) -
             client.ask("hello", user="agent/Planner")
 
 
-async def test_the_client_of_an_event_loop_does_the_same(system: Open) -> None:
-    """Both drive the same flows."""
+async def test_the_client_of_an_event_loop_does_the_same(system: KeyedApi) -> None:
     async with AsyncClient(system.url, system.keys["anybody"], call_s=PATIENCE_S) as client:
         assert (await client.run("NapAgent", "take_nap", {"ms": 1})).state == "done"
         memory = client.memory("dee")
@@ -157,8 +125,7 @@ async def test_the_client_of_an_event_loop_does_the_same(system: Open) -> None:
         assert (await memory.forget()).left.get("documents", 0) == 0
 
 
-def test_a_server_that_is_not_there_is_named(system: Open) -> None:
-    """After some tries; a wrong key is refused at once."""
+def test_a_server_that_is_not_there_is_named(system: KeyedApi) -> None:
     with Client(f"http://127.0.0.1:{free_port()}", call_s=0.5) as client, pytest.raises(Unreachable, match="127"):
         client.memory("ana").items()
     with Client(system.url, "wrong") as client, pytest.raises(ApiError) as refused:

@@ -76,15 +76,6 @@ def test_the_world_goes_the_same_over_http(own_house: House, tmp_path: Path) -> 
     assert (code, errors.count(b"\n"), b"cannot be asked" in errors) == (1, 1, True)
 
 
-def test_a_port_that_cannot_be_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    """In one line, with its range."""
-    with _coin_world(tmp_path, "--port", "70000") as world:
-        _, errors = world.communicate(timeout=PATIENCE_S)
-
-    assert world.returncode == 2
-    assert errors.endswith(b"--port is 70000; it goes from 0 to 65535\n")
-
-
 def _told(world: "subprocess.Popen[bytes]") -> tuple[int, bytes, bytes]:
     """Return how it ended, and what it said of faults and of itself."""
     said, errors = world.communicate(timeout=PATIENCE_S)

@@ -11,9 +11,8 @@ import pytest
 from contracts.errors import NotAccepted
 from memory.conversations.inbox import Inbox
 from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
 from supervisor.program_client import Asker, asking
-from tests.acceptance.house import House
+from tests.acceptance.house import House, running_house
 from tests.acceptance.outside import PATIENCE_S, outside
 from tests.llm_double import ScriptedLlm, stalled
 
@@ -27,14 +26,8 @@ SENDERS, HEARERS, MESSAGES = ("Bob", "Cay", "Dan"), ("coins.Ana", "coins.Eve", "
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Run a pair of servers on which a test starts what it kills."""
     folder = tmp_path_factory.mktemp("delivering")
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
+    with running_house(folder) as house:
         yield house
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 @asynccontextmanager

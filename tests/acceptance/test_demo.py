@@ -44,7 +44,6 @@ def test_it_leaves_nothing_behind(played: tuple[str, Path]) -> None:
 
 
 def test_it_computes_once_and_remembers_another_wording(played: tuple[str, Path]) -> None:
-    """Miss, hit, miss, in words and with times."""
     said, _ = played
     assert re.findall(r"^  (computed|remembered) in \d+\.\d ms$", said, re.MULTILINE) == [
         "computed",

@@ -11,7 +11,6 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -19,9 +18,8 @@ from typing import Any
 import pytest
 from nats.aio.msg import Msg
 
-from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.command import PATIENCE_S, ROOT, environment, tasklore
-from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.command import PATIENCE_S, ROOT
+from tests.acceptance.house import AGENTS, House, Served, running_house
 from tests.acceptance.outside import Json, Outside, outside
 
 MORTAL = str(AGENTS / "mortal.py")
@@ -33,23 +31,17 @@ MANY = 1000
 
 
 @dataclass(frozen=True)
-class Hospital:
-    """A house whose worker has mortal tasks, and a directory to run commands in."""
+class System:
+    """A house whose worker gives tasks up until they are cured, and a directory to run commands in."""
 
     house: House
     worker: Served
     supervisor: Served
     cwd: Path
 
-    @property
-    def env(self) -> dict[str, str]:
-        """The environment of a command here."""
-        servers = self.house.servers
-        return environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
-
     async def dlq(self, *arguments: str) -> "CompletedProcess[str]":
         """Run `tasklore dlq`."""
-        return await asyncio.to_thread(tasklore, "dlq", *arguments, cwd=self.cwd, env=self.env)
+        return await asyncio.to_thread(self.house.command, "dlq", *arguments)
 
     def cure(self, label: str) -> None:
         """Let tasks of *label* live from now on."""
@@ -61,10 +53,10 @@ class Hospital:
 
 
 @dataclass(frozen=True)
-class Ward:
-    """A hospital in which nobody lies yet, and a program that gives it tasks."""
+class Operator:
+    """An operator of a system without dead letters, and a program that gives it tasks."""
 
-    hospital: Hospital
+    system: System
     program: Outside
 
     async def lose(self, label: str, **fields: Any) -> str:
@@ -100,26 +92,20 @@ class Ward:
 
 
 @pytest.fixture(scope="module")
-def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hospital]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run a house for this file alone: DEAD is emptied by its tests."""
-    folder = tmp_path_factory.mktemp("hospital")
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
+    folder = tmp_path_factory.mktemp("dead_letters")
+    with running_house(folder) as house:
         worker, supervisor = house.worker(MORTAL), house.supervisor()
-        yield Hospital(house, worker.ready(), supervisor.ready(), folder)
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
+        yield System(house, worker.ready(), supervisor.ready(), folder)
 
 
 @pytest.fixture
-async def ward(hospital: Hospital) -> AsyncIterator[Ward]:
+async def operator(system: System) -> AsyncIterator[Operator]:
     """Begin with an empty DEAD."""
-    async with outside(hospital.house.servers.nats_url) as program:
+    async with outside(system.house.servers.nats_url) as program:
         await program.api("STREAM.PURGE.DEAD")
-        yield Ward(hospital, program)
+        yield Operator(system, program)
 
 
 def rows(done: "CompletedProcess[str]") -> list[Json]:
@@ -128,178 +114,84 @@ def rows(done: "CompletedProcess[str]") -> list[Json]:
     return list(json.loads(done.stdout))
 
 
-async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(ward: Ward) -> None:
+async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(operator: Operator) -> None:
     """From the table to the report of its second generation, as an operator goes."""
-    hospital, label = ward.hospital, uuid.uuid4().hex
-    assignment = ward.program.assignment("MortalAgent", "live", {"label": label}, user_id="ann")
+    system, label = operator.system, uuid.uuid4().hex
+    assignment = operator.program.assignment("MortalAgent", "live", {"label": label}, user_id="ann")
     task_id = assignment["task_id"]
-    await ward.program.publish("tasks.MortalAgent.live", json.dumps(assignment).encode(), {"traceparent": TRACE})
-    assert (await ward.program.report_of(task_id))["status"] == "failed"
+    await operator.program.publish("tasks.MortalAgent.live", json.dumps(assignment).encode(), {"traceparent": TRACE})
+    assert (await operator.program.report_of(task_id))["status"] == "failed"
 
-    listed = await hospital.dlq("list", "--agent", "MortalAgent", "--reason", "gave_up", "--since", "2h")
+    listed = await system.dlq("list", "--agent", "MortalAgent", "--reason", "gave_up", "--since", "2h")
     assert listed.returncode == 0, listed.stderr
     head, row = listed.stdout.splitlines()
     assert head.split() == ["SEQUENCE", "AGE", "AGENT", "TASK", "REASON", "RUNS", "GENERATION", "ERROR"]
     assert f"GiveUp: there is no cure for {label} yet" in row
     sequence = row.split()[0]
 
-    shown = await hospital.dlq("show", sequence)
+    shown = await system.dlq("show", sequence)
     assert shown.returncode == 0, shown.stderr
     for told in (task_id, TRACE_ID, "gave_up", "Traceback (most recent call last)", "in live", '"user_id": "ann"'):
         assert told in shown.stdout
-    [document] = rows(await hospital.dlq("show", task_id, "--json"))
+    [document] = rows(await system.dlq("show", task_id, "--json"))
     assert (document["task_id"], document["trace_id"], document["generation"]) == (task_id, TRACE_ID, 1)
     assert document["payload"] == assignment
     assert document["worker_id"]
     assert None not in (document["queued_ms"], document["run_ms"], document["created_at"])
 
-    hospital.cure(label)
-    sent = await hospital.dlq("redrive", sequence)
+    system.cure(label)
+    sent = await system.dlq("redrive", sequence)
     assert (sent.returncode, sent.stdout, sent.stderr) == (0, "Sent 1 dead letter again.\n", "")
-    [report] = await ward.reported({task_id}, generation=2)
+    [report] = await operator.reported({task_id}, generation=2)
     assert (report["status"], report["attempt"], report["fence"]) == ("completed", 1, "ledger")
-    assert hospital.runs(label) == {0: 2}
-    assert await ward.waiting() == 0
-    assert (await hospital.dlq("list")).stdout == "There are no dead letters.\n"
+    assert system.runs(label) == {0: 2}
+    assert await operator.waiting() == 0
+    assert (await system.dlq("list")).stdout == "There are no dead letters.\n"
 
 
-async def test_a_task_that_dies_again_can_be_sent_again(ward: Ward) -> None:
-    """Its new letter is of the next generation."""
-    hospital, label = ward.hospital, uuid.uuid4().hex
-    task_id = await ward.lose(label)
-    assert (await hospital.dlq("redrive", "--all")).returncode == 0
-    [report] = await ward.reported({task_id}, generation=2)
-    assert report["status"] == "failed"
-    [row] = rows(await hospital.dlq("list", "--json"))
-    assert (row["task_id"], row["generation"]) == (task_id, 2)
-    hospital.cure(label)
-    assert (await hospital.dlq("redrive", str(row["sequence"]))).returncode == 0
-    [report] = await ward.reported({task_id}, generation=3)
-    assert report["status"] == "completed"
-    assert hospital.runs(label) == {0: 3}
-
-
-async def test_a_thousand_dead_letters_are_sent_again_and_each_runs_once(ward: Ward) -> None:
-    """By a filter, in one command; each has one report of its second generation."""
-    hospital, label = ward.hospital, uuid.uuid4().hex
-    lost = await ward.lose_many(label, MANY)
-    assert await ward.waiting() == MANY
-    hospital.cure(label)
-    sent = await hospital.dlq("redrive", "--agent", "MortalAgent")
-    assert (sent.returncode, sent.stdout) == (0, "Sent 1,000 dead letters again.\n")
-    reports = await ward.reported(lost, generation=2)
-    assert Counter(report["task_id"] for report in reports) == dict.fromkeys(lost, 1)
-    assert {report["status"] for report in reports} == {"completed"}
-    assert hospital.runs(label) == dict.fromkeys(range(MANY), 2)
-    assert await ward.waiting() == 0
-
-
-async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(ward: Ward) -> None:
+async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(operator: Operator) -> None:
     """Killed somewhere in the middle, with some sent, some deleted and some neither."""
-    hospital, label = ward.hospital, uuid.uuid4().hex
-    lost = await ward.lose_many(label, MANY)
-    hospital.cure(label)
+    system, label = operator.system, uuid.uuid4().hex
+    lost = await operator.lose_many(label, MANY)
+    system.cure(label)
     sent = asyncio.Event()
 
     async def hear(_message: Msg) -> None:
         sent.set()
 
     # Told by the first task that is sent again: whoever looked now and then might come when all were.
-    hearing = await ward.program.client.subscribe("tasks.MortalAgent.live", cb=hear)
-    await ward.program.client.flush()
+    hearing = await operator.program.client.subscribe("tasks.MortalAgent.live", cb=hear)
+    await operator.program.client.flush()
     command = sys.executable, "-P", "-m", "tasklore", "dlq", "redrive", "--all"
-    first = await asyncio.create_subprocess_exec(*command, cwd=hospital.cwd, env=hospital.env)
+    first = await asyncio.create_subprocess_exec(*command, cwd=system.cwd, env=system.house.environment)
     async with asyncio.timeout(PATIENCE_S):
         await sent.wait()
     first.kill()
     assert await first.wait() == -signal.SIGKILL
     await hearing.unsubscribe()
-    again = await hospital.dlq("redrive", "--all")
+    again = await system.dlq("redrive", "--all")
     assert again.returncode == 0, again.stderr
-    reports = await ward.reported(lost, generation=2)
+    reports = await operator.reported(lost, generation=2)
     assert Counter(report["task_id"] for report in reports) == dict.fromkeys(lost, 1)
-    assert hospital.runs(label) == dict.fromkeys(range(MANY), 2)
-    assert await ward.waiting() == 0
+    assert system.runs(label) == dict.fromkeys(range(MANY), 2)
+    assert await operator.waiting() == 0
 
 
-async def test_a_deadline_that_has_passed_has_to_be_renewed(ward: Ward) -> None:
-    """One line tells how, and the letter stays until then."""
-    hospital, label = ward.hospital, uuid.uuid4().hex
-    # On a slow machine its run may not begin before a deadline that is near.
-    for seconds in (3, 12, 48):
-        deadline = datetime.now(UTC) + timedelta(seconds=seconds)
-        report = await ward.program.ask("MortalAgent", "live", {"label": label}, deadline=deadline.isoformat())
-        if report["status"] == "failed":
-            break
-    assert report["status"] == "failed", report
-    task_id = report["task_id"]
-    hospital.cure(label)
-    await asyncio.sleep((deadline - datetime.now(UTC)).total_seconds())
-    refused = await hospital.dlq("redrive", "--all")
-    assert (refused.returncode, refused.stdout) == (1, "")
-    assert refused.stderr.count("\n") == 1
-    assert "--new-deadline 10m, or none with --no-deadline" in refused.stderr
-    trial = json.loads((await hospital.dlq("redrive", "--all", "--new-deadline", "5m", "--dry-run", "--json")).stdout)
-    assert (trial["dry_run"], trial["redriven"], trial["kept"]) == (True, 1, [])
-    assert await ward.waiting() == 1
-    assert (await hospital.dlq("redrive", "--all", "--new-deadline", "5m")).returncode == 0
-    [report] = await ward.reported({task_id}, generation=2)
-    assert report["status"] == "completed"
-
-
-async def test_a_list_goes_on_where_it_ended(ward: Ward) -> None:
-    """It says how many there are and what to type."""
-    hospital, label = ward.hospital, uuid.uuid4().hex
-    await ward.lose_many(label, 5)
-    newest = await hospital.dlq("list", "--limit", "2")
-    assert len(newest.stdout.splitlines()) == 3
-    last = newest.stdout.splitlines()[-1].split()[0]
-    assert newest.stderr == f"tasklore: these are 2 of 5; --before {last} shows the next\n"
-    rest = rows(await hospital.dlq("list", "--before", last, "--json"))
-    assert len(rest) == 3
-    assert all(row["sequence"] < int(last) for row in rest)
-    oldest = rows(await hospital.dlq("list", "--oldest", "--limit", "1", "--json"))
-    assert oldest == rest[-1:]
-    assert (await hospital.dlq("list", "--agent", "Nobody")).stdout == "No dead letter fits.\n"
-
-
-async def test_purging_deletes_what_fits(ward: Ward) -> None:
-    """By number, by filter, and everything only when it is said twice."""
-    hospital, label = ward.hospital, uuid.uuid4().hex
-    await ward.lose_many(label, 4)
-    first = rows(await hospital.dlq("list", "--oldest", "--limit", "1", "--json"))[0]["sequence"]
-    assert (await hospital.dlq("purge", str(first))).stdout == "Deleted 1 dead letter.\n"
-    gone = await hospital.dlq("purge", str(first))
-    assert (gone.returncode, gone.stderr.count("\n")) == (2, 1)
-    assert f"there is no dead letter {first}" in gone.stderr
-    assert (await hospital.dlq("purge", "--reason", "crashes")).stdout == "Nothing fits; nothing was deleted.\n"
-    assert (await hospital.dlq("purge", "--all")).returncode == 2
-    assert await ward.waiting() == 3
-    assert (await hospital.dlq("purge", "--all", "--yes")).stdout == "Deleted 3 dead letters.\n"
-    assert await ward.waiting() == 0
-
-
-@pytest.mark.parametrize(("answer", "left"), [(b"n\n", 1), (b"y\n", 0)])
-async def test_on_a_terminal_everything_is_confirmed_first(ward: Ward, answer: bytes, left: int) -> None:
-    """The question says how many; without a yes nothing is done."""
-    label = uuid.uuid4().hex
-    task_id = await ward.lose(label)
-    ward.hospital.cure(label)
-    done = await asyncio.to_thread(on_a_terminal, ward.hospital, answer, "dlq", "redrive", "--all")
+async def test_on_a_terminal_everything_is_confirmed_first(operator: Operator) -> None:
+    await operator.lose(uuid.uuid4().hex)
+    done = await asyncio.to_thread(on_a_terminal, operator.system, b"n\n", "dlq", "redrive", "--all")
     assert "Send all 1 dead letter again? [y/N]" in done
-    assert await ward.waiting() == left
-    if not left:
-        await ward.reported({task_id}, generation=2)
+    assert await operator.waiting() == 1
 
 
-def on_a_terminal(hospital: Hospital, typed: bytes, *arguments: str) -> str:
+def on_a_terminal(system: System, typed: bytes, *arguments: str) -> str:
     """Run a command on a terminal of its own on which *typed* was typed ahead, and return what it showed."""
     ours, theirs = pty.openpty()
     os.write(ours, typed)
     done = subprocess.run(
         [sys.executable, "-P", "-m", "tasklore", *arguments],
-        cwd=hospital.cwd,
-        env=hospital.env | {"PYTHONPATH": str(ROOT), "TERM": "dumb"},
+        cwd=system.cwd,
+        env=system.house.environment | {"PYTHONPATH": str(ROOT), "TERM": "dumb"},
         stdin=theirs,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -311,28 +203,35 @@ def on_a_terminal(hospital: Hospital, typed: bytes, *arguments: str) -> str:
     return done.stdout.decode()
 
 
-async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(ward: Ward) -> None:
-    """It looks now and then, and so sees what a purge takes away."""
-    await ward.lose(uuid.uuid4().hex)
-    supervisor = ward.hospital.supervisor
+async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(operator: Operator) -> None:
+    await operator.lose(uuid.uuid4().hex)
+    supervisor = operator.system.supervisor
 
     async def waiting(number: float) -> None:
         async def is_seen() -> bool:
             return await asyncio.to_thread(supervisor.metric, "tasklore_dead_letters ") == number
 
-        await ward.program.eventually(is_seen)
+        await operator.program.eventually(is_seen)
 
     await waiting(1)
     assert supervisor.metric("tasklore_dead_letters_oldest_seconds") > 0
-    assert (await ward.hospital.dlq("purge", "--all", "--yes")).returncode == 0
+    assert (await operator.system.dlq("purge", "--all", "--yes")).returncode == 0
     await waiting(0)
     assert supervisor.metric("tasklore_dead_letters_oldest_seconds") == 0
-    assert ward.hospital.worker.metric('tasklore_dead_letters_total{reason="gave_up"}') > 0
+    assert operator.system.worker.metric('tasklore_dead_letters_total{reason="gave_up"}') > 0
 
 
-async def test_with_no_server_the_command_says_so(ward: Ward) -> None:
-    """Code 3, one line."""
-    env = environment(TASKLORE_NATS_URL="nats://127.0.0.1:1", TASKLORE_REDIS_URL="redis://127.0.0.1:1")
-    done = await asyncio.to_thread(tasklore, "dlq", "list", cwd=ward.hospital.cwd, env=env)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
-    assert "127.0.0.1:1" in done.stderr
+async def test_purging_deletes_what_fits(operator: Operator) -> None:
+    """By number, by filter, and everything only when it is said twice."""
+    system, label = operator.system, uuid.uuid4().hex
+    await operator.lose_many(label, 4)
+    first = rows(await system.dlq("list", "--oldest", "--limit", "1", "--json"))[0]["sequence"]
+    assert (await system.dlq("purge", str(first))).stdout == "Deleted 1 dead letter.\n"
+    gone = await system.dlq("purge", str(first))
+    assert (gone.returncode, gone.stderr.count("\n")) == (2, 1)
+    assert f"there is no dead letter {first}" in gone.stderr
+    assert (await system.dlq("purge", "--reason", "crashes")).stdout == "Nothing fits; nothing was deleted.\n"
+    assert (await system.dlq("purge", "--all")).returncode == 2
+    assert await operator.waiting() == 3
+    assert (await system.dlq("purge", "--all", "--yes")).stdout == "Deleted 3 dead letters.\n"
+    assert await operator.waiting() == 0

@@ -14,7 +14,7 @@ from tests.acceptance.command import Running, await_text, environment, processes
 
 
 @dataclass(frozen=True)
-class Ward:
+class System:
     """A system that `tasklore up` runs in `here`, and what it says of itself on stderr."""
 
     here: Path
@@ -42,16 +42,16 @@ class Ward:
 
 
 @pytest.fixture(scope="module")
-def ward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ward]:
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run a system for all tests; those that hurt it come last."""
-    tmp_path = tmp_path_factory.mktemp("ward")
+    tmp_path = tmp_path_factory.mktemp("system")
     here, errors = tmp_path / "here", tmp_path / "errors"
     here.mkdir()
     (tmp_path / "tmp").mkdir()
     env = environment(TMPDIR=str(tmp_path / "tmp"))
     with Running("up", "--agents", "workers.agents.budget", cwd=here, env=env, errors=errors) as system:
         assert system.line().startswith("ready ")
-        yield Ward(here, env, errors)
+        yield System(here, env, errors)
         assert system.end(signal.SIGINT) == 0
 
 
@@ -60,46 +60,36 @@ def marks(report: dict[str, Any]) -> dict[str, str]:
     return {one["check"]: one["mark"] for one in report["findings"] if one["mark"] not in ("ok", "note")}
 
 
-def test_what_a_person_reads_is_plain_text_with_cures(ward: Ward) -> None:
+def test_what_a_person_reads_is_plain_text_with_cures(system: System) -> None:
     """No colours where nobody looks, a mistyped variable is told, and `--strict` makes that count."""
-    env = {**ward.env, "TASKLORE_DURABLITY": "strict"}
-    done = tasklore("doctor", cwd=ward.here, env=env)
+    env = {**system.env, "TASKLORE_DURABLITY": "strict"}
+    done = tasklore("doctor", cwd=system.here, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
     assert "cure: write TASKLORE_DURABILITY" in done.stdout
     assert "Durability: standard - " in done.stdout
-    assert tasklore("doctor", "--strict", cwd=ward.here, env=env).returncode == 1
+    assert tasklore("doctor", "--strict", cwd=system.here, env=env).returncode == 1
 
 
-def test_a_system_of_ours_is_safe_and_stays_so_after_a_crash_of_its_server(ward: Ward) -> None:
+def test_a_system_of_ours_is_safe_and_stays_so_after_a_crash_of_its_server(system: System) -> None:
     """Even strictly: the monitoring is found in endpoints.json, also at its new address."""
-    report = ward.doctor("--strict")
+    report = system.doctor("--strict")
     assert (marks(report), report["durability"]) == ({}, "standard")
-    first = ward.written()["monitor"]
-    os.kill(ward.pid_of("nats-server"), signal.SIGKILL)
-    await_text(ward.errors, "nats-server is back")
-    assert ward.written()["monitor"] != first
-    again = {one["check"]: one["mark"] for one in ward.doctor()["findings"]}
+    first = system.written()["monitor"]
+    os.kill(system.pid_of("nats-server"), signal.SIGKILL)
+    await_text(system.errors, "nats-server is back")
+    assert system.written()["monitor"] != first
+    again = {one["check"]: one["mark"] for one in system.doctor()["findings"]}
     assert again["nats.sync_interval"] == "ok"
 
 
-def test_a_frozen_worker_ends_the_examination_with_the_code_of_an_outage(ward: Ward) -> None:
+def test_a_frozen_worker_ends_the_examination_with_the_code_of_an_outage(system: System) -> None:
     """Its page is named in endpoints.json and says nothing; everything else is examined."""
-    worker = ward.pid_of("tasklore.up worker")
+    worker = system.pid_of("tasklore.up worker")
     os.kill(worker, signal.SIGSTOP)
     try:
-        report = ward.doctor(code=3)
+        report = system.doctor(code=3)
     finally:
         os.kill(worker, signal.SIGCONT)
     assert marks(report)["processes.reachable"] == "problem"
     assert report["durability"] == "standard"
-
-
-def test_where_nothing_runs_the_doctor_says_how_to_begin(tmp_path: Path) -> None:
-    """One line on stderr and the code of an outage; an unusable address is one of usage."""
-    done = tasklore("doctor", cwd=tmp_path, env=environment())
-    assert (done.returncode, done.stdout) == (3, "")
-    assert "tasklore up" in done.stderr
-    wrong = tasklore("doctor", "--monitor", "localhost:8222", cwd=tmp_path, env=environment())
-    assert wrong.returncode == 2
-    assert "http://" in wrong.stderr

@@ -44,7 +44,6 @@ async def test_who_is_killed_leaves_no_half_of_an_edit(redis: Redis, servers: Em
 
 @pytest.mark.long
 async def test_five_hundred_who_are_killed_leave_no_half_of_an_edit(redis: Redis, servers: EmbeddedServers) -> None:
-    """The same, for a minute or two."""
     found = await killed(servers.redis_url, 500)
     assert not any(found[what] for what in ("torn", "doubled", "half", "lost")), found
     assert found["plans"] - found["undone"] == found["facts"]
@@ -52,7 +51,6 @@ async def test_five_hundred_who_are_killed_leave_no_half_of_an_edit(redis: Redis
 
 @pytest.mark.long
 async def test_a_hundred_thousand_accesses_of_strangers_reach_nothing(redis: Redis) -> None:
-    """Every user tries every call on everybody else."""
     strangers = Strangers(store_on(redis), PersonalQueue(redis, "facts", deadline_s=60.0), Random(1))
     await strangers.settle()
     await strangers.intrude(100_000)
@@ -61,7 +59,6 @@ async def test_a_hundred_thousand_accesses_of_strangers_reach_nothing(redis: Red
 
 @pytest.mark.long
 async def test_ten_thousand_plans_are_taken_back_to_the_byte(redis: Redis) -> None:
-    """And applied again, on the real store."""
     plans, seed = 0, 0
     store = DocumentStore(redis, KINDS, deadline_s=5.0)
     while plans < 10_000:

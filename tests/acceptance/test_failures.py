@@ -53,44 +53,11 @@ async def test_a_task_that_raises_is_retried_with_growing_pauses_and_ends_in_one
     assert list((await program.reports()).values()) == [1]
 
 
-async def test_a_task_that_recovers_completes(program: Outside, standing: Standing) -> None:
-    """Two failures cost two attempts and leave no trace in DEAD."""
-    label, report = await trouble(program, "error", times=2)
-    assert (report["status"], report["attempt"]) == ("completed", 3)
-    assert len(standing.house.runs(label)) == 3
-    assert await dead_letters(program, report["task_id"]) == []
-
-
-async def test_attempts_that_another_stream_counted_are_counted_on(program: Outside, standing: Standing) -> None:
-    """The header that travels on every copy says how many runs there were before this delivery."""
-    label = uuid.uuid4().hex
-    assignment = program.assignment("ProbeAgent", "trouble", {"label": label}, max_attempts=4)
-    await program.publish("tasks.ProbeAgent.trouble", json.dumps(assignment).encode(), {"Tasklore-Attempt": "3"})
-    report = await program.report_of(assignment["task_id"])
-    assert (report["status"], report["attempt"], len(standing.house.runs(label))) == ("failed", 4, 2)
-
-
 async def test_giving_up_fails_at_once(program: Outside, standing: Standing) -> None:
-    """A task that knows better is not run again."""
     label, report = await trouble(program, "give_up")
     assert (report["status"], report["attempt"], report["error"]["type"]) == ("failed", 1, "GiveUp")
     assert len(standing.house.runs(label)) == 1
     assert len(await dead_letters(program, report["task_id"])) == 1
-
-
-async def test_a_result_that_breaks_its_own_word_fails_at_once(program: Outside) -> None:
-    """No further run would return anything else."""
-    _, report = await trouble(program, "unfitting")
-    assert (report["status"], report["attempt"]) == ("failed", 1)
-    assert "does not fit its return annotation" in report["error"]["message"]
-
-
-async def test_a_task_that_asks_for_later_is_run_then(program: Outside, standing: Standing) -> None:
-    """The pause is the one that it asked for, not ours."""
-    label, report = await trouble(program, "later", times=1, after_s=1.2)
-    first, second = standing.house.runs(label)
-    assert report["status"] == "completed"
-    assert second - first >= 1.1
 
 
 @pytest.mark.parametrize("kind", ["cancelled", "exit"])
@@ -113,7 +80,6 @@ async def test_an_error_without_proper_words_is_reported_too(program: Outside, k
 
 
 async def test_a_task_past_its_deadline_is_never_started(program: Outside, standing: Standing) -> None:
-    """Nobody waits for the answer any more."""
     label = uuid.uuid4().hex
     report = await program.ask("ProbeAgent", "fresh", {"label": label}, deadline="2026-01-01T00:00:00Z")
     assert report["status"] == "expired"
@@ -128,27 +94,6 @@ async def test_a_deadline_ends_a_running_task(program: Outside, standing: Standi
     report = await program.ask("ProbeAgent", "fresh", {"label": label, "ms": 60_000}, deadline=deadline)
     assert (report["status"], report["attempt"]) == ("expired", 1)
     assert len(standing.house.runs(label)) == 1
-
-
-async def test_a_running_task_is_cancelled_on_request(program: Outside, standing: Standing) -> None:
-    """The wish is said on core NATS, and its reason is in the one report."""
-    label = uuid.uuid4().hex
-    task = await program.assign("ProbeAgent", "fresh", {"label": label, "ms": 60_000})
-    await program.begun(task)
-    wish = {"schema_version": 1, "task_id": task, "reason": "the meeting is over"}
-    await program.client.publish(f"cancel.{task}", json.dumps(wish).encode())
-    report = await program.report_of(task)
-    assert (report["status"], report["result"]) == ("cancelled", None)
-    assert "the meeting is over" in report["error"]["message"]
-    assert len(standing.house.runs(label)) == 1
-
-
-async def test_a_wish_to_cancel_what_does_not_run_here_changes_nothing(program: Outside) -> None:
-    """Neither an unknown task nor an unreadable wish disturbs the worker."""
-    for body in (b"", b"{", b'{"task_id": "a b"}', b'{"schema_version": 1, "task_id": "nobody"}'):
-        await program.client.publish("cancel.nobody", body)
-    report = await program.ask("ProbeAgent", "fresh", {"label": uuid.uuid4().hex})
-    assert report["status"] == "completed"
 
 
 async def test_failures_are_not_remembered(program: Outside) -> None:

@@ -35,7 +35,6 @@ def system(project: Path) -> Iterator[Running]:
 
 
 def test_the_project_passes_its_own_tests(project: Path) -> None:
-    """As its README says; its manifests are those of `tasklore k8s agent`."""
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q"],
         cwd=project,

@@ -18,7 +18,6 @@ from memory.documents.storage.store import DocumentStore
 from memory.queues.queue import PersonalQueue
 from runtime.servers import valkey
 from tasklore.memory.forget import places_of_users
-from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 from tests.traces import files_with, until_away
@@ -119,10 +118,7 @@ class Village:
 
     async def forget(self, user: str) -> dict[str, Any]:
         """Run the command; return what it says as JSON."""
-        servers = self.house.servers
-        env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
-        words = ("memory", "forget", user, "--yes", "--json")
-        done = await asyncio.to_thread(tasklore, *words, cwd=self.house.folder, env=env)
+        done = await asyncio.to_thread(self.house.command, "memory", "forget", user, "--yes", "--json")
         assert done.returncode == 0, (done.stdout, done.stderr, self.processes[0].log())
         assert done.stderr == "" or "remains" in done.stderr
         return dict(json.loads(done.stdout))
@@ -144,13 +140,8 @@ async def village_in(house: House, level: str, erase_said: str) -> AsyncIterator
     supervisor = house.supervisor(log_level=level)
     worker.ready(), supervisor.ready()
     async with outside(house.servers.nats_url) as program, valkey.connect(house.servers.redis_url) as redis:
-        village = Village(house, program, redis, (worker, supervisor))
-
-        async def knows_all() -> bool:
-            return "3 agents known" in supervisor.get("/readyz")[1]["checks"]["reports"]["detail"]
-
-        await program.eventually(knows_all)
-        yield village
+        await asyncio.to_thread(supervisor.await_agents, 3)
+        yield Village(house, program, redis, (worker, supervisor))
 
 
 @pytest.mark.parametrize(("level", "erase_said"), [("info", "on_forget"), ("debug", "at_once")])
@@ -189,8 +180,6 @@ async def test_whoever_is_forgotten_leaves_no_trace_in_files_and_logs(
 
 async def test_nobody_is_forgotten_unasked(own_house: House) -> None:
     """Without a terminal and without `--yes` the command refuses, and says how to mean it."""
-    servers = own_house.servers
-    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
-    refused = await asyncio.to_thread(tasklore, "memory", "forget", ANN, cwd=own_house.folder, env=env)
+    refused = await asyncio.to_thread(own_house.command, "memory", "forget", ANN)
     assert (refused.returncode != 0, refused.stdout) == (True, "")
     assert "--yes" in refused.stderr

@@ -1,6 +1,5 @@
 """The pipeline that is shipped, over a real folder, by the commands that its own messages name."""
 
-import asyncio
 import json
 import re
 import shlex
@@ -10,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.command import environment, tasklore
-from tests.acceptance.house import House
+from tests.acceptance.house import House, running_house
 
 HEALTH = Path(__file__).resolve().parents[2] / "tasklore" / "demo" / "repository_health" / "health.toml"
 
@@ -57,7 +54,8 @@ All are kept.
 class Shop:
     """A repository, and the commands that are given beside it."""
 
-    def __init__(self, house: House, folder: Path) -> None:
+    def __init__(self, house: House) -> None:
+        folder = house.folder
         self.folder = folder / "repository"
         for name, text in TREE.items():
             file = self.folder / name
@@ -65,18 +63,17 @@ class Shop:
             file.write_text(text, "utf-8")
         (self.folder / "linked").symlink_to(folder)
         self.evidence = folder / "evidence"
-        servers = house.servers
-        self._variables = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
+        self._house = house
 
     def command(self, *words: str, code: int = 0) -> Any:
         """Return what a command of ours prints as JSON."""
-        done = tasklore(*words, "--json", cwd=self.folder.parent, env=self._variables)
+        done = self._house.command(*words, "--json")
         assert done.returncode == code, done.stderr
         return json.loads(done.stdout)
 
     def text(self, *words: str) -> str:
         """Return what a command of ours prints for people."""
-        done = tasklore(*words, cwd=self.folder.parent, env=self._variables)
+        done = self._house.command(*words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -85,18 +82,12 @@ class Shop:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Give a repository, and a system whose workers look after one."""
     folder = tmp_path_factory.mktemp("health")
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
-        shop = Shop(house, folder)
+    with running_house(folder) as house:
+        shop = Shop(house)
         worker = house.worker("tasklore.demo.repository_health")
         house.supervisor(evidence_dir=shop.evidence).ready()
         worker.ready()
         yield shop
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 def by_status(outcome: Any, status: str) -> list[str]:
@@ -133,28 +124,3 @@ def test_it_fails_without_a_standard_and_goes_on_with_one(shop: Shop) -> None:
     assert completed["stats"]["total_hits"] == 4 + 2 + 2 + 2 + 6
     assert completed["stats"]["total_saved_time_ms"] == sum(phase["saved_ms"] for phase in completed["phases"])
     assert [session["session_id"] for session in shop.command("session", "list")] == []
-
-
-def test_a_second_run_gives_the_same_report_and_only_what_changed_is_looked_at_again(shop: Shop) -> None:
-    """A standard that changes makes stale what holds the code to it, and nothing that was measured."""
-    own = shop.folder.parent / "own.toml"
-    own.write_text(f'project = "own"\n{HEALTH.read_text("utf-8")}', "utf-8")
-    shop.text("project", "standard", "names are nouns", "--project", "own", "--tag", "code")
-    asked = ("pipeline", "run", str(own), "--input", f"folder={shop.folder}")
-    first = shop.command(*asked, "--keep", "--session", "first")
-    assert shop.command(*asked)["result"] == first["result"]
-    assert "- for people to judge: s1: names are nouns" in first["result"]
-
-    shop.text("project", "standard", "no import cycles", "--project", "own", "--tag", "code")
-    again = shop.command("pipeline", "resume", "first")
-
-    assert runs(again) == dict.fromkeys(FIRST, 1) | dict.fromkeys(LAST, 2)
-    assert "- not kept: 1 import cycles, at most 0 are allowed (s2)" in again["result"]
-
-
-def test_a_folder_that_is_none_fails_at_once(shop: Shop) -> None:
-    """With the reason, and nothing behind it is begun."""
-    failed = shop.command("pipeline", "run", str(HEALTH), "--input", f"folder={shop.folder}/absent", code=1)
-
-    assert (by_status(failed, "failed"), by_status(failed, "done")) == (["context_query"], [])
-    assert "is not on the worker's machine" in failed["error"]

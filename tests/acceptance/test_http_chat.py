@@ -1,32 +1,25 @@
 """OpenAI's own client holds conversations with a real system, and programs read what came of them over HTTP."""
 
-import asyncio
-import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 import openai
 import pytest
 
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.http.admission.key_file import Role, make_key
-from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, House
-from tests.acceptance.talk import FOOD, MEMORY, SWITCHBOARD
-from tests.llm_double import ScriptedLlm, answer
+from tests.acceptance.house import PATIENCE_S
+from tests.acceptance.keyed_api import KeyedApi, keyed_api
+from tests.acceptance.talk import FOOD
 
 BUDGETED = "Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]"
 
 
-@dataclass(frozen=True)
 class Api:
-    """The address of a running system's API, a key for each of four callers, and the model of its supervisor."""
+    """Two ways to ask a system: by OpenAI's client, and by plain requests."""
 
-    url: str
-    keys: dict[str, str]
-    model: ScriptedLlm
+    def __init__(self, system: KeyedApi) -> None:
+        self.url, self.keys = system
 
     def openai(self, who: str = "anybody", **options: Any) -> openai.OpenAI:
         """Return OpenAI's client for *who*; it tries nothing twice, so that each refusal is seen."""
@@ -48,30 +41,9 @@ class Api:
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """Run a system whose API demands keys, and whose model answers when a test says what."""
-    folder = tmp_path_factory.mktemp("http_chat")
-    file = folder / "keys.json"
-    callers: dict[str, tuple[tuple[Role, ...], str | None]] = {
-        "anybody": (("ask", "read"), None),
-        "ana": (("ask", "read"), "ana"),
-        "bob": (("ask", "read"), "bob"),
-        "reader": (("read",), None),
-    }
-    keys = {name: make_key(file, name, roles, user) for name, (roles, user) in callers.items()}
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
-        worker = house.worker(BUDGET, NAPPER, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key="")
-        with ScriptedLlm() as model:
-            supervisor = house.supervisor(api_keys_file=file, llm_base_url=model.base_url, llm_api_key="sk-test")
-            worker.ready()
-            supervisor.ready().await_log("api_ready")
-            told = next(line for line in supervisor.log().splitlines() if "api_ready" in line)
-            yield Api(json.loads(told)["url"], keys, model)
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
+    """Run a system for all tests here."""
+    with keyed_api(tmp_path_factory.mktemp("http_chat")) as system:
+        yield Api(system)
 
 
 def person(text: str) -> Any:
@@ -85,7 +57,6 @@ def assistant(text: str | None) -> Any:
 
 
 def test_a_client_that_sends_its_whole_history_holds_a_conversation(api: Api) -> None:
-    """By the words alone: it names no conversation, and no value twice."""
     client = api.openai()
     first = client.chat.completions.create(model="tasklore", messages=[person(BUDGETED)], temperature=0)
     reply = first.choices[0].message.content
@@ -102,25 +73,6 @@ def test_a_client_that_sends_its_whole_history_holds_a_conversation(api: Api) ->
     assert about["agent_id"] == "BudgetTrackerAgent"
     told = api.ask("GET", f"/v1/conversations/{about['conversation_id']}").json()["messages"]
     assert [one["message"] for one in told[:3]] == [BUDGETED, reply, "the same with 45k spent"]
-
-
-def test_usage_is_what_the_model_says_it_used(api: Api) -> None:
-    """To understand the words that the rules cannot read; only this answer is charged with it."""
-    slots = [
-        {"field": name, "value": value, "quotation": quotation, "source": "now"}
-        for name, value, quotation in (("budget_limit", "50000", "50k"), ("spent", "42000", "42k"))
-    ]
-    intent = {"agent_id": "BudgetTrackerAgent", "task_name": "analyze_budget", "slots": slots}
-    reading = {"reasoning": "blew means spent", "intents": [intent], "unfit": []}
-    api.model.queue(answer(reading, input_tokens=321, output_tokens=45))
-    asked = [person("Check my budget: limit 50k and I blew 42k on shoes")]
-    told = api.openai().chat.completions.create(model="tasklore", messages=asked)
-    assert "Remaining: 8,000" in str(told.choices[0].message.content)
-    assert told.usage is not None
-    assert (told.usage.prompt_tokens, told.usage.completion_tokens, told.usage.total_tokens) == (321, 45, 366)
-    free = api.openai().chat.completions.create(model="tasklore", messages=[person(BUDGETED)])
-    assert free.usage is not None
-    assert free.usage.total_tokens == 0
 
 
 async def test_a_streamed_conversation_asks_back_and_goes_on(api: Api) -> None:
@@ -148,65 +100,34 @@ async def test_a_streamed_conversation_asks_back_and_goes_on(api: Api) -> None:
     await client.close()
 
 
-@pytest.mark.parametrize("place", ["metadata", "header"])
-def test_a_client_that_names_its_conversation_need_not_send_it(api: Api, place: str) -> None:
-    """What was said is in the store."""
-    client, name = api.openai(), f"named-in-{place}"
-    named: dict[str, Any] = (
-        {"metadata": {"conversation_id": name}}
-        if place == "metadata"
-        else {"extra_headers": {"X-Conversation-Id": name}}
+def test_a_client_that_names_its_conversation_need_not_send_it(api: Api) -> None:
+    client, named = api.openai(), {"metadata": {"conversation_id": "named"}}
+    client.chat.completions.create(model="tasklore", messages=[person(BUDGETED)], **named)  # type: ignore[call-overload]
+    told = client.chat.completions.create(
+        model="tasklore", messages=[person("again with spent 1000")], extra_headers={"X-Conversation-Id": "named"}
     )
-    client.chat.completions.create(model="tasklore", messages=[person(BUDGETED)], **named)
-    told = client.chat.completions.create(model="tasklore", messages=[person("again with spent 1000")], **named)
     assert "Remaining: 49,000" in str(told.choices[0].message.content)
     # Without its name there is nothing to do again.
     other = client.chat.completions.create(model="tasklore", messages=[person("again with spent 1000")])
     assert "Remaining" not in str(other.choices[0].message.content)
 
 
-def test_a_failure_is_said_and_not_raised(api: Api) -> None:
-    """It is an answer like any other; OpenAI's client would try an error again."""
-    told = api.openai().chat.completions.create(model="tasklore", messages=[person("take a nap of 13")])
-    assert "thirteen is no good number" in str(told.choices[0].message.content)
-    assert told.model_dump()["tasklore"]["kind"] == "failed"
-
-
-def test_the_same_key_again_starts_nothing_twice(api: Api) -> None:
-    """As a client does that has lost the answer."""
-    client, once = api.openai(), {"Idempotency-Key": "once / 1"}
-    first, second = [
-        client.chat.completions.create(model="tasklore", messages=[person("take a nap of 20")], extra_headers=once)
-        for _ in range(2)
-    ]
-    assert first.id == second.id
-    with pytest.raises(openai.ConflictError):
-        client.chat.completions.create(model="tasklore", messages=[person("take a nap of 30")], extra_headers=once)
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (b"", 400),
-        (b"[]", 400),
+def test_a_body_that_makes_no_sense_is_refused_in_openais_form(api: Api) -> None:
+    """Each with the status that its clients make an error of, and never as a fault of the server."""
+    asked = b'{"model": "%b", "messages": [{"role": "%b", "content": "%b"}]%b}'
+    for body, status in (
         (b"\xff\xfe", 400),
-        (b'{"model": "tasklore", "messages": "hi"}', 400),
-        (b'{"model": "tasklore", "messages": [{"role": "king", "content": "hi"}]}', 400),
-        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "hi"}], "user": "\\udc00"}', 400),
-        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "hi"}], "metadata": {"a": {}}}', 400),
-        (b'{"model": "no", "messages": [{"role": "user", "content": "hi"}]}', 404),
-        (b'{"model": "tasklore", "messages": [{"role": "user", "content": "' + b"x" * 2_000_000 + b'"}]}', 413),
-    ],
-)
-def test_a_body_that_makes_no_sense_is_refused_in_openais_form(api: Api, body: bytes, status: int) -> None:
-    """With the status that its clients make an error of, and never as a fault of the server."""
-    told = api.ask("POST", "/v1/chat/completions", content=body, headers={"Content-Type": "application/json"})
-    assert told.status_code == status, told.text
-    assert {"message", "type", "param", "code"} == set(told.json()["error"])
+        (asked % (b"tasklore", b"king", b"hi", b""), 400),
+        (asked % (b"tasklore", b"user", b"hi", b', "user": "\\udc00"'), 400),
+        (asked % (b"no", b"user", b"hi", b""), 404),
+        (asked % (b"tasklore", b"user", b"x" * 2_000_000, b""), 413),
+    ):
+        told = api.ask("POST", "/v1/chat/completions", content=body, headers={"Content-Type": "application/json"})
+        assert told.status_code == status, told.text
+        assert {"message", "type", "param", "code"} == set(told.json()["error"])
 
 
 def test_who_may_not_ask_is_refused_in_openais_form(api: Api) -> None:
-    """An unknown key, one that may only read, and one for somebody else."""
     hello: dict[str, Any] = {"model": "tasklore", "messages": [person("hi")]}
     with pytest.raises(openai.AuthenticationError) as unknown:
         openai.OpenAI(base_url=f"{api.url}/v1", api_key="tlk_no", max_retries=0).chat.completions.create(**hello)
@@ -217,26 +138,7 @@ def test_who_may_not_ask_is_refused_in_openais_form(api: Api) -> None:
         api.openai("ana").chat.completions.create(user="bob", **hello)
 
 
-def test_a_conversation_is_read_a_page_at_a_time(api: Api) -> None:
-    """From its end to its beginning, each message once."""
-    client = api.openai("ana")
-    for number in range(3):
-        client.chat.completions.create(
-            model="tasklore", messages=[person(f"hello {number}")], metadata={"conversation_id": "ana-pages"}
-        )
-    said, before = [], ""
-    while True:
-        page = api.ask("GET", f"/v1/conversations/ana-pages?limit=4{before}", "ana").json()
-        said = [one["message"] for one in page["messages"]] + said
-        if page["before"] is None:
-            break
-        before = f"&before={page['before']}"
-    assert [text for text in said if text.startswith("hello")] == ["hello 0", "hello 1", "hello 2"]
-    assert len(said) == 6
-
-
 def test_nobody_reaches_the_conversations_of_another_user(api: Api) -> None:
-    """Neither to read them, nor to have something in them done again."""
     hers = {"metadata": {"conversation_id": "of-ana"}}
     api.openai("ana").chat.completions.create(model="tasklore", messages=[person(BUDGETED)], **hers)  # type: ignore[call-overload]
     with pytest.raises(openai.PermissionDeniedError):
@@ -280,11 +182,10 @@ def test_what_a_chat_taught_is_read_and_taken_back(api: Api) -> None:
     assert (refused.status_code, refused.headers["content-type"]) == (409, "application/problem+json")
 
 
-@pytest.mark.parametrize("path", ["", "/history", f"/{FOOD}", f"/{FOOD}/history", "/undo", f"/{FOOD}/undo"])
-def test_nobody_reaches_the_memory_of_another_user(api: Api, path: str) -> None:
-    """Whatever there is in it."""
-    method, body = ("POST", {"plan_id": "p"}) if path.endswith("undo") else ("GET", None)
-    assert api.ask(method, f"/v1/memory/ana{path}", "bob", json=body).status_code == 403
+def test_nobody_reaches_the_memory_of_another_user(api: Api) -> None:
+    for path in ("", "/history", f"/{FOOD}", f"/{FOOD}/history", "/undo", f"/{FOOD}/undo"):
+        method, body = ("POST", {"plan_id": "p"}) if path.endswith("undo") else ("GET", None)
+        assert api.ask(method, f"/v1/memory/ana{path}", "bob", json=body).status_code == 403
 
 
 def nap(ms: int) -> dict[str, Any]:
@@ -294,7 +195,6 @@ def nap(ms: int) -> dict[str, Any]:
 
 
 def test_a_pipeline_is_run_and_listened_to(api: Api) -> None:
-    """From what there is when somebody begins to listen, to its result."""
     taken = api.ask("POST", "/v1/pipelines", "ana", json={"pipeline": nap(200), "session_id": "nap-1"})
     assert (taken.status_code, taken.headers["location"]) == (202, "/v1/pipelines/nap-1")
     told = api.ask("GET", "/v1/pipelines/nap-1/events", "ana").text
@@ -310,7 +210,6 @@ def test_a_pipeline_is_run_and_listened_to(api: Api) -> None:
 
 
 def test_a_run_is_cancelled_and_taken_up_again(api: Api) -> None:
-    """As far as its state allows; another user's key does not find it."""
     wish = {"pipeline": nap(60_000), "session_id": "nap-2"}
     assert api.ask("POST", "/v1/pipelines", "ana", json=wish).status_code == 202
     assert api.ask("POST", "/v1/pipelines/nap-2/resume", "ana", json={}).status_code == 409
@@ -325,15 +224,3 @@ def test_a_run_is_cancelled_and_taken_up_again(api: Api) -> None:
     assert api.ask("POST", "/v1/pipelines/nap-2/cancel", "ana").status_code == 409
     rerun = api.ask("POST", "/v1/pipelines/nap-2/rerun", "ana", json={"phase": "rest", "pipeline": nap(1)})
     assert rerun.status_code == 202, rerun.text
-
-
-@pytest.mark.parametrize(
-    "pipeline",
-    [{}, {"name": "x"}, {"name": "x", "phases": [{"name": "a", "agent": "Nobody", "task": "b"}]}, {"name": "\ud800"}],
-)
-def test_a_pipeline_that_cannot_run_is_refused_with_every_problem(api: Api, pipeline: dict[str, Any]) -> None:
-    """And nothing was started."""
-    body = json.dumps({"pipeline": pipeline}).encode()
-    refused = api.ask("POST", "/v1/pipelines", content=body, headers={"Content-Type": "application/json"})
-    assert refused.status_code == 422, refused.text
-    assert api.ask("POST", "/v1/pipelines/nowhere/resume", json={}).status_code == 404

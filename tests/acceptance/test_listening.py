@@ -99,6 +99,33 @@ async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed
             assert {(await scene.facts.counts(user)).closed["done"] for user in users} == {count}
 
 
+async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(own_house: House) -> None:
+    """It ends within its grace period with status 0, and the next one waits for no lease."""
+    slow = QUICK | {"listen_lease_s": 3600, "grace_s": 0.5}
+    worker = own_house.worker(EAR, **slow).ready()
+    async with talk_in(own_house) as scene:
+        await scene.say("ann", "t0", "sleep")
+        await scene.say("ann", "t1", "soup")
+        await scene.program.eventually(lambda: runs_reach(own_house, "turn-t0", 1))
+        worker.terminate()
+        assert await asyncio.to_thread(worker.wait) == 0
+        assert "Traceback" not in worker.log()
+        claim = await scene.turns.claim("ann", holder="next", limit=9, lease_ms=60_000, now_ms=0)
+        assert claim is not None
+        assert [(row.row_id, row.crashes) for row in claim.rows] == [("t0", 0), ("t1", 0)]
+
+
+async def runs_reach(house: House, label: str, least: int) -> bool:
+    """Return whether *label* has run *least* times."""
+    return len(house.runs(label)) >= least
+
+
+async def stream_is_empty(scene: Scene, stream: str) -> bool:
+    """Return whether nothing lies in *stream*."""
+    info = await scene.program.api(f"STREAM.INFO.{stream}")
+    return bool(info["state"]["messages"] == 0)
+
+
 async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> None:
     """After its attempts; what was said before and after is kept, in order."""
     settings = QUICK | {"listen_attempts": 1}
@@ -118,49 +145,3 @@ async def test_a_fact_that_kills_every_worker_is_set_aside(own_house: House) -> 
         rows = {row.row_id: row.state for row in await scene.facts.rows("ann", 9)}
         assert rows == {"fact-t0": "done", "fact-t1": "failed", "fact-t2": "done"}
         assert (await scene.turns.counts("ann")).closed["done"] == 3
-
-
-async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(own_house: House) -> None:
-    """It ends within its grace period with status 0, and the next one waits for no lease."""
-    slow = QUICK | {"listen_lease_s": 3600, "grace_s": 0.5}
-    worker = own_house.worker(EAR, **slow).ready()
-    async with talk_in(own_house) as scene:
-        await scene.say("ann", "t0", "sleep")
-        await scene.say("ann", "t1", "soup")
-        await scene.program.eventually(lambda: runs_reach(own_house, "turn-t0", 1))
-        worker.terminate()
-        assert await asyncio.to_thread(worker.wait) == 0
-        assert "Traceback" not in worker.log()
-        claim = await scene.turns.claim("ann", holder="next", limit=9, lease_ms=60_000, now_ms=0)
-        assert claim is not None
-        assert [(row.row_id, row.crashes) for row in claim.rows] == [("t0", 0), ("t1", 0)]
-
-
-async def test_a_listener_is_shown_and_counted(own_house: House) -> None:
-    """It is alive and ready, tells how much waits, and is listed beside agents that have tasks."""
-    worker = own_house.worker(EAR, **QUICK).ready()
-    async with talk_in(own_house) as scene:
-        await scene.say("ann", "t0", "soup")
-        await scene.facts_closed("ann", 1)
-        assert worker.get("/readyz")[0] == worker.get("/healthz")[0] == 200
-        for counted in (
-            'tasklore_turns_total{outcome="learned"}',
-            'tasklore_facts_total{outcome="applied"}',
-            'tasklore_document_edits_total{operation="insert",outcome="applied"}',
-        ):
-            await asyncio.to_thread(worker.await_metric, counted, 1)
-        for name in ("tasklore_turns_pending", "tasklore_facts_pending", "tasklore_oldest_fact_age_seconds"):
-            assert worker.metric(name) >= 0
-        card = await scene.program.last("KV_agents", "$KV.agents.EarAgent")
-        assert (card["agent_id"], card["tasks"]) == ("EarAgent", [])
-
-
-async def runs_reach(house: House, label: str, least: int) -> bool:
-    """Return whether *label* has run *least* times."""
-    return len(house.runs(label)) >= least
-
-
-async def stream_is_empty(scene: Scene, stream: str) -> bool:
-    """Return whether nothing lies in *stream*."""
-    info = await scene.program.api(f"STREAM.INFO.{stream}")
-    return bool(info["state"]["messages"] == 0)

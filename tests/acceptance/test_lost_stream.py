@@ -33,24 +33,15 @@ async def put(program: Outside, text: str, request_id: str, **fields: object) ->
     return dict(json.loads((await program.client.request(REQUESTS, json.dumps(request).encode(), timeout=40)).data))
 
 
-async def told_once(house: House, program: Outside) -> Served:
+async def told_once(house: House) -> Served:
     """Start a supervisor that knows the budget agent, whose only worker has left; return the supervisor."""
     with house.worker(BUDGET) as worker:
         worker.ready()
         supervisor = house.supervisor().ready()
-        await knows_one(program, supervisor)
+        await asyncio.to_thread(supervisor.await_agents, 1)
         worker.terminate()
         await asyncio.to_thread(worker.wait)
     return supervisor
-
-
-async def knows_one(program: Outside, supervisor: Served) -> None:
-    """Return once *supervisor* has heard of the agent."""
-
-    async def knows() -> bool:
-        return "1 agents known" in supervisor.get("/readyz")[1]["checks"]["reports"]["detail"]
-
-    await program.eventually(knows)
 
 
 async def reported(program: Outside, count: int = TASKS) -> None:
@@ -87,7 +78,7 @@ async def demand_once(program: Outside, worker: Served, requests: list[str]) -> 
 async def test_tasks_in_a_deleted_stream_are_done_once_a_worker_comes(own_house: House) -> None:
     """The supervisor that accepted them makes the stream anew and puts them back, loudly."""
     async with outside(own_house.servers.nats_url, "SupervisorAgent") as program:
-        supervisor = await told_once(own_house, program)
+        supervisor = await told_once(own_house)
         requests = await accept(program)
         assert "error" not in await program.api("STREAM.DELETE.TASKS")
         worker = own_house.worker(BUDGET).ready()
@@ -103,7 +94,7 @@ async def test_tasks_in_a_deleted_stream_are_done_once_a_worker_comes(own_house:
 async def test_a_stream_that_is_deleted_under_a_worker_loses_nothing(own_house: House) -> None:
     """The worker is at work, notices, and makes it anew as well; what ran meanwhile is reported once."""
     async with outside(own_house.servers.nats_url, "SupervisorAgent") as program:
-        await told_once(own_house, program)
+        await told_once(own_house)
         requests = await accept(program)
         worker = own_house.worker(BUDGET, slots=1).ready()
         assert "error" not in await program.api("STREAM.DELETE.TASKS")
@@ -112,27 +103,25 @@ async def test_a_stream_that_is_deleted_under_a_worker_loses_nothing(own_house: 
 
 
 async def test_a_stream_lost_while_no_supervisor_ran_is_filled_when_one_starts(own_house: House) -> None:
-    """It finds that the stream is another one than Redis knows."""
     async with outside(own_house.servers.nats_url, "SupervisorAgent") as program:
-        supervisor = await told_once(own_house, program)
+        supervisor = await told_once(own_house)
         requests = await accept(program)
         supervisor.kill()
         assert "error" not in await program.api("STREAM.DELETE.TASKS")
         worker = own_house.worker(BUDGET).ready()
         supervisor = own_house.supervisor().ready()
         await reported(program)
-        await knows_one(program, supervisor)
+        await asyncio.to_thread(supervisor.await_agents, 1)
         await demand_once(program, worker, requests)
         assert supervisor.metric("tasklore_tasks_republished_total") == TASKS
 
 
 async def test_a_full_queue_is_told_with_when_to_ask_again(own_house: House) -> None:
-    """Nothing is started; once there is room, the same request is answered."""
     small = {"tasks_max_bytes": 1024**2}
     own_house.worker(BUDGET, **small).ready()
     supervisor = own_house.supervisor(**small).ready()
     async with outside(own_house.servers.nats_url) as program:
-        await knows_one(program, supervisor)
+        await asyncio.to_thread(supervisor.await_agents, 1)
         for size in (400_000, 50_000, 5_000, 500, 50, 1):
             with pytest.raises(RuntimeError, match="maximum bytes exceeded"):
                 await fill(program, size)

@@ -4,15 +4,14 @@ import asyncio
 import json
 from pathlib import Path
 
-from tests.acceptance.house import AGENTS, House
-from tests.acceptance.outside import PATIENCE_S, outside
+from tests.acceptance.house import House
+from tests.acceptance.outside import outside
 
 #: 500 is above 1.5 times the mean of these (300), and below twice it.
 BUDGET = {"budget_limit": 5000, "spent": 1000, "history": [100, 500, 300, 300]}
 
 
 async def test_two_hundred_identical_questions_at_once_on_two_workers_are_one_computation(own_house: House) -> None:
-    """Every one of them is answered, and the work was done once."""
     workers = [own_house.worker(slots=128) for _ in range(2)]
     for worker in workers:
         worker.ready()
@@ -50,24 +49,3 @@ async def test_another_multiplier_is_another_question_and_the_old_answer_is_not_
             assert await asyncio.to_thread(worker.wait) == 0
             assert "Traceback" not in worker.log()
     assert outcomes == [("2.0", "miss", 0), ("1.5", "miss", 1), ("2.0", "hit", 0)]
-
-
-async def test_two_pizzas_that_are_ordered_twice_are_made_twice(own_house: House) -> None:
-    """An agent that says nothing of remembering is run for every sentence."""
-    supervisor = own_house.supervisor()
-    own_house.worker(str(AGENTS / "pizzeria.py")).ready()
-    supervisor.ready()
-    replies = []
-    async with outside(own_house.servers.nats_url) as program:
-
-        async def knows_the_agent() -> bool:
-            return "1 agents known" in supervisor.get("/readyz")[1]["checks"]["reports"]["detail"]
-
-        await program.eventually(knows_the_agent)
-        for _ in range(2):
-            words = json.dumps({"schema_version": 1, "text": "order two large salami pizzas"}).encode()
-            said = await program.client.request("requests.SupervisorAgent", words, timeout=PATIENCE_S)
-            replies.append(json.loads(said.data))
-    assert [reply["kind"] for reply in replies] == ["answer"] * 2, replies
-    assert [reply["report"]["memory"]["outcome"] for reply in replies] == ["off", "off"]
-    assert (own_house.folder / "runs" / "pizzas").read_text().split() == ["2", "2"]

@@ -1,33 +1,18 @@
 """What a person says in a chat is in their documents: a real stream, a real store, and one worker for both agents."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
 from contracts.identifiers import new_id
-from tests.acceptance.talk import FOOD, ROUTINE, Remembering, Talk, remembering, talk_in
+from tests.acceptance.talk import FOOD, Remembering, Talk, remembering, talk_in
 from tests.llm_double import Asked, ScriptedLlm
-from tests.memory_reading.oracle import found, heard
+from tests.memory_reading.oracle import heard
 
-#: A document as people wrote it before: a pasta under its own name, what is neither egg nor pasta, and eggs unnamed.
-SEED = """{
-  "_metadata": {"resource_id": "resource_user_food_prefs", "tags": ["food"], "last_updated": "2025-12-28"},
-  "food": {
-    "likes": [
-      {"item": "pasta_carbonara", "display": "Pasta (especially carbonara)", "added": "2025-12-28", "expiry": null},
-      {"item": "mushroom_risotto", "display": "Mushroom risotto", "added": "2025-12-28", "expiry": null},
-      {"item": "scrambled_eggs_with_lox", "display": "Scrambled eggs with lox", "added": "2025-12-28", "expiry": null}
-    ],
-    "dislikes": [
-      {"item": "olives", "display": "Olives", "added": "2025-12-28", "expiry": null}
-    ]
-  }
-}
-"""
-PASTA, RISOTTO, EGGS = "Pasta (especially carbonara)", "Mushroom risotto", "Scrambled eggs with lox"
+PASTA, RISOTTO = "Pasta (especially carbonara)", "Mushroom risotto"
 
 #: Five things, each said in three ways.
 SAID = {
@@ -93,56 +78,18 @@ def user() -> str:
 
 async def test_what_is_liked_is_added_at_the_end(talk: Talk, user: str) -> None:
     """To what was imported, which stays as it is; the history tells who said so, in which words."""
-    await talk.imported(user, SEED.encode())
+    await talk.given(user, FOOD, food__likes=[PASTA, RISOTTO], food__dislikes=["Olives"])
 
     (fact,) = await talk.tell(user, "I like omelettes")
 
     assert fact.state == "done"
-    assert await talk.kept(user) == {"food.likes": [PASTA, RISOTTO, EGGS, "Omelettes"], "food.dislikes": ["Olives"]}
-    (record,) = await talk.reader.explain(user, FOOD, "food.likes[3]")
+    assert await talk.kept(user) == {"food.likes": [PASTA, RISOTTO, "Omelettes"], "food.dislikes": ["Olives"]}
+    (record,) = await talk.reader.explain(user, FOOD, "food.likes[2]")
     assert (record.origin.by, record.origin.evidence) == ("rules", "I like omelettes")
     finder, editor = record.origin.finder, record.origin.editor
     assert isinstance(finder, dict)
     assert isinstance(editor, dict)
     assert (finder["model"], editor["model"]) == ("search", "relation new")
-
-
-async def test_what_is_to_go_goes_by_its_words(talk: Talk, user: str) -> None:
-    """That omelettes are eggs is for a model to know."""
-    await talk.imported(user, SEED.encode())
-    await talk.tell(user, "I like omelettes")
-
-    (fact,) = await talk.tell(user, "Remove all egg preferences")
-
-    assert fact.state == "done"
-    assert await talk.kept(user) == {"food.likes": [PASTA, RISOTTO, "Omelettes"], "food.dislikes": ["Olives"]}
-    assert {one.operation for one in await talk.last_edits(user)} == {"delete"}
-
-
-async def test_what_is_said_again_is_renewed_and_not_doubled(talk: Talk, user: str) -> None:
-    """It was imported; now the person says so. Said once more, it is known, and the document has no new revision."""
-    await talk.imported(user, SEED.encode())
-
-    (first,) = await talk.tell(user, "I like pasta")
-    (second,) = await talk.tell(user, "I like pasta")
-
-    assert (first.state, second.state, second.plan_id) == ("done", "done", None)
-    assert second.reason.startswith("known: ")
-    assert (await talk.kept(user))["food.likes"] == [PASTA, RISOTTO, EGGS]
-    assert (await talk.reader.snapshot(user)).documents[FOOD].revision == 2
-
-
-async def test_a_diet_is_noted_and_is_one_undo(talk: Talk, user: str) -> None:
-    """What it leaves out is for a model to know; afterwards all is what it was, letter by letter."""
-    await talk.imported(user, SEED.encode())
-    before = await talk.bodies(user)
-
-    (fact,) = await talk.tell(user, "I'm vegan")
-
-    assert fact.state == "done"
-    assert (await talk.kept(user))["food.diets"] == ["Vegan"]
-    await talk.undo(user)
-    assert await talk.bodies(user) == before
 
 
 async def test_five_things_said_in_three_ways_are_five_entries(talk: Talk, user: str) -> None:
@@ -183,13 +130,9 @@ async def test_two_people_who_talk_at_once_stay_apart(talk: Talk, user: str) -> 
 # -- with a model ------------------------------------------------------------------------------------------------------
 
 
-def telling(*keys: Mapping[str, Any], finds: Sequence[str] = ()) -> Callable[[Asked], Mapping[str, Any]]:
-    """Return a script for both models, told apart by the schema that they are asked with."""
-
-    def respond(asked: Asked) -> Mapping[str, Any]:
-        return heard(asked.user, *keys) if asked.schema_name == "Heard" else found(asked.user, finds)
-
-    return respond
+def telling(*keys: Mapping[str, Any]) -> Callable[[Asked], Mapping[str, Any]]:
+    """Return a script for the model of the switchboard."""
+    return lambda asked: heard(asked.user, *keys)
 
 
 def liking(what: str, quotation: str, **fields: Any) -> Mapping[str, Any]:
@@ -212,7 +155,7 @@ def asked_whom(scripted: ScriptedLlm) -> list[str]:
 async def test_a_model_hears_what_no_rule_reads(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
     """One question is enough; the entry explains itself: who heard it, by which words, and who found where it goes."""
     talk = talk_to_model
-    await talk.imported(user, SEED.encode())
+    await talk.given(user, FOOD, food__likes=[PASTA, RISOTTO], food__dislikes=["Olives"])
     said = "I could eat omelettes all day long"
     scripted.respond = telling(liking("omelettes", said))
 
@@ -220,8 +163,8 @@ async def test_a_model_hears_what_no_rule_reads(talk_to_model: Talk, scripted: S
 
     assert fact.state == "done", fact.reason
     assert asked_whom(scripted) == ["Heard"]
-    assert (await talk.kept(user))["food.likes"] == [PASTA, RISOTTO, EGGS, "Omelettes"]
-    (record,) = await talk.reader.explain(user, FOOD, "food.likes[3]")
+    assert (await talk.kept(user))["food.likes"] == [PASTA, RISOTTO, "Omelettes"]
+    (record,) = await talk.reader.explain(user, FOOD, "food.likes[2]")
     assert (record.origin.by, record.origin.evidence) == (SMALL, said)
     assert record.origin.reasoning == "as the key has it"
     assert (model_of(record.origin.finder), model_of(record.origin.editor)) == ("search", "relation new")
@@ -244,79 +187,6 @@ async def test_an_update_ends_what_it_names(talk_to_model: Talk, scripted: Scrip
     assert [place["current_value"] for place in record.origin.finder["locations"]] == ["VS Code"]  # type: ignore[index, union-attr, call-overload]
     await talk.undo(user)
     assert await talk.bodies(user) == before
-
-
-async def test_a_model_finds_what_is_to_go(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
-    """Eggs of every name, and nothing else; the deletions explain themselves in the history."""
-    talk = talk_to_model
-    await talk.imported(user, SEED.encode())
-    said = "Remove all egg preferences"
-    wish = {"statement": "You want egg preferences removed", "category": "", "quotation": said, "relation": "forget"}
-    scripted.respond = telling({**wish, "value": "egg preferences"}, finds=("egg", "omelette"))
-
-    (fact,) = await talk.tell(user, said)
-
-    assert fact.state == "done", fact.reason
-    assert asked_whom(scripted) == ["Heard", "Found"]
-    assert await talk.kept(user) == {"food.likes": [PASTA, RISOTTO], "food.dislikes": ["Olives"]}
-    (record,) = await talk.reader.history(user, limit=1)
-    assert {edit.operation for edit in record.edits} == {"delete"}
-    assert model_of(record.origin.finder) == SMALL
-
-
-async def test_all_of_one_topic_goes_at_a_word(talk_to_model: Talk, scripted: ScriptedLlm, user: str) -> None:
-    """Likes and dislikes in one plan, and of no other document."""
-    talk = talk_to_model
-    await talk.imported(user, SEED.encode())
-    await talk.given(user, ROUTINE, routine__daily=["Yoga at 7"])
-
-    said = "delete all my food preferences"
-    wish = {"statement": "You want food preferences deleted", "category": "food", "quotation": said}
-    scripted.respond = telling({**wish, "relation": "forget"})
-
-    (fact,) = await talk.tell(user, said)
-
-    assert fact.state == "done", fact.reason
-    assert asked_whom(scripted) == ["Heard"]
-    assert len(await talk.last_edits(user)) == 4
-    assert await talk.kept(user) == {"routine.daily": ["Yoga at 7"]}
-
-
-async def test_a_diet_sweeps_its_document_and_is_one_undo(
-    talk_to_model: Talk, scripted: ScriptedLlm, user: str
-) -> None:
-    """Only a model knows what grandma puts in; what is swept is kept as the past."""
-    talk = talk_to_model
-    await talk.imported(user, SEED.replace(RISOTTO, "Grandma's special").encode())
-    before = await talk.bodies(user)
-    diet = {"statement": "You are vegan", "category": "food.diets", "value": "vegan", "quotation": "I'm vegan"}
-    scripted.respond = telling(diet, finds=("special", "carbonara", "lox"))
-
-    (fact,) = await talk.tell(user, "I'm vegan, and it happened over the winter")
-
-    assert fact.state == "done", fact.reason
-    assert asked_whom(scripted) == ["Heard", "Found"]
-    assert await talk.kept(user) == {"food.dislikes": ["Olives"], "food.diets": ["Vegan"]}
-    (record,) = await talk.reader.explain(user, FOOD, "food.diets[0]")
-    assert model_of(record.origin.finder) == SMALL
-    await talk.undo(user)
-    assert await talk.bodies(user) == before
-
-
-async def test_a_fact_that_cannot_be_grounded_is_listed_with_its_reason(
-    talk_to_model: Talk, scripted: ScriptedLlm, user: str
-) -> None:
-    """After one repair; the other fact of the answer counts, and nothing of it is written."""
-    talk = talk_to_model
-    good, bad = liking("soup", "I love soup"), liking("40 soups", "I love soup", statement="You love 40 soups")
-    scripted.respond = telling(good, bad)
-
-    facts = await talk.tell(user, "I love soup")
-
-    assert [fact.state for fact in facts] == ["done", "rejected"]
-    assert "40 was not said" in facts[1].reason
-    assert asked_whom(scripted) == ["Heard", "Heard"]
-    assert await talk.kept(user) == {"food.likes": ["Soup"]}
 
 
 async def test_no_question_to_a_model_is_about_two_people(

@@ -29,7 +29,6 @@ def run(*command: str | Path) -> str:
 
 
 def test_promtool_reads_the_configuration_and_the_rules() -> None:
-    """With everything that they name."""
     assert "SUCCESS" in run("promtool", "check", "config", SHIPPED / "prometheus.yml")
     for rules in SHIPPED.glob("rules/*.yml"):
         run("promtool", "check", "rules", "--lint-fatal", rules)
@@ -42,7 +41,6 @@ def test_every_alert_fires_when_it_should_and_not_beside_it() -> None:
 
 
 def test_amtool_reads_who_is_told() -> None:
-    """A critical alert goes to the pager, another one to the office."""
     config = SHIPPED / "alertmanager.yml"
     run("amtool", "check-config", config)
     for severity, receiver in (("critical", "pager"), ("warning", "office")):
@@ -105,31 +103,3 @@ def look(prometheus: Prometheus, targets: int) -> None:
     rules = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
     assert {rule["name"]: rule.get("lastError") for rule in rules if rule["health"] != "ok"} == {}
     assert [rule["name"] for rule in rules if rule.get("state", "inactive") == "firing"] == []
-
-
-async def test_the_ledgers_count_is_exact_whoever_is_killed(own_house: House, redis: Redis) -> None:
-    """What killed workers counted is gone with them; the ledger's count is what it holds, even after its own death."""
-    supervisor = own_house.supervisor().ready()
-    worker = own_house.worker().ready()
-    number = 200
-    async with outside(own_house.servers.nats_url) as program:
-        for one in range(number):
-            await program.assign("ProbeAgent", "fresh", {"label": "killed", "number": one, "ms": 20})
-        for threshold in (40, 90):
-            await program.until(lambda least=threshold: len(program.heard) >= least)
-            worker.kill()
-            worker = own_house.worker().ready()
-        own_house.servers.valkey.kill()
-        await own_house.servers.valkey.start()
-        await program.until(lambda: len({report["task_id"] for report in program.heard}) == number)
-
-        async def told() -> bool:
-            # Reports that were published while the ledger was away are put into it by the supervisor.
-            if await ended(redis) != {"completed": number}:
-                return False
-            counted = await asyncio.to_thread(supervisor.metric, 'tasklore_ledger_tasks{outcome="completed"}')
-            return counted == number
-
-        await program.eventually(told)
-        assert worker.metric("tasklore_tasks_total{") < number
-        assert supervisor.metric("tasklore_ledger_tasks") == number

@@ -85,39 +85,3 @@ async def test_rubbish_among_the_cards_keeps_no_supervisor_from_starting_and_ans
     assert {"OddAgent", "LateAgent", "NoCard", "Deep", "Large"} <= set(told)
     assert (await program.api("STREAM.INFO.KV_agents"))["state"]["consumer_count"] == 0
     assert "Traceback" not in supervisor.log()
-
-
-@pytest.mark.parametrize(
-    ("body", "headers"),
-    [
-        (DEEP, {}),
-        (b'{"text": ' + DEEP + b"}", {}),
-        (b'{"text": "hello", "wait_ms": ' + b"9" * 5000 + b"}", {}),
-        (b'{"text": "hello", "whatever": ' + b"9" * 5000 + b"}", {}),
-        (b"\xff\xfe", {"content-type": "text/plain"}),
-        (b"{", {"content-type": "application/json"}),
-    ],
-    ids=["deep", "deep text", "long wait", "long number", "no text", "no JSON"],
-)
-async def test_a_request_that_nobody_can_read_is_answered_all_the_same(
-    program: Outside, body: bytes, headers: dict[str, str]
-) -> None:
-    """Whoever asks is not left waiting."""
-    reply = await ask(program, body, headers)
-    assert reply["kind"] == "failed"
-    assert reply["text"].startswith("This request cannot be read: ")
-
-
-async def test_a_wish_that_nobody_can_read_is_noted_by_everybody_and_cancels_nothing(own_house: House) -> None:
-    """Worker and supervisor say so in a line, and go on."""
-    worker, supervisor = own_house.worker(), own_house.supervisor()
-    async with outside(own_house.servers.nats_url) as program:
-        worker.ready()
-        supervisor.ready()
-        for body in (DEEP, b'{"task_id": ' + b"9" * 5000 + b"}", b"\xff", b""):
-            await program.client.publish("cancel.t1", body)
-        await program.client.flush()
-        for process in (worker, supervisor):
-            process.await_log("unreadable_message")
-            assert "Traceback" not in process.log()
-        assert (await program.ask("ProbeAgent", "fresh", {"label": "after"}))["status"] == "completed"

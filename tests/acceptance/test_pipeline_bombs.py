@@ -5,21 +5,14 @@ import json
 import threading
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import nats
-import pytest
-
 from contracts.pipelines import Phase, Pipeline
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import AGENTS, House, Served
-from tests.acceptance.pipelines import PATIENCE_S, Asker
+from tests.acceptance.pipelines import PATIENCE_S, asker_in
 from tests.http_client import ask
 
 PHASES = str(AGENTS / "phases.py")
@@ -38,10 +31,8 @@ def reading(root: Path, *globs: str, name: str = "reading") -> Pipeline:
     return Pipeline(name=name, root=str(root), phases=(phase,))
 
 
-@pytest.fixture
-async def house(own_servers: EmbeddedServers, tmp_path: Path) -> AsyncIterator[House]:
-    """Give a house with a folder of files that long names make hard to match, and a great many of others."""
-    allowed = tmp_path / "allowed"
+def fill(allowed: Path) -> None:
+    """Make a folder of files that long names make hard to match, and a great many of others."""
     for folder, names in (("long", [f"{n:02}" + "x" * 58 for n in range(30)]), ("own", [f"{n}.py" for n in range(25)])):
         (allowed / folder).mkdir(parents=True)
         for name in names:
@@ -49,11 +40,6 @@ async def house(own_servers: EmbeddedServers, tmp_path: Path) -> AsyncIterator[H
     with (allowed / "sparse").open("wb") as file:
         file.truncate(2**40)
     (allowed / "out").symlink_to("/etc")
-    built = House(own_servers, tmp_path)
-    try:
-        yield built
-    finally:
-        built.close()
 
 
 @contextmanager
@@ -79,17 +65,15 @@ def watched(*supervisors: Served) -> Iterator[list[float]]:
             watcher.join()
 
 
-async def test_no_pipeline_occupies_a_supervisor(house: House) -> None:
+async def test_no_pipeline_occupies_a_supervisor(own_house: House) -> None:
     """What is not allowed is refused with its field and cure, the rest ends within its budget; others are served."""
-    allowed = house.folder / "allowed"
+    house, allowed = own_house, own_house.folder / "allowed"
+    fill(allowed)
     settings: dict[str, Any] = {"pipeline_roots": allowed, "fingerprint_s": LOOK_S, "grace_s": 5}
     worker, first, second = house.worker(PHASES), house.supervisor(**settings), house.supervisor(**settings)
     for process in (worker, first, second):
         process.ready()
-    client = await nats.connect(house.servers.nats_url)
-    async with valkey.connect(house.servers.redis_url, deadline_s=PATIENCE_S) as redis:
-        runs, cache = PipelineRuns(redis, deadline_s=PATIENCE_S), SessionCache(redis, deadline_s=PATIENCE_S)
-        asker = Asker(client, runs, cache, house.folder)
+    async with asker_in(house) as asker:
         own = reading(allowed / "own", "**/*.py", name="own")
         await asker.run("first-of-all", own)
         with watched(first, second) as took:
@@ -124,4 +108,3 @@ async def test_no_pipeline_occupies_a_supervisor(house: House) -> None:
         for supervisor in (first, second):
             supervisor.terminate()
         assert [await asyncio.to_thread(one.wait) for one in (first, second)] == [0, 0]
-    await client.close()

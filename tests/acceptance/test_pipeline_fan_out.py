@@ -1,37 +1,16 @@
 """A list of items through real processes that are killed in the middle: nothing is lost, and nothing comes twice."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import nats
-import pytest
-
 from contracts.pipelines import Input, Phase, Pipeline
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import AGENTS, House, Served
-from tests.acceptance.pipelines import PATIENCE_S, Asker
+from tests.acceptance.pipelines import PATIENCE_S, asker_in
 
 COUNTED = str(AGENTS / "counted.py")
 #: Items under way when somebody is killed: each of them may be computed again, and no other.
 AT_ONCE = 16
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    """Run servers alone; a test starts and kills what works on them."""
-    servers = EmbeddedServers(tmp_path / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, tmp_path)
-    try:
-        yield house
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 def squares(count: int, ms: int, *, inside: bool = False) -> Pipeline:
@@ -68,38 +47,31 @@ def _supervisor(house: House) -> Served:
     return house.supervisor(evidence_dir=house.folder / "evidence", ack_wait_s=2).ready()
 
 
-def test_ten_kills_lose_nothing_and_double_nothing(house: House) -> None:
+async def test_ten_kills_lose_nothing_and_double_nothing(own_house: House) -> None:
     """Workers and supervisors in turn; only what was under way is computed again, and each result counts once."""
-    asyncio.run(_killed(house, count=400, kills=10))
+    await _killed(own_house, count=400, kills=10)
 
 
-def test_so_do_six_over_pipelines_inside_of_a_pipeline(house: House) -> None:
-    """Whoever takes the outer run over takes the inner ones over, too."""
-    asyncio.run(_killed(house, count=120, kills=6, inside=True))
+async def test_so_do_six_over_pipelines_inside_of_a_pipeline(own_house: House) -> None:
+    await _killed(own_house, count=120, kills=6, inside=True)
 
 
 async def _killed(house: House, *, count: int, kills: int, inside: bool = False) -> None:
     worker, supervisor = await asyncio.to_thread(_worker, house), await asyncio.to_thread(_supervisor, house)
-    client = await nats.connect(house.servers.nats_url)
     path = house.folder / "runs" / "storm"
-    try:
-        async with valkey.connect(house.servers.redis_url, deadline_s=PATIENCE_S) as redis:
-            runs, cache = PipelineRuns(redis, deadline_s=PATIENCE_S), SessionCache(redis, deadline_s=PATIENCE_S)
-            asker = Asker(client, runs, cache, house.folder)
-            declared = squares(count, 20, inside=inside).model_dump(mode="json")
-            reply = await asker.ask("run", "storm", pipeline=declared, inputs={"label": "storm"}, keep=True)
-            assert reply.kind == "accepted", reply
-            for kill in range(kills):
-                await _until_lines(path, (kill + 1) * count // (kills + 2))
-                if kill % 2:
-                    await asyncio.to_thread(supervisor.kill)
-                    supervisor = await asyncio.to_thread(_supervisor, house)
-                else:
-                    await asyncio.to_thread(worker.kill)
-                    worker = await asyncio.to_thread(_worker, house)
-            outcome = await asker.outcome("storm")
-    finally:
-        await client.close()
+    async with asker_in(house) as asker:
+        declared = squares(count, 20, inside=inside).model_dump(mode="json")
+        reply = await asker.ask("run", "storm", pipeline=declared, inputs={"label": "storm"}, keep=True)
+        assert reply.kind == "accepted", reply
+        for kill in range(kills):
+            await _until_lines(path, (kill + 1) * count // (kills + 2))
+            if kill % 2:
+                await asyncio.to_thread(supervisor.kill)
+                supervisor = await asyncio.to_thread(_supervisor, house)
+            else:
+                await asyncio.to_thread(worker.kill)
+                worker = await asyncio.to_thread(_worker, house)
+        outcome = await asker.outcome("storm")
     assert outcome["state"] == "completed", outcome
     assert outcome["result"] == [number**2 for number in range(count)]
     lines = path.read_text().split()

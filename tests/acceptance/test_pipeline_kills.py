@@ -49,7 +49,6 @@ async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(tmp_pa
 @pytest.mark.long
 @pytest.mark.parametrize(("deed", "broken"), [("forgetful", "ran as 2 tasks"), ("counting", "total_hits is")])
 async def test_the_storm_finds_what_a_supervisor_does_wrong(tmp_path: Path, deed: str, broken: str) -> None:
-    """One that runs again what is done, and one that counts a use twice."""
     [row] = await storm.run(12, 3, tmp_path, deed=deed)
 
     assert not row.passed

@@ -4,14 +4,11 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.command import environment, tasklore
-from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.house import AGENTS, House, Served, running_house
 from tests.acceptance.outside import Json, Outside, outside
 
 COUNTED = str(AGENTS / "counted.py")
@@ -39,16 +36,6 @@ agent = "CountedAgent"
 task = "square"
 parameters = { label = "${input.label}", number = "${input.number}", ms = "${input.ms}" }
 """
-BROKEN = """
-name = "broken"
-[inputs.number]
-type = "number"
-[[phase]]
-name = "cube"
-agent = "CountedAgent"
-task = "cube"
-parameters = { number = "${input.number}" }
-"""
 
 
 @pytest.fixture(scope="module")
@@ -58,16 +45,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     declared = folder / "declared"
     declared.mkdir()
     (declared / "squaring.toml").write_text(SQUARING)
-    (declared / "broken.toml").write_text(BROKEN)
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
+    with running_house(folder) as house:
         house.worker(COUNTED, ack_wait_s=2, llm_base_url="", llm_api_key="").ready()
         yield house
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 def a_supervisor(house: House, **settings: str) -> Served:
@@ -84,8 +64,7 @@ def supervisor(house: House) -> Iterator[Served]:
 
 def said(house: House, *words: str) -> Json:
     """Run the command, and return what it prints as JSON."""
-    env = environment(TASKLORE_NATS_URL=house.servers.nats_url, TASKLORE_REDIS_URL=house.servers.redis_url)
-    ended = tasklore(*words, "--json", cwd=house.folder, env=env)
+    ended = house.command(*words, "--json")
     assert ended.stdout, ended.stderr
     return dict(json.loads(ended.stdout))
 
@@ -121,25 +100,10 @@ def lines(house: House, label: str) -> list[str]:
 
 @pytest.mark.usefixtures("supervisor")
 def test_a_sentence_starts_a_pipeline(house: House) -> None:
-    """Its inputs are read as parameters are, and its result is the answer."""
     reply = said(house, "ask", "square the number 7")
     assert (reply["kind"], reply["agent_id"], reply["task"]["name"]) == ("answer", "Pipeline", "squaring")
     assert (reply["task"]["parameters"]["number"], reply["report"]["result"]) == (7, 49)
     assert lines(house, "said") == ["7"]
-
-
-@pytest.mark.usefixtures("supervisor")
-async def test_a_task_that_cannot_run_is_told_why(house: House) -> None:
-    """An input that is missing, one of another type, no such pipeline, and one whose task nobody has."""
-    async with outside(house.servers.nats_url) as program:
-        asked = [("squaring", {}), ("squaring", {"number": "x"}), ("cubing", {}), ("broken", {"number": 1})]
-        reports = [await program.ask("Pipeline", name, inputs) for name, inputs in asked]
-    assert [one["status"] for one in reports] == ["rejected", "rejected", "rejected", "failed"]
-    told = [one["error"]["message"] for one in reports]
-    assert "input 'number' is missing" in told[0]
-    assert "input 'number' must be a number" in told[1]
-    assert "no pipeline 'cubing' is declared here; declared are broken, squaring" in told[2]
-    assert "task 'cube' is none of 'CountedAgent'" in told[3]
 
 
 @pytest.mark.usefixtures("supervisor")
@@ -164,7 +128,6 @@ async def test_rubbish_costs_nobody_else_an_answer(house: House) -> None:
 
 @pytest.mark.usefixtures("supervisor")
 async def test_a_task_that_ended_is_answered_from_the_ledger(house: House) -> None:
-    """Also when nothing is left of its run."""
     inputs = {"number": 6, "label": "ended"}
     async with outside(house.servers.nats_url) as program:
         first = await program.ask("Pipeline", "squaring", inputs)
@@ -197,7 +160,6 @@ async def test_who_chooses_the_id_of_another_task_learns_nothing(house: House) -
 
 @pytest.mark.usefixtures("supervisor")
 async def test_a_cancelled_task_ends_its_run(house: House) -> None:
-    """Its report says so, and what ran is stopped."""
     async with outside(house.servers.nats_url) as program:
         inputs = {"number": 3, "label": "cancelled", "ms": 60_000}
         task = await program.assign("Pipeline", "squaring", inputs)
@@ -227,16 +189,3 @@ async def test_whoever_waits_for_a_run_may_die_or_leave(house: House) -> None:
     await asyncio.to_thread(supervisor.kill)
     assert [one["result"] for one in reports] == [number**2 for number in range(20)]
     assert sorted(map(int, lines(house, "died"))) == list(range(20))
-
-
-def test_two_files_of_one_name_and_a_folder_that_is_none_stop_the_start(house: House, tmp_path: Path) -> None:
-    """With the file, or the setting, to mend."""
-    (tmp_path / "one.toml").write_text(SQUARING)
-    (tmp_path / "two.toml").write_text(SQUARING)
-    for folder, words in (
-        (tmp_path, "two.toml: a pipeline 'squaring' is declared already"),
-        (tmp_path / "no", "no folder"),
-    ):
-        served = house.supervisor(pipelines_dir=folder)
-        assert served.wait() != 0
-        assert words in served.log()

@@ -138,7 +138,6 @@ def test_what_a_person_tells_is_kept_read_and_forgotten(guests: Guests) -> None:
 
 
 def test_doctor_finds_nothing_that_it_may_not_look_at(guests: Guests) -> None:
-    """The operator sees streams, consumers, workers and both servers."""
     done = guests.run("operator", "doctor", "--json", "--monitor", f"http://127.0.0.1:{guests.pair.nats.monitor_port}")
     report = json.loads(done.stdout)
     amiss = {one["check"] for one in report["findings"] if one["mark"] not in ("ok", "note")}
@@ -147,7 +146,6 @@ def test_doctor_finds_nothing_that_it_may_not_look_at(guests: Guests) -> None:
 
 
 def test_a_dead_letter_is_seen_sent_again_and_deleted(guests: Guests) -> None:
-    """The worker may bury its own task, and the operator may dig it out."""
     assert guests.run("operator", "ask", "take a nap of 13").returncode == 1
     listed = guests.run("operator", "dlq", "list", "--json")
     assert "thirteen" in listed.stdout, listed.stderr
@@ -167,7 +165,6 @@ async def test_a_program_asks_and_tells_and_a_long_task_keeps_its_lease(guests: 
 
 
 async def test_a_task_of_a_killed_worker_goes_to_another(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
-    """Redelivery needs no rights beyond those of every worker."""
     as_role("program")
     async with asking("program") as asker:
         wanted = {"label": "killed", "ms": 1500}
@@ -188,14 +185,12 @@ def test_a_pipeline_runs_to_its_end(guests: Guests) -> None:
 
 
 def test_a_declared_pipeline_is_asked_for_in_words(guests: Guests) -> None:
-    """The supervisor takes the task that it sent itself, and reports it."""
     done = guests.run("operator", "ask", "--json", "have a siesta")
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["report"]["agent_id"] == "Pipeline"
 
 
 async def test_a_program_cannot_speak_as_somebody_else(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
-    """What is refused is told at once, with role, subject and cure."""
     as_role("program")
     async with asking("program") as asker:
         began = time.monotonic()
@@ -232,7 +227,6 @@ async def test_what_its_publisher_did_not_sign_is_set_aside(guests: Guests, as_r
 
 
 async def test_a_worker_is_told_at_once_what_it_may_not_do(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
-    """Requests, stored messages and answers alike."""
     as_role("worker-budget")
     async with connected(guests.pair.nats_url, "trying") as client, open_outbox(Link(client)) as outbox:
         began = time.monotonic()
@@ -256,7 +250,6 @@ async def test_answers_that_cannot_be_heard_are_told_of_at_once(guests: Guests, 
 
 
 def test_a_command_with_the_rights_of_another_role_ends_with_the_reason(guests: Guests) -> None:
-    """A worker's credentials do not ask; they do not make streams either."""
     began = time.monotonic()
     asked = guests.run("worker-budget", "ask", "--wait", f"{PATIENT_S}", "limit 50k, spent 42000: how is my budget?")
     made = guests.run("bootstrap", "ask", "--wait", f"{PATIENT_S}", "anything")

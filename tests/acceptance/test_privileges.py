@@ -100,7 +100,6 @@ def test_what_is_shipped_is_what_is_declared() -> None:
 
 @pytest.mark.parametrize("name", ["nats.conf", "cluster.conf"])
 def test_nats_server_takes_what_is_shipped(name: str, pair: Guarded, tmp_path: Path) -> None:
-    """Each configuration is valid to the server itself."""
     binary = next(path for path in NatsServer(tmp_path).candidates() if path.is_file())
     variables = dict(nats_variables(pair.folder, tmp_path))
     done = subprocess.run(
@@ -124,14 +123,12 @@ def test_valkey_knows_every_word_of_the_tls_configuration(pair: Guarded, tmp_pat
 
 
 def test_roles_need_names_that_differ_as_variables() -> None:
-    """Two users that would share one key are refused."""
     with pytest.raises(ValueError, match="differ"):
         nats_accounts([Role("a-b", ""), Role("a_b", "")])
 
 
 @pytest.mark.parametrize("name", ROLES)
 async def test_nats_lets_each_role_publish_what_is_declared_and_nothing_else(name: str, pair: Guarded) -> None:
-    """Every subject of every role is tried by every other one."""
     tried = {_sample(pattern) for role in ROLES.values() for pattern in role.publish} | {*NEVER, *NOT_A_WORKER}
     async with _trying(pair, name) as (client, refused):
         for subject in tried:
@@ -146,7 +143,6 @@ async def test_nats_lets_each_role_publish_what_is_declared_and_nothing_else(nam
 
 @pytest.mark.parametrize("name", ROLES)
 async def test_nats_lets_each_role_hear_what_is_declared_and_nothing_else(name: str, pair: Guarded) -> None:
-    """Every subscription of every role is tried by every other one."""
     tried = {pattern for role in ROLES.values() for pattern in role.subscribe} | {*NOT_HEARD_BY_A_WORKER}
     async with _trying(pair, name) as (client, refused):
         for pattern in tried:
@@ -281,7 +277,6 @@ async def test_valkey_refuses_a_worker_the_memory_of_others(pair: Guarded) -> No
 
 
 async def test_valkey_lets_nobody_in_without_a_password(pair: Guarded) -> None:
-    """The user that every client is by default is switched off."""
     async with Redis(port=pair.valkey.port, retry=Retry(NoBackoff(), 0)) as client:
         with pytest.raises(AuthenticationError):
             await client.ping()

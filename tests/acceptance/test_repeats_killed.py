@@ -9,13 +9,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from redis.asyncio import Redis
 
 from memory.conversations.conversation import Conversations
-from tests.acceptance.chaos.proxy import Proxy
 from tests.acceptance.house import NAPPER, PROBE, House
 from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
@@ -65,13 +63,6 @@ class Scene:
         said = {"request_id": self.label, "conversation_id": self.label, "wait_ms": 30_000}
         body = json.dumps({"text": f"remembered probe, label {self.label}, number, hm, 17"} | said).encode()
         return dict(json.loads((await self.program.client.request(REQUESTS, body, timeout=90)).data))
-
-    async def keep_otherwise(self, written: tuple[bytes, bytes]) -> None:
-        """Write the one turn of the conversation as another version of the supervisor would."""
-        async with Redis.from_url(self.house.servers.redis_url) as redis:
-            store = Conversations(redis, deadline_s=PATIENCE_S)
-            kept = (await store.recent(self.label))[0]
-            assert await store.replace(self.label, kept, kept.replace(*written))
 
     async def turns(self) -> list[Json]:
         """Return the conversation as it is kept."""
@@ -135,44 +126,7 @@ async def test_a_supervisor_that_froze_with_a_request_does_what_another_read_mea
         assert len(own_house.runs(scene.label)) == 1
 
 
-async def test_a_supervisor_leaves_what_a_later_version_read_to_that(own_house: House) -> None:
-    """After a rollback it says so and begins nothing, though its model would find a task by now."""
-    async with scene_in(own_house) as scene:
-        scene.model.gate.set()
-        dying = own_house.supervisor(**scene.settings).ready()
-        first = await scene.ask()
-        dying.kill()
-        later, now = (b'"form":1', b'"form":2')
-        await scene.keep_otherwise((later, now))
-        own_house.supervisor(**scene.settings).ready()
-        told = await scene.ask()
-        await scene.keep_otherwise((now, later))
-        again = await scene.ask()
-    assert (told["kind"], "another version" in told["text"]) == ("failed", True)
-    assert (again["kind"], again["task"]) == ("answer", first["task"])
-    assert len(own_house.runs(scene.label)) == 1
-
-
-async def test_a_supervisor_without_memory_begins_nothing_that_a_model_read(own_house: House) -> None:
-    """The same request to one that has its memory is begun once, whatever either was told."""
-    port = urlsplit(own_house.servers.redis_url).port
-    assert port is not None
-    async with scene_in(own_house) as scene, Proxy(port) as wire:
-        scene.model.gate.set()
-        cut_off = own_house.supervisor(**scene.settings, redis_url=f"redis://127.0.0.1:{wire.port}/0")
-        await asyncio.to_thread(cut_off.ready)
-        wire.cut("reset")
-        refused = await scene.ask()
-        own_house.supervisor(**scene.settings).ready()
-        cut_off.kill()
-        replies = [await scene.ask() for _ in range(2)]
-    assert (refused["kind"], "Nothing was started now" in refused["text"]) == ("failed", True)
-    assert {reply["kind"] for reply in replies} == {"answer"}
-    assert len(own_house.runs(scene.label)) == 1
-
-
 async def test_a_repeat_waits_for_the_part_that_was_not_done_and_runs_the_other_no_more(own_house: House) -> None:
-    """One of two agents had no worker when the supervisor died."""
     label, conversation = f"L{uuid4().hex}", uuid4().hex
     worker = own_house.worker(NAPPER).ready()
     own_house.worker(PROBE).ready()

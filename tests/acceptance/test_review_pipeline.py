@@ -1,11 +1,9 @@
 """The example with a language model: what the model invents is found, and mended by a second pass."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import House
 from tests.llm_double import ScriptedLlm
 
@@ -45,12 +43,10 @@ async def test_a_second_pass_takes_the_place_of_the_first(
 def run(house: House, folder: Path, *options: str) -> Any:
     """Return the outcome of a run over CODE."""
     (folder / "ratio.py").write_text(CODE, "utf-8")
-    servers = house.servers
-    done: subprocess.CompletedProcess[str] = tasklore(
+    done = house.command(
         *("pipeline", "run", str(EXAMPLE / "review.toml"), "--input", "name=ratio.py", "--input", "code=@ratio.py"),
         *(*options, "--json"),
         cwd=folder,
-        env=environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url),
     )
     assert done.stdout, done.stderr
     return json.loads(done.stdout)

@@ -79,19 +79,16 @@ async def bootstrap(house: House, copies: int) -> None:
 
 
 async def test_a_backlog_brings_workers_and_its_end_takes_them_away(single: EmbeddedServers, tmp_path: Path) -> None:
-    """200 tasks on one server: nothing lost, nothing doubled, back to zero."""
     await drill(single, [str(single.nats.monitor_url)], tmp_path, tasks=200, copies=1, most=2)
 
 
 @pytest.mark.long
 async def test_two_thousand_tasks_are_scaled_for_on_one_server(single: EmbeddedServers, tmp_path: Path) -> None:
-    """As above, with more of everything."""
     await drill(single, [str(single.nats.monitor_url)], tmp_path, tasks=2000, copies=1, most=4)
 
 
 @pytest.mark.long
 async def test_two_thousand_tasks_are_scaled_for_on_three_servers(three: Cluster, tmp_path: Path) -> None:
-    """As above, where only the leader of a consumer knows what waits at it."""
     urls = [str(node.monitor_url) for node in three.nodes]
     await drill(three, urls, tmp_path, tasks=2000, copies=3, most=4)
 
@@ -103,7 +100,7 @@ async def test_a_worker_that_leaves_says_so_while_its_tasks_finish(single: Embed
         worker = await asyncio.to_thread(house.worker(PROBE).ready)
         assert worker.get("/readyz")[0] == 200
         async with outside(single.nats_url) as program:
-            task_id = await program.assign("ProbeAgent", "fresh", {"label": "last", "ms": 5000})
+            task_id = await program.assign("ProbeAgent", "fresh", {"label": "last", "ms": 2500})
             await program.begun(task_id)
             worker.terminate()
             await asyncio.to_thread(worker.await_log, "asked_to_end")

@@ -2,15 +2,12 @@
 
 import asyncio
 import json
-from pathlib import Path
 from uuid import uuid4
 
 from contracts import subjects
-from tests.acceptance.command import environment, tasklore
 from tests.acceptance.conftest import Standing
 from tests.acceptance.house import BUDGET, NAPPER, House
 from tests.acceptance.outside import Json, Outside, outside
-from tests.http_client import Connection
 from tests.http_client import ask as over_http
 
 REQUESTS = "requests.SupervisorAgent"
@@ -35,18 +32,15 @@ async def say(program: Outside, text: str, **fields: object) -> Json:
 
 
 async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
-    standing: Standing, program: Outside, tmp_path: Path
+    standing: Standing, program: Outside
 ) -> None:
     """The command shows both, in the order in which they were asked for; the next sentence refers to the last."""
     budget = f"check my budget of {uuid4().int % 10**6 + 60_000} with 42k spent"
     await knows(program, standing.house, budget)
-    servers = standing.house.servers
-    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_REDIS_URL=servers.redis_url)
     conversation, nap = uuid4().hex, uuid4().int % 900 + 20
 
     async def asked(text: str) -> tuple[int, str]:
-        arguments = ("ask", "--conversation", conversation, text)
-        done = await asyncio.to_thread(tasklore, *arguments, cwd=tmp_path, env=env)
+        done = await asyncio.to_thread(standing.house.command, "ask", "--conversation", conversation, text)
         return done.returncode, done.stdout
 
     code, shown = await asked(f"{budget} and take a nap of {nap}")
@@ -61,46 +55,7 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
     assert (code, shown.partition(":")[0]) == (0, f"Take nap (ms {nap * 2:,} (double {nap:,}))")
 
 
-async def test_a_failed_part_says_so_and_keeps_nothing_from_the_others(standing: Standing, program: Outside) -> None:
-    """Each part is a task of its own."""
-    await knows(program, standing.house, "take a nap of 7")
-    reply = await say(program, "take a nap of 13 and check my budget of 50k with 42k spent")
-    assert [part["kind"] for part in reply["parts"]] == ["failed", "answer"]
-    assert "thirteen is no good number" in reply["text"]
-    assert reply["kind"] == "failed"
-
-
-async def test_over_http_both_are_heard_of_and_told_again(standing: Standing, program: Outside) -> None:
-    """Events name both tasks, and tell of one that has ended; the same key finds the reply, and each task by its id."""
-    await knows(program, standing.house, "take a nap of 7")
-    url, key = standing.supervisor.api, {"Idempotency-Key": f"two-{uuid4().hex[:8]}"}
-    body = {
-        "text": f"check my budget of 51k with 42k spent; take a nap of {uuid4().int % 400 + 500}",
-        "wait_seconds": 0,
-    }
-    sent = await over_http(url, "POST", "/v1/requests", body, key)
-    assert sent.status == 202
-    heard = []
-    async with Connection(url) as listener:
-        listener.send("GET", f"{sent.headers['location']}/events")
-        await listener.head()
-        async for _, name, data in listener.events():
-            heard.append((name, data))
-    assert [name for name, _ in heard if name not in (":", "partial")] == ["accepted", "routed", "done"]
-    done = heard[-1][1]
-    ended = {part["task_id"]: part for name, part in heard if name == "partial"}
-    assert all(part == ended.get(part["task_id"], part) for part in done["reply"]["parts"])
-    assert [part["agent_id"] for part in done["parts"]] == ["BudgetTrackerAgent", "NapAgent"]
-    assert done["reply"]["kind"] == "answer"
-
-    again = await over_http(url, "POST", "/v1/requests", body | {"wait_seconds": 0}, key)
-    assert (again.status, again.body) == (200, done)
-    for part in done["parts"]:
-        assert (await over_http(url, "GET", f"/v1/tasks/{part['task_id']}")).body["state"] == "done"
-
-
 async def test_cancelling_a_request_cancels_all_of_its_tasks(standing: Standing, program: Outside) -> None:
-    """The one reply says of each that it was cancelled."""
     await knows(program, standing.house, "take a nap of 7")
     url, key = standing.supervisor.api, {"Idempotency-Key": f"cut-{uuid4().hex[:8]}"}
     body = {"text": "take a nap of 60001 and then take a nap of 60002", "wait_seconds": 0}

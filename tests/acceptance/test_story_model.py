@@ -14,7 +14,7 @@ import pytest
 from contracts.analysis.document import AnalysisDocument
 from contracts.analysis.roster import ROSTER
 from memory.rendering.tokens import exact
-from tests.acceptance.story_stand import AGENTS, Reader, Stage, reader, responses, sections, story_stage
+from tests.acceptance.story_system import AGENTS, Reader, Stage, reader, responses, sections, story_stage
 from tests.architecture.tree import ROOT
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer, cut_off, fault, refusal, saying
 from workers.agent_files import load_agent_files
@@ -114,7 +114,6 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
 
 
 async def test_every_agent_asks_briefly_and_what_that_costs_is_told_to_the_cent(asking: Asking) -> None:
-    """Some responses of the story, one after the other."""
     async with reader(asking.stage) as desk:
         await desk.load("some")
         for number in SOME:
@@ -123,29 +122,10 @@ async def test_every_agent_asks_briefly_and_what_that_costs_is_told_to_the_cent(
 
 @pytest.mark.long
 async def test_that_holds_for_every_response(asking: Asking) -> None:
-    """All thirty."""
     async with reader(asking.stage) as desk:
         await desk.load("all")
         for number in range(1, 31):
             await _demand_true_accounts(asking.model, desk, "all", number)
-
-
-@pytest.mark.long
-async def test_a_model_that_refuses_all_of_it_leaves_the_story_to_the_rules(asking: Asking) -> None:
-    """What they find grows from response to response, and questions do not; each refusal is paid for."""
-    asking.model.take()
-    asking.model.instead = dict.fromkeys(NAMES, refusal())
-    async with reader(asking.stage) as desk:
-        await desk.load("refused")
-        for response in responses():
-            document = await desk.analysed(response, story_id="refused")
-            asked = asking.model.take()
-            assert {one["by"] for one in sections(document).values()} == {"rules"}
-            costs = {SECTIONS[one.schema_name]: cost_of(one.model, 100, 20, 0) for one in asked}
-            _demand_costs(document, costs)
-            for one in asked:
-                _demand_brevity(one)
-    asking.model.instead = {}
 
 
 #: What a model does instead of answering, at which response, and to whom.

@@ -17,7 +17,7 @@ from memory.rendering.quoting import plain
 from memory.rendering.tokens import counter
 from memory.stories.view import CHANGING, StandingStory
 from tests.acceptance.command import Running, environment, tasklore
-from tests.acceptance.story_stand import (
+from tests.acceptance.story_system import (
     AGENTS,
     FOLDER,
     STORY,
@@ -146,7 +146,6 @@ async def test_the_same_story_is_read_the_same_in_another_system(told: Told, tmp
 
 @pytest.mark.long
 async def test_all_of_the_story_is_read_the_same_in_another_system(told: Told, tmp_path: Path) -> None:
-    """To the last response."""
     await _demand_the_same(told, tmp_path, AFTER)
 
 

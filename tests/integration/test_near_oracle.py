@@ -88,7 +88,7 @@ def _frames(draw: st.DrawFn) -> tuple[Asked, list[tuple[Asked, str]]]:
 def test_the_nearest_that_may_be_served_is_served(
     store_server: ValkeyServer, frame: tuple[Asked, list[tuple[Asked, str]]], anna_is_forgotten: bool
 ) -> None:
-    """Never across units, signs, texts, users, versions or settings, and never what is gone; else the nearest."""
+    """Never across units, signs, texts, users, versions or settings, and never a removed one; else the nearest."""
     asked, known = frame
     found, stands = asyncio.run(_served(store_server.url, asked, known, anna_is_forgotten))
     fates = {_key(other): (other, fate) for other, fate in known}
@@ -106,7 +106,7 @@ def test_the_nearest_that_may_be_served_is_served(
 async def _served(
     url: str, asked: Asked, known: list[tuple[Asked, str]], anna_is_forgotten: bool
 ) -> tuple[Near | None, set[str]]:
-    """Return what is served, and every place that an index has by then."""
+    """Return the served neighbour, and every place that an index has by then."""
     async with Redis.from_url(url) as client:
         await client.flushdb()
         memory = LongTermMemory(client, budget_s=60.0)

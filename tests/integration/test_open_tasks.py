@@ -22,7 +22,7 @@ def ledger(valkey_or_redis: Redis) -> Ledger:
 
 
 async def everything(client: Redis) -> dict[tuple[str, int], OpenTask]:
-    """Return what is open by task and generation; a task may come twice, but not with two contents."""
+    """Return the open tasks by id and generation; one may come twice, but not with two contents."""
     found: dict[tuple[str, int], OpenTask] = {}
     async for batch in OpenTasks(client).read():
         for task in batch:

@@ -26,7 +26,7 @@ PHASE: dict[str, Any] = {"session_id": "s1", "phase": "say", "writes": ["results
 
 
 class Witness(Ledger):
-    """A ledger that notes what the session held when it was told of an end; it can keep whoever tells it waiting."""
+    """A ledger that notes the entries of the session at each end of a run, and can hold its answer back."""
 
     def __init__(self, client: Redis, sessions: SessionCache) -> None:
         super().__init__(client, deadline_s=LONG_S)

@@ -23,7 +23,7 @@ def memory(valkey_or_redis: Redis) -> ProjectMemory:
 
 
 async def found(memory: ProjectMemory, **wanted: object) -> list[str]:
-    """Return the ids of what is found, newest first."""
+    """Return the ids of the records found, newest first."""
     return [record.record_id for record in await memory.search(SHOP, **wanted)]  # type: ignore[arg-type] # any of them
 
 

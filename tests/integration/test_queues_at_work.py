@@ -71,7 +71,7 @@ async def test_keys_of_an_owner_without_open_rows_expire(valkey_or_redis: Redis)
 
 
 class Slow(PersonalQueue):
-    """Takes so long to write down what it saw of an owner that *meanwhile* is over before."""
+    """Runs *meanwhile* between looking at an owner and settling its place in the index."""
 
     meanwhile: Callable[[], Awaitable[object]]
 

@@ -51,7 +51,7 @@ GOOD = reading(SPENT, slot("budget_limit", "50000", "50,000"))
 
 
 class House:
-    """A store with documents of somebody, and an interpreter that may look there."""
+    """A store with documents of a user, and an interpreter that may read them."""
 
     def __init__(self, redis: Redis, interpreter: LlmInterpreter, model: ScriptedLlm) -> None:
         self._redis = redis

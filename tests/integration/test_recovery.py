@@ -36,7 +36,7 @@ PATIENCE_S = 60.0
 
 
 class Meter:
-    """Counts what was lost and what came back."""
+    """Counts lost streams and republished tasks."""
 
     def __init__(self) -> None:
         self.lost = self.republished = 0
@@ -164,7 +164,7 @@ async def at_work(scene: Scene) -> AsyncIterator[None]:
 
 
 async def delete(scene: Scene, stream: str = subjects.TASKS) -> None:
-    """Delete *stream*, as somebody with the nats command does."""
+    """Delete *stream*, as an operator does with the nats command."""
     await ask_jetstream(scene.client, f"STREAM.DELETE.{stream}")
 
 

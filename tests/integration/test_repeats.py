@@ -56,7 +56,7 @@ class Fickle:
 
 @dataclass
 class Desk:
-    """A supervisor that can be killed and begun anew on the same servers, and counts what it handed over."""
+    """A supervisor that can be killed and started anew on the same servers."""
 
     stand: Stand
     redis: Redis
@@ -127,7 +127,7 @@ async def desk(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Desk]:
 
 
 def tasks_of(reply: PersonReply) -> list[TaskCall | None]:
-    """Return the tasks that *reply* tells of."""
+    """Return the tasks in *reply*."""
     return [part.task for part in reply.parts] or [reply.task]
 
 
@@ -158,7 +158,7 @@ async def test_a_repeat_starts_tasks_that_the_dead_supervisor_had_only_read(desk
     stopped, gone = asyncio.Event(), asyncio.Event()
 
     class Dying(Conversations):
-        """Kept what was read, and dies then."""
+        """Keeps the reading, and dies then."""
 
         async def append(self, *arguments: Any, **named: Any) -> bool:
             is_new = await super().append(*arguments, **named)
@@ -230,7 +230,7 @@ async def test_a_reading_that_could_not_be_kept_makes_the_same_task_again(
     desk: Desk, redis: Redis, names_conversation: bool
 ) -> None:
     class Away(Conversations):
-        """Keeps nothing, and tells nothing."""
+        """Keeps nothing, and returns nothing."""
 
         async def append(self, *_arguments: object, **_named: object) -> bool:
             raise MemoryUnavailable("away")

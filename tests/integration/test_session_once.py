@@ -22,7 +22,7 @@ FLIGHT = keys.session_flight(SESSION, KEY)
 
 
 class Asking:
-    """A process that asks for one entry, and what it computes when it has to."""
+    """A process that asks for one entry, and computes it when it must."""
 
     def __init__(self, cache: "SessionCache | Away", flights: SingleFlight[Computed]) -> None:
         self.cache = cache

@@ -1,4 +1,4 @@
-"""Single flight on a real store: questions and shared answers asked at once are computed once, whoever fails."""
+"""Single flight on a real store: questions and shared answers asked at once are computed once, though leaders fail."""
 
 import asyncio
 import sys
@@ -114,7 +114,7 @@ ANSWERS, LEASE = keys.session_flight(STORY, ".3"), keys.session_flight(STORY, f"
 
 
 class Question:
-    """What is asked when nobody has the answer; it ends when it is let go."""
+    """A question to a model; its answer comes once it is let go."""
 
     def __init__(self, answer: JsonValue) -> None:
         self.answer = answer

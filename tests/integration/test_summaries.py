@@ -32,11 +32,11 @@ WINDOW = 4
 
 
 class Nothing(Parameters):
-    """A task that needs only what was said."""
+    """A task without parameters: it needs the conversation alone."""
 
 
 async def listen(parameters: Nothing, context: Context) -> None:
-    """Stand for a task of somebody's own agent."""
+    """Stand for a task of a user's own agent."""
 
 
 AGENT = Agent("Listener")
@@ -73,7 +73,7 @@ class Stand:
         await self.inbox.settle(OWNER, task)
 
     async def work(self, task_id: str, wait_s: float = 30.0) -> History:
-        """Run a task whose own work takes no time, and return what it was shown."""
+        """Run a task whose own work takes no time, and return its history."""
         context = self.context(task_id)
         taken = await context.history.take()
         async with summarising(context, taken, wait_s=wait_s):

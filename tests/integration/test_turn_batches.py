@@ -30,7 +30,7 @@ def room(redis: Redis) -> Room:
 
 
 class Batches:
-    """A listener that keeps what it was given, and learns the words of each turn."""
+    """A listener that keeps its batches, and learns the words of each turn."""
 
     def __init__(self, spoils: str = "") -> None:
         self.given: list[list[str]] = []

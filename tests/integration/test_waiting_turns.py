@@ -25,7 +25,7 @@ BY_RULES, BY_MODEL = ("t1-0", "User likes omelettes"), ("t1-1", TOLD)
 
 
 class Fickle(ScriptedLlm):
-    """A model that is away until it is told to be there."""
+    """A model that is away until `is_there` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ async def test_a_handler_that_returns_known_facts_again_doubles_nothing(room: Ro
 
 
 async def kill_while_publishing(room: Room) -> None:
-    """Have a worker end that has noted what it learned, and is about to publish it."""
+    """Have a worker end that has noted its facts, and is about to publish them."""
     post, room.post = room.post, Post()
     room.post.is_hanging = True
     async with room.listening(switchboard, "turns", cut_short=True):

@@ -3,7 +3,6 @@
 from typing import Any
 
 from workers import Agent, Context, Parameters
-from workers.summary import summarising
 
 agent = Agent("CompanionAgent", keywords=("listen", "companion"))
 
@@ -12,19 +11,15 @@ class Nothing(Parameters):
     """Needs only what was said."""
 
 
-@agent.task(remember=False, uses=("llm",))
+@agent.task(remember=False)
 async def listen(parameters: Nothing, context: Context) -> dict[str, Any]:
     """Listen to me, companion."""
-    taken = await context.history.take()
-    async with summarising(context, taken, wait_s=30):
-        shown = {
-            "past": [f"{one.speaker}: {one.message}" for one in taken.history.past],
-            "new": [f"{one.speaker}: {one.message}" for one in taken.history.current],
-            "summary": taken.history.earlier.summary,
-            "summarised": taken.history.earlier.summarised,
-        }
+    history = (await context.history.take()).history
     await context.history.settle()
-    return shown
+    return {
+        "past": [f"{one.speaker}: {one.message}" for one in history.past],
+        "new": [f"{one.speaker}: {one.message}" for one in history.current],
+    }
 
 
 @agent.task(remember=False, in_words=False)

@@ -152,8 +152,6 @@ async def trouble(trouble: Trouble) -> Echo:
         raise FileNotFoundError("no file \udcff here")
     if trouble.kind == "mute":
         raise Mute
-    if trouble.kind == "unfitting":
-        return {"label": 1}  # type: ignore[return-value]  # a handler that breaks its own word
     raise ConnectionRefusedError(f"the bank of {trouble.label} does not answer")
 
 

@@ -31,10 +31,6 @@ async def _raise(word: str) -> None:
     raise ValueError(f"no {word} here")
 
 
-async def _sleep(word: str) -> None:
-    await asyncio.sleep(float(word))
-
-
 async def _wait(word: str) -> None:
     while not os.path.exists(word):  # noqa: ASYNC110, ASYNC240, PTH110 - one look at a local file
         await asyncio.sleep(0.01)
@@ -47,7 +43,6 @@ async def _die(_word: str) -> None:
 _DEEDS: dict[str, Callable[[str], Awaitable[None]]] = {
     "hang": _hang,
     "raise": _raise,
-    "sleep": _sleep,
     "wait": _wait,
     "die": _die,
 }

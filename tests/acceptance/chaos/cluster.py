@@ -58,11 +58,8 @@ async def standing_cluster() -> AsyncIterator[tuple[Cluster, House]]:
     """Give a cluster with a house on it; nothing of it is left."""
     with tempfile.TemporaryDirectory(prefix="tasklore-chaos-", ignore_cleanup_errors=True) as folder:
         async with Cluster(Path(folder) / "servers") as cluster:
-            house = House(cluster, Path(folder))
-            try:
+            with House(cluster, Path(folder)) as house:
                 yield cluster, house
-            finally:
-                house.close()
 
 
 async def leaders_killed(tasks: int, kills: int) -> list[Row]:

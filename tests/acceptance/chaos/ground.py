@@ -146,11 +146,6 @@ class Ground:
         self.history.note("deleted", about=f"{stream}.{durable}")
         await self.program.wire.api(f"CONSUMER.DELETE.{stream}.{durable}")
 
-    async def delete_stream(self, stream: str) -> None:
-        """Delete a stream with all that it holds."""
-        self.history.note("deleted", about=stream)
-        await self.program.wire.api(f"STREAM.DELETE.{stream}")
-
 
 @asynccontextmanager
 async def stand(

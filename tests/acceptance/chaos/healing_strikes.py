@@ -29,22 +29,21 @@ def heal_row(what: str, healed_s: float, slack: float, remark: str = "") -> Row:
 
 async def consumer_deleted(slack: float = 1.0) -> list[Row]:
     """Delete the agent's consumer under its worker."""
-    async with stage() as house, outside(house.servers.nats_url) as program:
-        worker = await _warm(house, program)
-        began = time.monotonic()
-        await program.api(f"CONSUMER.DELETE.TASKS.{AGENT}")
-        healed_s = await reported_after(program, began, 1)
-        return [heal_row("consumer deleted", healed_s, slack), _loud("consumer deleted", worker)]
+    return await _deleted("consumer deleted", f"CONSUMER.DELETE.TASKS.{AGENT}", slack)
 
 
 async def stream_deleted(slack: float = 1.0) -> list[Row]:
     """Delete the stream of tasks with all its consumers."""
+    return await _deleted("TASKS deleted", "STREAM.DELETE.TASKS", slack)
+
+
+async def _deleted(what: str, call: str, slack: float) -> list[Row]:
     async with stage() as house, outside(house.servers.nats_url) as program:
         worker = await _warm(house, program)
         began = time.monotonic()
-        await program.api("STREAM.DELETE.TASKS")
+        await program.api(call)
         healed_s = await reported_after(program, began, 1)
-        return [heal_row("TASKS deleted", healed_s, slack), _loud("TASKS deleted", worker)]
+        return [heal_row(what, healed_s, slack), _loud(what, worker)]
 
 
 async def dead_letters_deleted(slack: float = 1.0) -> list[Row]:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import socket
 import struct
-from types import TracebackType
 from typing import Literal, Self
 
 from runtime.servers.claims import HOST, free_port
@@ -37,9 +36,7 @@ class Proxy:
         self._server = await asyncio.start_server(self._accept, HOST, self.port)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
         self._cut = "reset"

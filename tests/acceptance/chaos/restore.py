@@ -8,14 +8,12 @@ what was accepted before the copy of NATS is reported once, and what ran before 
 import argparse
 import asyncio
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import uvloop
-from rich.console import Console
 
 from runtime.servers.child import ServerProcess
 from tests.acceptance.chaos.checker import check
@@ -24,7 +22,7 @@ from tests.acceptance.chaos.history import Event, read_history
 from tests.acceptance.chaos.smith import Smith
 from tests.acceptance.chaos.storm import AGENT, until_reported
 from tests.acceptance.chaos.submitter import Assignment
-from tests.acceptance.chaos.table import Row, show
+from tests.acceptance.chaos.table import Row, finish
 
 #: Seconds between the copies, and between the second one and the loss: enough for hundreds of tasks to end.
 _BETWEEN_S = 2.0
@@ -109,16 +107,15 @@ def _rows(events: Sequence[Event], lost: set[str], nats_at: float, valkey_at: fl
     return [*judged, *told]
 
 
-async def main(arguments: Sequence[str]) -> int:
-    """Print the table; 1 when a promise was broken."""
+def main() -> None:
+    """Run the drill, print the table, and exit with 1 when a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.acceptance.chaos.restore", description=__doc__)
     parser.add_argument("--tasks", type=int, default=1500)
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tasklore-restore-") as folder:
-        rows = await drill(Path(folder), options.tasks)
-    show(rows, "restore drill", Console())
-    return 0 if all(row.passed for row in rows) else 1
+        rows = uvloop.run(drill(Path(folder), options.tasks))
+    finish(rows, "restore drill")
 
 
 if __name__ == "__main__":
-    sys.exit(uvloop.run(main(sys.argv[1:])))
+    main()

@@ -26,11 +26,8 @@ async def stage() -> AsyncIterator[House]:
     """Give a house on servers of its own, NATS with its monitoring page; nothing of it is left."""
     with tempfile.TemporaryDirectory(prefix="tasklore-chaos-", ignore_cleanup_errors=True) as folder:
         async with EmbeddedServers(Path(folder) / "servers", monitor=True) as servers:
-            house = House(servers, Path(folder))
-            try:
+            with House(servers, Path(folder)) as house:
                 yield house
-            finally:
-                house.close()
 
 
 def pid_of(process: Served) -> int:

@@ -63,7 +63,6 @@ def clean() -> Writing:
 
 
 def test_a_history_in_which_every_promise_was_kept_shows_no_violation() -> None:
-    """What was done again is told by its cause."""
     findings = clean().check()
 
     assert findings.violations == {}
@@ -98,7 +97,6 @@ VIOLATIONS: dict[str, Callable[[Writing], object]] = {
 
 @pytest.mark.parametrize("promise", VIOLATIONS)
 def test_each_broken_promise_is_found_and_nothing_else(promise: str) -> None:
-    """One line more or less in a clean history breaks exactly one promise."""
     writing = clean()
     VIOLATIONS[promise](writing)
 
@@ -129,14 +127,12 @@ def test_an_outage_of_nats_explains_no_further_run() -> None:
 
 
 def test_a_kill_between_the_end_of_a_run_and_its_report_explains_the_next_run() -> None:
-    """The run was through, its report was not stored."""
     writing = Writing().submitted(0, "t").run(2, 3, "t", 7).killed(3.01, 7).run(6, 7, "t", 2, effect=False)
 
     assert writing.reported(8, "t").check().recomputed == {"kill": 1}
 
 
 def test_every_run_after_the_first_needs_a_cause_of_its_own() -> None:
-    """The kill of the first run does not explain a third one."""
     writing = Writing().submitted(0, "t").run(1, None, "t", 7).killed(2, 7).run(4, 5, "t", 2, effect=False)
     findings = writing.run(6, 7, "t", 3, effect=False).reported(8, "t").check()
 

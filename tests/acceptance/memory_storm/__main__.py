@@ -4,16 +4,14 @@ Prints a table with a row for every promise; the exit status is 1 when one of th
 """
 
 import argparse
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
-from rich.console import Console
 
-from tests.acceptance.chaos.table import Row, show
+from tests.acceptance.chaos.table import Row, finish, names_out_of
 from tests.acceptance.memory_storm import deaths, replays, writers
 from tests.acceptance.memory_storm.stage import stage
 
@@ -23,18 +21,10 @@ STORMS = ("writers", "deaths", "replays")
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return what was asked for: `only` (names of storms), `short`, and `seed`, that of the kills."""
     parser = argparse.ArgumentParser(prog="python -m tests.acceptance.memory_storm", description=__doc__)
-    parser.add_argument("--only", type=_names, default=STORMS, help=f"storms out of {', '.join(STORMS)}")
+    parser.add_argument("--only", type=names_out_of(STORMS), default=STORMS, help=f"storms out of {', '.join(STORMS)}")
     parser.add_argument("--short", action="store_true", help="as short as in the tests")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the kills")
     return parser.parse_args(arguments)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    unknown = [name for name in names if name not in STORMS]
-    if unknown or not names:
-        raise argparse.ArgumentTypeError(f"{', '.join(unknown) or text!r} is no storm; take {', '.join(STORMS)}")
-    return names
 
 
 async def run_storms(options: argparse.Namespace, folder: Path) -> list[Row]:
@@ -57,10 +47,7 @@ def main() -> None:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="memory-storm-") as folder:
         rows = uvloop.run(run_storms(options, Path(folder)))
-    # A log has no width of its own.
-    console = Console() if sys.stdout.isatty() else Console(width=120)
-    show(rows, f"{len(rows)} promises, {time.monotonic() - started:.0f} s", console)
-    sys.exit(0 if rows and all(row.passed for row in rows) else 1)
+    finish(rows, f"{len(rows)} promises, {time.monotonic() - started:.0f} s")
 
 
 if __name__ == "__main__":

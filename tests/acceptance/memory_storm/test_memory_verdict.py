@@ -15,9 +15,8 @@ from memory.documents.guard import LIMITS
 from memory.documents.storage.store import DocumentStore
 from memory.queues.claims import Closing
 from memory.queues.queue import PersonalQueue
-from tests.acceptance.memory_storm import __main__ as command
 from tests.acceptance.memory_storm.told import FOOD, LISTS, ROUTINE, Told, expected, tellings
-from tests.acceptance.memory_storm.verdict import WRONGS, Verdict, judge
+from tests.acceptance.memory_storm.verdict import Verdict, judge
 from tests.integration.documents import KINDS, NOW, item, plan
 
 USER = "stormy"
@@ -78,13 +77,11 @@ async def ground(redis: Redis) -> Ground:
 
 
 async def test_what_went_well_is_found_fine(ground: Ground) -> None:
-    """Nothing is counted where nothing is wrong."""
     verdict = await ground.verdict()
     assert (verdict.is_fine, verdict.facts, verdict.examples) == (True, 24, [])
 
 
 async def test_an_item_that_is_gone_is_lost_and_its_document_torn(ground: Ground) -> None:
-    """The log knows of it."""
     await ground.rewrite(FOOD, lambda body: body["food"]["avoids"].pop(3))
     wrong = (await ground.verdict()).wrong
     assert wrong["lost"] == 1
@@ -92,19 +89,16 @@ async def test_an_item_that_is_gone_is_lost_and_its_document_torn(ground: Ground
 
 
 async def test_an_item_that_is_there_twice_was_applied_twice(ground: Ground) -> None:
-    """However it came there."""
     await ground.rewrite(FOOD, lambda body: body["food"]["avoids"].append(body["food"]["avoids"][0]))
     assert (await ground.verdict()).wrong["applied twice"] == 1
 
 
 async def test_items_in_another_order_are_out_of_order(ground: Ground) -> None:
-    """All of them are there."""
     await ground.rewrite(FOOD, lambda body: body["food"]["avoids"].reverse())
     assert (await ground.verdict()).wrong["out of order"] == 1
 
 
 async def test_a_plan_that_one_of_two_logs_lacks_is_half_applied(ground: Ground) -> None:
-    """Plans over two documents are there in both."""
     await ground.redis.rpop(keys.document_log(user_token(USER), ROUTINE))
     wrong = (await ground.verdict()).wrong
     assert wrong["half applied"] == 1
@@ -112,7 +106,6 @@ async def test_a_plan_that_one_of_two_logs_lacks_is_half_applied(ground: Ground)
 
 
 async def test_a_fact_whose_row_is_gone_is_lost_and_one_that_waits_is_not_applied(ground: Ground) -> None:
-    """Every fact that was told is looked for."""
     more = list(islice(tellings(("by_rules", "both")), 26))
     ground.told = more
     await ground.queue.append(USER, [(f"{USER}-{more[24].number}", b"{}")])
@@ -122,24 +115,10 @@ async def test_a_fact_whose_row_is_gone_is_lost_and_one_that_waits_is_not_applie
     assert wrong["lost"] >= 2
 
 
-def test_every_wrong_has_a_word_in_the_table() -> None:
-    """Zeros are said too."""
-    assert Verdict().words() == ", ".join(f"0 {what}" for what in WRONGS)
-
-
 def test_what_is_taken_back_stands_nowhere_in_the_end() -> None:
-    """Each thing that is taken back was told before, of the same documents."""
     told = list(islice(tellings(("by_rules", "by_model", "both")), 90))
     gone = [one for one in told if one.is_taken_back]
     assert gone
     assert sum(map(len, expected(told).values())) == sum(
         len(one.resources) * (-1 if one.is_taken_back else 1) for one in told
     )
-
-
-def test_all_storms_are_run_unless_some_are_named() -> None:
-    """Names that are none are refused."""
-    assert command.read_options([]).only == command.STORMS
-    assert command.read_options(["--only", "deaths, replays", "--short"]).only == ("deaths", "replays")
-    with pytest.raises(SystemExit):
-        command.read_options(["--only", "rain"])

@@ -5,15 +5,13 @@ rules on purpose, and the status is 1 unless that was found out.
 """
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
-from rich.console import Console
 
-from tests.acceptance.chaos.table import show
+from tests.acceptance.chaos.table import finish
 from tests.acceptance.pipeline_storm import misdeeds, storm
 
 
@@ -31,11 +29,8 @@ def main() -> None:
     options = read_options()
     with tempfile.TemporaryDirectory(prefix="pipeline-storm-") as folder:
         rows = uvloop.run(storm.run(options.runs, options.seed, Path(folder), deed=options.sabotage, tells=True))
-    # A log has no width of its own.
-    console = Console() if sys.stdout.isatty() else Console(width=120)
-    show(rows, f"seed {options.seed}" + (f", sabotage {options.sabotage}" if options.sabotage else ""), console)
-    kept = all(row.passed for row in rows)
-    sys.exit(0 if kept != bool(options.sabotage) else 1)
+    caption = f"seed {options.seed}" + (f", sabotage {options.sabotage}" if options.sabotage else "")
+    finish(rows, caption, is_sabotaged=bool(options.sabotage))
 
 
 if __name__ == "__main__":

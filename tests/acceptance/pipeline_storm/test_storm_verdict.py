@@ -9,9 +9,9 @@ import pytest
 from memory.sessions.pipeline_records import PhaseState, RunRecord
 from memory.sessions.session import EntryInfo, SessionStats
 from tests.acceptance.pipeline_storm import work
-from tests.acceptance.pipeline_storm.moments import Moment, plan
+from tests.acceptance.pipeline_storm.moments import plan
 from tests.acceptance.pipeline_storm.nine_phases import CORRECTION, PHASES, PIPELINE
-from tests.acceptance.pipeline_storm.oracle import hits_of, reads_of
+from tests.acceptance.pipeline_storm.oracle import hits_of
 from tests.acceptance.pipeline_storm.stage import Execution
 from tests.acceptance.pipeline_storm.strikes import Blow, Struck
 from tests.acceptance.pipeline_storm.verdict import Found, judge
@@ -39,28 +39,7 @@ def test_a_hundred_moments_are_every_boundary_and_every_phase() -> None:
     assert plan(100, seed=1) == moments != plan(100, seed=2)
 
 
-def test_a_few_moments_are_of_every_kind() -> None:
-    """Those of the short profile."""
-    kinds = {(moment.victim, moment.place) for moment in plan(10, seed=1)}
-    assert len(kinds) == 6
-
-
-def test_a_moment_is_told_in_words() -> None:
-    """Whoever reads a broken promise can repeat it."""
-    assert str(Moment("worker", "inside", "analysis", 4)) == "worker killed inside analysis, number 4"
-    assert str(Moment("supervisor", "after", None, 4)) == "supervisor killed after the request, number 4"
-    assert str(Moment("worker", "any", None, 4, 0.5)) == "worker killed 50% through, number 4"
-
-
-def test_reads_are_what_a_phase_names_anywhere() -> None:
-    """Parameters, condition and `reads`, each key once."""
-    by_name = {phase.name: phase for phase in PIPELINE.phases}
-    assert reads_of(by_name["analysis"]) == {"context_query:results", "planning:results"}
-    assert reads_of(by_name[CORRECTION]) == {"implementation_pass_1:results", "standards_enforcement:violations"}
-
-
 def test_uses_after_a_correction_are_of_what_replaced_it() -> None:
-    """Before it, and by it, they are of pass 1."""
     hits = hits_of(PIPELINE, set(), {"implementation_pass_1": CORRECTION})
     assert (hits["implementation_pass_1:results"], hits[f"{CORRECTION}:results"]) == (2, 3)
     without = hits_of(PIPELINE, {CORRECTION}, {})
@@ -68,14 +47,12 @@ def test_uses_after_a_correction_are_of_what_replaced_it() -> None:
 
 
 def test_a_run_as_promised_has_no_problem() -> None:
-    """Nobody was killed in it."""
     verdict = judge(struck(), found(), RESULT)
     assert verdict.problems == ()
     assert verdict.again == ()
 
 
 def test_what_was_cut_short_runs_again() -> None:
-    """Once, and nothing else."""
     cut = Execution("analysis", "t-analysis", VICTIM, 2.0, None)
     again = Execution("analysis", "t-analysis", OTHER, 4.0, 4.1)
     hit = struck(replacing=[cut, again])
@@ -87,7 +64,6 @@ def test_what_was_cut_short_runs_again() -> None:
 
 
 def test_what_ended_before_its_worker_was_killed_may_run_again_or_not() -> None:
-    """Its report was not stored yet, but may have been known."""
     ended = Execution("analysis", "t-analysis", VICTIM, 2.0, 2.5)
     again = Execution("analysis", "t-analysis", OTHER, 4.0, 4.1)
     late = found(reported={"t-analysis": 5.0})
@@ -96,7 +72,6 @@ def test_what_ended_before_its_worker_was_killed_may_run_again_or_not() -> None:
 
 
 def test_a_phase_that_was_reported_and_ran_again_is_found() -> None:
-    """Its worker was killed, but later."""
     twice = [Execution("analysis", "t-analysis", pid, at, at + 0.1) for pid, at in ((VICTIM, 1.0), (OTHER, 4.0))]
     problems = judge(struck(replacing=twice), found(), RESULT).problems
     assert problems == ("analysis started 2 times, right are 1 to 1",)
@@ -111,13 +86,11 @@ def test_a_phase_that_was_reported_and_ran_again_is_found() -> None:
     ],
 )
 def test_whatever_is_left_or_counted_wrong_is_found(change: dict[str, object], words: str) -> None:
-    """Every figure is compared."""
     problems = judge(struck(), replace(found(), **change), RESULT).problems  # type: ignore[arg-type] # any field
     assert any(words in problem for problem in problems)
 
 
 def test_an_entry_that_was_used_once_too_often_is_found() -> None:
-    """Also when the sum is told alike everywhere."""
     right = found()
     wrong = [
         replace(entry, hits=entry.hits + 1) if entry.key == "planning:results" else entry for entry in right.entries
@@ -127,7 +100,6 @@ def test_an_entry_that_was_used_once_too_often_is_found() -> None:
 
 
 def test_another_result_is_found() -> None:
-    """Whatever else is as it should be."""
     other = {**RESULT, "total": 0}
     problems = judge(replace(struck(), outcome={**struck().outcome, "result": other}), found(), RESULT).problems
     assert len(problems) == 2

@@ -3,16 +3,12 @@
 Nobody here has a model unless a test names one, whatever the environment says.
 """
 
-import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import nats
-import nats.errors
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
@@ -22,17 +18,13 @@ from contracts.analysis.stories import StoryBase, StoryResponse
 from contracts.messages import AnalysisReply, AnalysisRequest
 from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
-from runtime.servers.embedded import EmbeddedServers
 from tasklore.story.example import FOLDER
 from tasklore.story.files import read_response, read_story, responses_in
-from tests.acceptance.house import House, Served
+from tests.acceptance.analyses import PATIENCE_S, ask_for_analysis, clients_of
+from tests.acceptance.house import House, Served, running_house
 
 AGENTS = "workers.agents.story"
 STORY = "lighthouse"
-#: Seconds for whatever is waited for: far above what it takes on a busy machine.
-PATIENCE_S = 90.0
-#: Seconds between looks at what another process writes.
-_LOOK_S = 0.02
 _NO_MODEL = {"llm_base_url": "", "llm_api_key": ""}
 
 
@@ -60,16 +52,10 @@ class Stage:
 @contextlib.contextmanager
 def story_stage(folder: Path, **settings: Any) -> Iterator[Stage]:
     """Run servers with nothing in them, a supervisor, and two workers; *settings* are those of the workers."""
-    servers = EmbeddedServers(folder / "servers")
-    asyncio.run(servers.start())
-    house = House(servers, folder)
-    try:
+    with running_house(folder) as house:
         supervisor = house.supervisor()
         workers = tuple(house.worker(AGENTS, **{**_NO_MODEL, **settings}) for _ in range(2))
         yield Stage(house, supervisor.ready(), tuple(worker.ready() for worker in workers))
-    finally:
-        house.close()
-        asyncio.run(servers.stop())
 
 
 class Reader:
@@ -94,17 +80,7 @@ class Reader:
             text=response.text,
             **{"wait_ms": 60_000, **wish},
         )
-        body = request.model_dump_json(exclude_none=True).encode()
-        gives_up_at = time.monotonic() + PATIENCE_S
-        while True:
-            with contextlib.suppress(nats.errors.NoRespondersError):
-                answer = await self._client.request(subjects.analyses("SupervisorAgent"), body, timeout=PATIENCE_S)
-                reply = AnalysisReply.model_validate_json(answer.data)
-                # Cards are still on their way to the supervisor.
-                if "is known" not in reply.text and b"UnknownAgent" not in answer.data:
-                    return reply
-            assert time.monotonic() < gives_up_at
-            await asyncio.sleep(_LOOK_S)
+        return await ask_for_analysis(self._client, request)
 
     async def analysed(self, response: StoryResponse, *, story_id: str = STORY, **wish: Any) -> AnalysisDocument:
         """Return the analysis of *response*, after every agent has ended."""
@@ -129,12 +105,8 @@ class Reader:
 @contextlib.asynccontextmanager
 async def reader(stage: Stage) -> AsyncIterator[Reader]:
     """Connect somebody to *stage*."""
-    client = await nats.connect(stage.house.servers.nats_url)
-    try:
-        async with Redis.from_url(stage.house.servers.redis_url, socket_timeout=None) as redis:
-            yield Reader(client, redis)
-    finally:
-        await client.close()
+    async with clients_of(stage.house) as (client, redis):
+        yield Reader(client, redis)
 
 
 def findings(document: AnalysisDocument) -> dict[str, Any]:

@@ -1,0 +1,37 @@
+"""A system without a model whose API demands keys: a supervisor, a worker, and the agents that remember."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from supervisor.http.admission.key_file import Role, make_key
+from tests.acceptance.house import BUDGET, NAPPER, running_house
+from tests.acceptance.talk import MEMORY, SWITCHBOARD
+
+#: What each caller may do, and the user that it acts for.
+_CALLERS: dict[str, tuple[tuple[Role, ...], str | None]] = {
+    "anybody": (("ask", "read"), None),
+    "ana": (("ask", "read"), "ana"),
+    "bob": (("ask", "read"), "bob"),
+    "reader": (("read",), None),
+}
+
+
+class KeyedApi(NamedTuple):
+    """The address of the API, and a key for each caller."""
+
+    url: str
+    keys: dict[str, str]
+
+
+@contextmanager
+def keyed_api(folder: Path) -> Iterator[KeyedApi]:
+    """Run the system with its data below *folder*."""
+    file = folder / "keys.json"
+    keys = {name: make_key(file, name, roles, user) for name, (roles, user) in _CALLERS.items()}
+    with running_house(folder) as house:
+        worker = house.worker(BUDGET, NAPPER, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key="")
+        supervisor = house.supervisor(api_keys_file=file, llm_base_url="", llm_api_key="")
+        worker.ready()
+        yield KeyedApi(supervisor.ready().api, keys)
