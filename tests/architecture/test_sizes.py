@@ -22,7 +22,7 @@ MOST_LINES = {
     "tasklore": 16_300,
     "deploy": 2_650,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 82_000, 693, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 81_000, 693, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.042, 0.205, 0.037
 #: Modules that are named by a gerund; the words below are nouns of the field.
