@@ -79,6 +79,8 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
     ahead: ClassVar[int] = 1
     #: Whether logs may name keys: ids of users stay out of them.
     names_keys: ClassVar[bool] = True
+    #: Whether work ends once its lease may have lapsed; else two processes that work on one key do no harm.
+    is_exclusive: ClassVar[bool] = True
     #: Seconds for which a key rests after a mistake of our own.
     mistake_s: ClassVar[float] = 5.0
 
@@ -204,7 +206,8 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         if lease is None:
             return None
         held = self._held[key] = _Held(lease, asked_at + self._lease_s)
-        self._let_lapse(key, held)
+        if self.is_exclusive:
+            self._let_lapse(key, held)
         try:
             return await self.work(key, lease)
         finally:

@@ -16,7 +16,7 @@ MOST_LINES = {
     "contracts": 4_480,
     "quantities": 6_000,
     "memory": 16_700,
-    "runtime": 8_370,
+    "runtime": 8_380,
     "supervisor": 21_500,
     "workers": 16_980,
     "tasklore": 16_300,
@@ -24,7 +24,7 @@ MOST_LINES = {
 }
 MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 81_000, 693, 20
 #: Shares, of all functions and of all docstrings.
-MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.042, 0.205, 0.037
+MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.
 MOST_GERUNDS = 20
 _NOUNS = {"testing", "pricing", "tracing", "string", "logging", "routing"}

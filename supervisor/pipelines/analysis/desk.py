@@ -33,6 +33,8 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
         lease_s: Seconds after which another process goes on with the analyses of one that fell silent.
     """
 
+    #: Every step is stored once: two processes that drive one analysis do no harm.
+    is_exclusive: ClassVar[bool] = False
     # Another version may know how to go on.
     mistake_s: ClassVar[float] = 60.0
 
@@ -95,7 +97,7 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
         return 0.0
 
     async def renew(self, lease: AnalysisRun) -> bool:
-        """Renew the lease of an analysis that is listed; two processes that drive one do no harm."""
+        """Renew the lease of an analysis that is listed."""
         if lease.is_listed:
             with contextlib.suppress(MemoryUnavailable):
                 await self._parts.analyses.renew(self._parts.supervisor_id, *lease.key, self._lease_ms)
