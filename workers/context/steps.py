@@ -48,7 +48,7 @@ class Steps:
     ) -> R:
         """Return what the step returned in an earlier run, or call *function* and journal its result."""
         if _is_inside.get():
-            return await _call(function, arguments)
+            return await _call(name, function, arguments)
         position, head = self._count, f"{_digest(name, arguments)} {name}"
         self._count += 1
         if position >= MOST_STEPS:
@@ -65,7 +65,7 @@ class Steps:
             )
             raise EffectUncertain(msg)
         with tracing.span(f"step {name}"):
-            spelled, result = _spell(name, adapter, await _call(function, arguments))
+            spelled, result = _spell(name, adapter, await _call(name, function, arguments))
         await self._journal.write(self._run, position, head, spelled)
         return result
 
@@ -87,10 +87,13 @@ class Steps:
         return stored == head
 
 
-async def _call(function: Callable[..., Awaitable[R]], arguments: tuple[Any, ...]) -> R:
+async def _call(name: str, function: Callable[..., Awaitable[R]], arguments: tuple[Any, ...]) -> R:
     token = _is_inside.set(True)
     try:
-        return await function(*arguments)
+        called = function(*arguments)
+        if not inspect.isawaitable(called):
+            raise InvalidInput(f"the function of step {name!r} returned nothing to await; make it an async one")
+        return await called
     finally:
         _is_inside.reset(token)
 

@@ -137,6 +137,7 @@ async def take_anything(_anything: object) -> None:
     ("function", "arguments", "words"),
     [
         (take_anything, (object(),), "the arguments of step 'odd' are no JSON"),
+        (abs, (-1,), "the function of step 'odd' returned nothing to await; make it an async one"),
         (return_function, (), "the result of step 'odd' cannot be kept as JSON"),
         (return_much, (), "return a reference"),
     ],
