@@ -139,6 +139,7 @@ def test_what_is_remembered_for_a_user_is_keyed_by_the_user() -> None:
     ("content", "words"),
     [
         (body("sell"), ["sell", "buy_for_me"]),
+        (body(agent_id="Other"), ["Other", "ShopAgent"]),
         (body(parameters={}), ["price", "missing"]),
         (body(parameters={"price": 1, "colour": 2}), ["colour", "price", "cost"]),
         (body(parameters={"price": 1, "note": "stumble"}), ["stumble"]),

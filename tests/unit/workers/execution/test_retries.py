@@ -9,6 +9,7 @@ import pytest
 
 from contracts import subjects
 from contracts.errors import GiveUp, LlmRateLimited, LlmUnavailable, MemoryUnavailable, RetryLater
+from memory.ledger.runs import NotDue
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox
 from runtime.messaging.pull import PullEngine
@@ -130,6 +131,15 @@ async def test_a_long_pause_is_scheduled_and_the_delivery_settled() -> None:
     assert entry is not None
     assert (entry.generations[1].state, entry.generations[1].assignment) == ("waiting", body)
     assert worker.counts.seen["retry:schedule"] == 1
+
+
+async def test_no_run_begins_before_the_time_of_a_schedule() -> None:
+    """A copy of the task that is offered meanwhile waits as long as its schedule, but for the 0.1 s of two clocks."""
+    worker = FakeWorker(raising(RetryLater("later", 60)))
+    await worker.work(a_task(task="mutter"))
+    found = await worker.ledger.begin("t1", 1, "w2", 0, 60_000, token="copy")
+    assert isinstance(found, NotDue)
+    assert 50_000 < found.wait_ms <= 59_900
 
 
 async def test_a_pause_that_cannot_be_scheduled_is_spent_in_the_queue() -> None:
