@@ -164,6 +164,13 @@ async def test_rows_of_a_crashed_claim_come_alone_until_one_is_convicted(queue: 
     assert [(row.row_id, row.attempts, row.crashes) for row in following.rows] == [("b", 1, 0)]
 
 
+async def test_a_suspect_row_comes_without_rows_that_were_never_claimed(queue: PersonalQueue) -> None:
+    await queue.append(OWNER, TABLE[:1])
+    await claimed(queue, lease_ms=BLINK_MS)
+    await queue.append(OWNER, TABLE[1:])
+    assert ids(await after_a_crash(queue)) == ["a"]
+
+
 async def test_a_row_that_needs_a_model_leaves_the_order_until_it_is_resumed(queue: PersonalQueue) -> None:
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
