@@ -50,7 +50,7 @@ class AdmissionMiddleware:
             return
         limits = self._parts.limits
         with self._parts.life.count(name):
-            await self._app(scope, _BodyReader(receive, limits.body_bytes, limits.body_s).receive, send)
+            await self._app(scope, BodyReader(receive, limits.body_bytes, limits.body_s).receive, send)
 
     def _identify(self, scope: Scope, headers: Headers) -> Caller | None:
         """Return the caller by the key of a request, None without a known one, up to the rate of its address."""
@@ -105,7 +105,7 @@ def _check_body(headers: Headers, most_bytes: int) -> None:
         raise Refused(415, "encoded", "send the body as it is, without `Content-Encoding`; nothing is unpacked here")
 
 
-class _BodyReader:
+class BodyReader:
     """Reads the body of one request as a whole: so many bytes and values, within *within_s* seconds."""
 
     def __init__(self, receive: Receive, most: int, within_s: float) -> None:
@@ -115,6 +115,11 @@ class _BodyReader:
         self._is_read = False
 
     async def receive(self) -> Message:
+        """Return the whole body as one message; later calls wait for the end of the connection.
+
+        Raises:
+            Refused: It is too large (413), or did not come in time (408).
+        """
         if self._is_read:
             # After the body only the end of the connection can come, however long the answer takes.
             return await self._receive()

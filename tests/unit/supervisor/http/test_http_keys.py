@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+from starlette.types import Message
 
 from contracts.errors import ConfigurationError, InvalidInput
 from supervisor.http.admission.key_file import KeyRing, hash_of, make_key, read_keys
 from supervisor.http.admission.keys import Caller
-from supervisor.http.admission.middleware import is_local
+from supervisor.http.admission.limits import Rates
+from supervisor.http.admission.middleware import BodyReader, is_local
 from supervisor.http.owners import world_conversation
 from supervisor.http.problems import Refused
 from tasklore.api_keys import print_new_key
@@ -97,6 +99,36 @@ def test_a_scoped_key_acts_for_its_user_alone() -> None:
         scoped.demand_user("bob")
     assert "bob" not in str(refused.value)
     assert Caller("b", frozenset({"ask"})).demand_user("bob") == "bob"
+
+
+def test_an_admin_may_do_what_the_others_may() -> None:
+    Caller("a", frozenset({"admin"})).demand_role("read")
+    Caller("a", frozenset({"read"})).demand_role("ask", "read")
+    with pytest.raises(Refused, match="role 'read'"):
+        Caller("a", frozenset({"ask"})).demand_role("read")
+
+
+def test_a_burst_is_taken_and_then_so_many_a_second() -> None:
+    clock = Clock()
+    rates = Rates(2.0, 3, clock)
+    assert [rates.take("a") for _ in range(4)] == [0, 0, 0, 1]
+    assert rates.take("b") == 0
+    clock.now += 0.5
+    assert [rates.take("a"), rates.take("a")] == [0, 1]
+    clock.now += 100
+    assert [rates.take("a") for _ in range(4)] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("sizes", [(3000,), (1500, 1500)])
+async def test_a_body_is_limited_however_it_is_cut(sizes: tuple[int, ...]) -> None:
+    pieces = [{"type": "http.request", "body": b"x" * size, "more_body": True} for size in sizes]
+    messages = iter([*pieces, {"type": "http.request", "body": b"", "more_body": False}])
+
+    async def receive() -> Message:
+        return next(messages)
+
+    with pytest.raises(Refused, match="2,000 bytes"):
+        await BodyReader(receive, 2000, 60).receive()
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.0.1:80", "[::1]:8080"])
