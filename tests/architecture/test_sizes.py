@@ -16,7 +16,7 @@ MOST_LINES = {
     "contracts": 4_480,
     "quantities": 6_000,
     "memory": 16_700,
-    "runtime": 8_380,
+    "runtime": 8_450,
     "supervisor": 21_500,
     "workers": 16_980,
     "tasklore": 16_300,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memory.stories.shared_answers import SharedAnswers
     from memory.stories.store import StoryStore
     from runtime.models.llm import Llm
+    from workers.child_tasks import ChildTasks
     from workers.forgetting.erasure import UserStore
 
 log = structlog.get_logger(__name__)
@@ -52,6 +53,7 @@ class Services:
     agent_files: Path | None
     count_session_hits: Callable[[int], None]
     redis: "Redis"
+    children: "ChildTasks"
 
     @property
     def edits(self) -> "DocumentStore":

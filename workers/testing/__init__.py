@@ -3,16 +3,16 @@
 Here belongs what users test with; tests of Tasklore itself run real servers.
 """
 
+from workers.testing.heard import Heard, listen
 from workers.testing.kit import (
     NOW,
     AgentKit,
     Asked,
-    Heard,
+    Called,
     KitHistory,
     KitServices,
     KitStory,
     ScriptedLlm,
-    listen,
     run_task,
 )
 
@@ -20,6 +20,7 @@ __all__ = [
     "NOW",
     "AgentKit",
     "Asked",
+    "Called",
     "Heard",
     "KitHistory",
     "KitServices",
