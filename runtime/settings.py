@@ -17,7 +17,7 @@ from contracts.identifiers import NAME_PATTERN
 from contracts.zones import TimeZone
 from quantities.numerals.locales import mark_of
 from runtime.models.prices import parse_prices
-from runtime.models.settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings
+from runtime.models.settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings, parse_roles
 from runtime.networks import networks_in
 from runtime.servers.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
 
@@ -31,6 +31,8 @@ _SCHEMES = {
     "redis_url": ("redis://", "rediss://", "unix://"),
     "nats_monitor_url": ("http://", "https://"),
     "llm_base_url": ("http://", "https://"),
+    "llm_anthropic_base_url": ("http://", "https://"),
+    "llm_google_base_url": ("http://", "https://"),
 }
 #: How alike a mistyped name must be to the one suggested, from 0 to 1.
 _ALIKE = 0.6
@@ -235,6 +237,16 @@ class Settings(BaseSettings):
     """The model that proposes the edit of a document."""
     llm_editor_temperature: Temperature = 0.2
     """Its temperature."""
+    llm_roles: str = ""
+    """Further roles for agents with tools, `ROLE=PROVIDER:MODEL` joined by commas: `writer=anthropic:claude-opus-5`."""
+    llm_anthropic_base_url: str | None = None
+    """Address of Anthropic's API for roles with the provider `anthropic`; without it Anthropic's own."""
+    llm_anthropic_api_key: SecretStr | None = None
+    """Key for Anthropic's API."""
+    llm_google_base_url: str | None = None
+    """Address of the Gemini API for roles with the provider `google`; without it Google's own."""
+    llm_google_api_key: SecretStr | None = None
+    """Key for the Gemini API."""
     llm_prices: str = ""
     """US dollars per million tokens, `MODEL=INPUT/OUTPUT/CACHED` joined by commas, before those that are shipped."""
     llm_max_output_tokens: int = Field(default=2048, ge=1)
@@ -288,10 +300,17 @@ class Settings(BaseSettings):
             "finder": (self.llm_finder_model, self.llm_finder_temperature),
             "editor": (self.llm_editor_model, self.llm_editor_temperature),
         }
+        named = {name: self._role(model, temperature) for name, (model, temperature) in roles.items()}
+        for name, (provider, model) in parse_roles(self.llm_roles).items():
+            named[name] = self._role(model, self.llm_temperature).model_copy(update={"provider": provider})
         return LlmSettings(
             base_url=self.llm_base_url,
             api_key=self.llm_api_key,
-            roles={name: self._role(model, temperature) for name, (model, temperature) in roles.items()},
+            anthropic_base_url=self.llm_anthropic_base_url,
+            anthropic_api_key=self.llm_anthropic_api_key,
+            google_base_url=self.llm_google_base_url,
+            google_api_key=self.llm_google_api_key,
+            roles=named,
             prices=parse_prices(self.llm_prices),
             max_concurrency=self.llm_max_concurrency,
             max_attempts=self.llm_max_attempts,
@@ -328,6 +347,12 @@ class Settings(BaseSettings):
     def _check_networks(cls, networks: str) -> str:
         networks_in(networks)
         return networks
+
+    @field_validator("llm_roles")
+    @classmethod
+    def _check_roles(cls, roles: str) -> str:
+        parse_roles(roles)
+        return roles
 
     @field_validator("llm_prices")
     @classmethod

@@ -16,9 +16,9 @@ MOST_LINES = {
     "contracts": 4_480,
     "quantities": 6_000,
     "memory": 16_700,
-    "runtime": 8_380,
+    "runtime": 8_500,
     "supervisor": 21_500,
-    "workers": 16_980,
+    "workers": 17_750,
     "tasklore": 16_300,
     "deploy": 2_650,
 }
