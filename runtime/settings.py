@@ -85,6 +85,8 @@ class Settings(BaseSettings):
     """Size of the queue of tasks; beyond it new tasks are refused, so that a full disk never loses one."""
     dead_max_bytes: int = Field(default=256 * 1024**2, ge=1024**2)
     """Size of DEAD; beyond it the oldest dead letter is dropped, before its 30 days."""
+    output_max_bytes: int = Field(default=512 * 1024**2, ge=1024**2)
+    """Size of OUTPUT, where tasks emit; beyond it the oldest output is dropped, before its hour."""
 
     supervisor_id: str = Field(default="SupervisorAgent", pattern=NAME_PATTERN)
     """The id under which requests are answered and reports read; systems that share a NATS need different ones."""

@@ -31,6 +31,7 @@ from runtime.messaging.connection import connected
 from runtime.messaging.leases import Leases
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.messaging.output import OutputDesk, open_output
 from runtime.messaging.pull import Desk, PullEngine
 from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
 from runtime.models.llm import Llm
@@ -112,6 +113,7 @@ class _Parts:
     analyses: AnalysisRequests
     delivering: Delivering
     watches: tuple[Watcher, ...]
+    output: OutputDesk
     api: "HttpServer | None"
 
 
@@ -240,18 +242,20 @@ class Supervisor:
             time_zone=settings.time_zone,
             learned=make_learned(redis, settings, self._cards),
         )
+        output = await stack.enter_async_context(open_output(link))
         canceller = Canceller(client, outbox, ledger, process.name)
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         opened = (process.name, settings, process.metrics, link, redis, outbox)
-        everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger)
+        everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output)
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(everything, leases, heal, tasks)
         driven = (desk, pipelines, *make_analyses(everything))
         api = open_api(everything, service, sessions, pipelines)
         watches = make_watches(process.metrics, link, redis, self._cards, reports.run_times)
-        return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, api)
+        kept = engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, output
+        return _Parts(link, *kept, api)
 
     def _recovery(self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch) -> Recovery:
         return Recovery(
@@ -322,7 +326,7 @@ class Supervisor:
         return await find_consumer(client, source, self._sizes(), may_create=may_create)
 
     def _sizes(self) -> Sizes:
-        return Sizes(self._settings.tasks_max_bytes, self._settings.replicas, self._settings.dead_max_bytes)
+        return Sizes.of(self._settings)
 
     async def _reload_cards(self) -> None:
         while True:
@@ -350,6 +354,7 @@ class Supervisor:
             self._parts.comparing.reconnected()
             self._parts.delivering.reconnected()
             self._parts.recovery.look_soon()
+            self._parts.output.look_soon()
             self._parts.desk.look_soon()
             self._parts.analysing.look_soon()
             self.process.spawn(self._load_cards())

@@ -325,6 +325,7 @@ class Executor:
                 await self._fail(job, error, engine, context=context, run_ms=run_ms)
                 # It still answers those who wait for the same question.
                 return result
+        await context.close_output()
         outcome = outcome_of(job, "completed", self._worker_id, result_json=result, run_ms=run_ms)
         outcome.usage = context.usage
         if await self._publisher.publish([outcome], engine):
@@ -341,6 +342,8 @@ class Executor:
         run_ms: int | None = None,
     ) -> None:
         """Let the task run again, or report the failure that *error* makes it; without a *context* it did not run."""
+        if context is not None:
+            await context.close_output()
         assignment, now = job.assignment, self._now()
         decision = decide_retry(
             error,

@@ -39,7 +39,7 @@ from workers.listening.rulings import closings_of
 from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
 from workers.middleware import Hooks, call_task, notify, notify_async
 from workers.testing.answers import KitAnswers
-from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
+from workers.testing.fakes import Asked, Emitted, FakeDocuments, KitServices, ScriptedLlm
 from workers.testing.history import KitHistory
 from workers.testing.session import KitSession
 from workers.testing.story import KitStory
@@ -55,6 +55,7 @@ __all__ = [
     "NOW",
     "AgentKit",
     "Asked",
+    "Emitted",
     "Heard",
     "KitHistory",
     "KitServices",
@@ -129,6 +130,11 @@ class AgentKit:
     def progress(self) -> list[Progress]:
         """The progress that tasks published, in order."""
         return self.services.progress
+
+    @property
+    def emitted(self) -> list[Emitted]:
+        """The events that tasks emitted, in order."""
+        return self.services.emitted
 
     @property
     def asked(self) -> list[Asked]:
