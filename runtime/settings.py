@@ -345,13 +345,9 @@ class Settings(BaseSettings):
         return folders
 
     @model_validator(mode="after")
-    def _check_pauses(self) -> Self:
+    def _check_pairs(self) -> Self:
         if self.retry_base_s > self.retry_cap_s:
             raise ValueError(f"{PREFIX}RETRY_BASE_S must not exceed {PREFIX}RETRY_CAP_S ({self.retry_cap_s:g})")
-        return self
-
-    @model_validator(mode="after")
-    def _check_tls(self) -> Self:
         if (self.api_tls_cert_file is None) != (self.api_tls_key_file is None):
             raise ValueError(f"{PREFIX}API_TLS_CERT_FILE and {PREFIX}API_TLS_KEY_FILE go together: set both or neither")
         return self

@@ -111,9 +111,9 @@ class _Parts:
     pipelines: PipelineRequests
     analysing: AnalysisDesk
     analyses: AnalysisRequests
+    output: OutputDesk
     delivering: Delivering
     watches: tuple[Watcher, ...]
-    output: OutputDesk
     api: "HttpServer | None"
 
 
@@ -209,9 +209,8 @@ class Supervisor:
         name = f"tasklore-pull-{process.name}"
         client = await stack.enter_async_context(connected(process.nats_url, name, process.listener(self._reconnected)))
         most, count = settings.redis_max_connections, process.count_redis_reconnect
-        redis = await stack.enter_async_context(
-            valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=count)
-        )
+        opening = valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=count)
+        redis = await stack.enter_async_context(opening)
         if settings.provision == "auto":
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
@@ -220,8 +219,8 @@ class Supervisor:
             Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
         )
         link, ledger = Link(client), self._make_ledger(redis)
-        opening = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
-        outbox = await stack.enter_async_context(opening)
+        boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
+        outbox = await stack.enter_async_context(boxing)
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         await llm.warm_up()
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
@@ -242,20 +241,19 @@ class Supervisor:
             time_zone=settings.time_zone,
             learned=make_learned(redis, settings, self._cards),
         )
-        output = await stack.enter_async_context(open_output(link))
         canceller = Canceller(client, outbox, ledger, process.name)
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         opened = (process.name, settings, process.metrics, link, redis, outbox)
+        output = await stack.enter_async_context(open_output(link))
         everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output)
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(everything, leases, heal, tasks)
-        driven = (desk, pipelines, *make_analyses(everything))
+        driven = (desk, pipelines, *make_analyses(everything), output)
         api = open_api(everything, service, sessions, pipelines)
         watches = make_watches(process.metrics, link, redis, self._cards, reports.run_times)
-        kept = engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, output
-        return _Parts(link, *kept, api)
+        return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, api)
 
     def _recovery(self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch) -> Recovery:
         return Recovery(

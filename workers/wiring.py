@@ -367,14 +367,11 @@ class Worker:
 
     async def _provision(self, client: Client, *, again: bool = False) -> None:
         if self._settings.provision == "auto":
-            await declare_streams(client, self._sizes(), despite_drift=again)
+            await declare_streams(client, Sizes.of(self._settings), despite_drift=again)
 
     async def _heal(self, source: Source) -> str:
         may_create = self._settings.provision == "auto"
-        return await find_consumer(self._demand_parts().client, source, self._sizes(), may_create=may_create)
-
-    def _sizes(self) -> Sizes:
-        return Sizes.of(self._settings)
+        return await find_consumer(self._demand_parts().client, source, Sizes.of(self._settings), may_create=may_create)
 
     async def _send_progress(self, supervisor_id: str, progress: Progress) -> None:
         await self._progress.publish(progress, subject=subjects.progress(supervisor_id, progress.task_id))

@@ -3,11 +3,11 @@
 Here belongs what users test with; tests of Tasklore itself run real servers.
 """
 
+from workers.testing.fakes import Emitted
 from workers.testing.kit import (
     NOW,
     AgentKit,
     Asked,
-    Emitted,
     Heard,
     KitHistory,
     KitServices,

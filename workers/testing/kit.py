@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from contracts import subjects
 from contracts.errors import ConfigurationError, LlmError
-from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, Progress, TaskAssignment
+from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, TaskAssignment
 from contracts.parameters.model import Parameters
 from memory.documents.draft import Draft
 from memory.documents.guard import LIMITS
@@ -39,7 +39,7 @@ from workers.listening.rulings import closings_of
 from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
 from workers.middleware import Hooks, call_task, notify, notify_async
 from workers.testing.answers import KitAnswers
-from workers.testing.fakes import Asked, Emitted, FakeDocuments, KitServices, ScriptedLlm
+from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
 from workers.testing.history import KitHistory
 from workers.testing.session import KitSession
 from workers.testing.story import KitStory
@@ -55,7 +55,6 @@ __all__ = [
     "NOW",
     "AgentKit",
     "Asked",
-    "Emitted",
     "Heard",
     "KitHistory",
     "KitServices",
@@ -113,6 +112,10 @@ class AgentKit:
         self.agent = agent
         turns = tuple(_turn(number, said, now) for number, said in enumerate(conversation, start=1))
         self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
+        self.progress = self.services.progress
+        """The progress that tasks published, in order."""
+        self.emitted = self.services.emitted
+        """The events that tasks emitted, in order."""
         self.raised: list[Exception] = []
         self._session = KitSession(self.services, session, phase, writes, tuple(standards))
         self._story = story
@@ -125,16 +128,6 @@ class AgentKit:
         self._answers = KitAnswers()
         self._effects: set[tuple[str, str]] = set()
         self._runs = 0
-
-    @property
-    def progress(self) -> list[Progress]:
-        """The progress that tasks published, in order."""
-        return self.services.progress
-
-    @property
-    def emitted(self) -> list[Emitted]:
-        """The events that tasks emitted, in order."""
-        return self.services.emitted
 
     @property
     def asked(self) -> list[Asked]:
