@@ -132,6 +132,27 @@ class Progress(Message):
     at: datetime
 
 
+class EmittedValue(Part):
+    """A value that a running task emitted beside text, such as a call of a tool; *kind* is the agent's word for it."""
+
+    kind: Name = "value"
+    value: JsonValue = None
+
+
+class TaskOutput(Message):
+    """Output of a running task; published to `output.{supervisor_id}.{task_id}.{generation}.{attempt}`.
+
+    `events` are texts and values in the order in which they were emitted. `first` is the number of the first of them,
+    counted from 1 in each attempt; a missing number was lost. `run` is the same in all messages of one run: of two runs
+    of one attempt the one that comes first on the subject counts. `end` says that nothing follows.
+    """
+
+    run: str = Field(min_length=1, max_length=64)
+    first: int = Field(default=1, ge=1)
+    events: tuple[str | EmittedValue, ...] = ()
+    end: bool = Field(default=False, exclude_if=not_)
+
+
 class Cancellation(Message):
     """The wish to stop a task; published to `cancel.{task_id}`."""
 

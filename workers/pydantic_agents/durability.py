@@ -184,7 +184,7 @@ class _Unit:
     tool: str = ""
     is_executed: bool = False
 
-    async def run(self, _arguments: object) -> Any:
+    async def run(self, _arguments: object) -> object:
         self.is_executed = True
         token = _is_in_unit.set(True)
         attributes: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": self.tool}
@@ -208,7 +208,7 @@ class _Request(_Unit):
         super().__init__(operation_id, body)
         self._task_run, self._model = task_run, operation_id.model_name
 
-    async def run(self, _arguments: object) -> Any:
+    async def run(self, _arguments: object) -> object:
         async with self._task_run.context.llm.request(self._task_run.role, self._model) as sent:
             payload = await super().run(None)
             usage = cast("dict[str, Any]", payload)["usage"]
@@ -267,7 +267,7 @@ class TaskDurability(BaseDurabilityCapability[Any]):
         tool_def: ToolDefinition,  # noqa: ARG002
         args: dict[str, Any],
         handler: WrapToolExecuteHandler,
-    ) -> Any:
+    ) -> object:
         """Return the tool's result, or the one that a finder found."""
         try:
             return await handler(args)

@@ -144,7 +144,7 @@ def serve(
     served = Agent(as_, description=description)
     writes, asks = writes if isinstance(writes, Mapping) else tuple(writes), tuple(asks)
 
-    async def ask(prompt: Prompt, context: Context) -> Any:
+    async def ask(prompt: Prompt, context: Context) -> object:
         content: list[UserContent] = [prompt.prompt, *(ImageUrl(url) for url in prompt.images)]
         made = deps(context) if deps is not None else None
         result = await run(agent, content, context, deps=made, writes=writes, asks=asks, limits=limits)

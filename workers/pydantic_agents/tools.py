@@ -24,7 +24,7 @@ def agent_tool(
     """
     from workers.pydantic_agents.runs import run
 
-    async def ask(ctx: RunContext[Any], message: str) -> Any:
+    async def ask(ctx: RunContext[Any], message: str) -> object:
         return (await run(agent, message, context_of(ctx))).output
 
     name = f"ask_{agent.name}"

@@ -3,6 +3,7 @@
 Here belongs what users test with; tests of Tasklore itself run real servers.
 """
 
+from workers.testing.fakes import Emitted
 from workers.testing.kit import (
     NOW,
     AgentKit,
@@ -20,6 +21,7 @@ __all__ = [
     "NOW",
     "AgentKit",
     "Asked",
+    "Emitted",
     "Heard",
     "KitHistory",
     "KitServices",

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from contracts import subjects
 from contracts.errors import ConfigurationError, LlmError
-from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, Progress, TaskAssignment
+from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, TaskAssignment
 from contracts.parameters.model import Parameters
 from memory.documents.draft import Draft
 from memory.documents.guard import LIMITS
@@ -112,6 +112,10 @@ class AgentKit:
         self.agent = agent
         turns = tuple(_turn(number, said, now) for number, said in enumerate(conversation, start=1))
         self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
+        self.progress = self.services.progress
+        """The progress that tasks published, in order."""
+        self.emitted = self.services.emitted
+        """The events that tasks emitted, in order."""
         self.raised: list[Exception] = []
         self._session = KitSession(self.services, session, phase, writes, tuple(standards))
         self._story = story
@@ -124,11 +128,6 @@ class AgentKit:
         self._answers = KitAnswers()
         self._effects: set[tuple[str, str]] = set()
         self._runs = 0
-
-    @property
-    def progress(self) -> list[Progress]:
-        """The progress that tasks published, in order."""
-        return self.services.progress
 
     @property
     def asked(self) -> list[Asked]:
