@@ -28,6 +28,7 @@ from contracts.pipeline_messages import PipelineReply as PipelineReply
 from contracts.pipeline_messages import PipelineRequest as PipelineRequest
 from contracts.task_messages import Cancellation as Cancellation
 from contracts.task_messages import CompletionReport as CompletionReport
+from contracts.task_messages import EmittedValue as EmittedValue
 from contracts.task_messages import ErrorNote as ErrorNote
 from contracts.task_messages import Fence as Fence
 from contracts.task_messages import MemoryMode as MemoryMode
@@ -37,6 +38,7 @@ from contracts.task_messages import Progress as Progress
 from contracts.task_messages import Status as Status
 from contracts.task_messages import TaskAssignment as TaskAssignment
 from contracts.task_messages import TaskCall as TaskCall
+from contracts.task_messages import TaskOutput as TaskOutput
 from contracts.task_messages import Usage as Usage
 from contracts.words import reads_unknown_as_other, writes_only_known
 
@@ -201,6 +203,7 @@ MESSAGES: dict[str, type[Message]] = {
         TaskAssignment,
         CompletionReport,
         Progress,
+        TaskOutput,
         Cancellation,
         AgentCard,
         WorkerPresence,

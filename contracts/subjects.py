@@ -14,6 +14,7 @@ TURNS = "TURNS"
 FACTS = "FACTS"
 MESSAGES = "MESSAGES"
 DEAD = "DEAD"
+OUTPUT = "OUTPUT"
 
 AGENTS_BUCKET = "agents"
 WORKERS_BUCKET = "workers"
@@ -35,6 +36,7 @@ TURNS_ALL = "turns.>"
 FACTS_ALL = "facts.>"
 MESSAGES_ALL = "messages.>"
 DEAD_ALL = "dead.>"
+OUTPUT_ALL = "output.>"
 #: Requests to compare a report with the ledger, and the durable that reads them: `~` is in no supervisor's name.
 COMPARISONS, COMPARISONS_ALL = "~compare", "reports.~compare.>"
 
@@ -90,7 +92,7 @@ def account_of(role: str) -> str:
 
 
 def filler(stream: str) -> str:
-    """Return a subject of *stream*, one of our seven, that no consumer reads: `~` is in no name and no partition."""
+    """Return a subject of *stream*, one of our eight, that no consumer reads: `~` is in no name and no partition."""
     return f"{'due' if stream == LATER else stream.lower()}.~filler"
 
 
@@ -166,6 +168,30 @@ def progress_to(supervisor_id: str) -> str:
     return f"progress.{checked_name(supervisor_id, 'supervisor_id')}.*"
 
 
+def output(supervisor_id: str, task_id: str, generation: int, attempt: int) -> str:
+    """Return where one run of a task emits its output."""
+    whose = f"{checked_name(supervisor_id, 'supervisor_id')}.{checked_name(task_id, 'task_id')}"
+    return f"output.{whose}.{generation}.{attempt}"
+
+
+def output_on(task_id: str) -> str:
+    """Return the filter for the output of every run of a task, of any supervisor."""
+    return f"output.*.{checked_name(task_id, 'task_id')}.*.*"
+
+
+def output_to(supervisor_id: str) -> str:
+    """Return the filter for the output of every task that *supervisor_id* assigned."""
+    return f"output.{checked_name(supervisor_id, 'supervisor_id')}.>"
+
+
+def run_of_output(subject: str) -> tuple[str, int, int] | None:
+    """Return task id, generation and attempt of a *subject* of output; None for any other."""
+    parts = subject.split(".")
+    if len(parts) != 5 or parts[0] != "output" or not (parts[3].isdecimal() and parts[4].isdecimal()):
+        return None
+    return parts[2], int(parts[3]), int(parts[4])
+
+
 def cancel(task_id: str) -> str:
     """Return where the wish to cancel a task is said (core NATS, not stored)."""
     return f"cancel.{checked_name(task_id, 'task_id')}"
@@ -177,6 +203,7 @@ CANCEL_ANY = "cancel.*"
 #: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
 TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = "tasks.*.*", "reports.*.*.*", "progress.*.*", "runs.*"
 TURN_ANY, FACT_ANY, MESSAGE_ANY = "turns.*.*", "facts.*.*", "messages.*.*.*"
+OUTPUT_ANY = "output.*.*.*.*"
 
 
 def requests(supervisor_id: str) -> str:
@@ -294,6 +321,11 @@ def retry_message_id(task_id: str, generation: int, attempt: int) -> str:
 def report_message_id(task_id: str, generation: int) -> str:
     """Return the deduplication id of a terminal report."""
     return f"{task_id}:{generation}:report"
+
+
+def output_message_id(task_id: str, generation: int, attempt: int, run: str, first: int) -> str:
+    """Return the deduplication id of the output from event *first* on."""
+    return f"{task_id}:{generation}:o{attempt}:{run}:{first}"
 
 
 def agent_message_id(conversation_id: str, sender: str, message_id: str) -> str:

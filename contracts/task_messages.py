@@ -50,8 +50,8 @@ class TaskAssignment(Message):
     memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
     request_id: str | None = None
     parent_id: str | None = None
-    root_id: Name | None = None
-    ancestors: tuple[str, ...] | None = Field(default=None, max_length=MOST_ANCESTORS)
+    root_id: Name | None = Field(default=None, exclude_if=is_none)
+    ancestors: tuple[str, ...] | None = Field(default=None, max_length=MOST_ANCESTORS, exclude_if=is_none)
     user_id: str | None = None
     conversation_id: str | None = None
     session_id: str | None = None
@@ -138,6 +138,27 @@ class Progress(Message):
     fraction: float | None = Field(default=None, ge=0, le=1)
     text: str = ""
     at: datetime
+
+
+class EmittedValue(Part):
+    """A value that a running task emitted beside text, such as a call of a tool; *kind* is the agent's word for it."""
+
+    kind: Name = "value"
+    value: JsonValue = None
+
+
+class TaskOutput(Message):
+    """Output of a running task; published to `output.{supervisor_id}.{task_id}.{generation}.{attempt}`.
+
+    `events` are texts and values in the order in which they were emitted. `first` is the number of the first of them,
+    counted from 1 in each attempt; a missing number was lost. `run` is the same in all messages of one run: of two runs
+    of one attempt the one that comes first on the subject counts. `end` says that nothing follows.
+    """
+
+    run: str = Field(min_length=1, max_length=64)
+    first: int = Field(default=1, ge=1)
+    events: tuple[str | EmittedValue, ...] = ()
+    end: bool = Field(default=False, exclude_if=not_)
 
 
 class Cancellation(Message):

@@ -31,6 +31,7 @@ from contracts.messages import (
     PipelineRequest,
     Progress,
     TaskAssignment,
+    TaskOutput,
     WorkerPresence,
 )
 
@@ -115,6 +116,13 @@ CHANNELS = (
         Progress,
         False,
         "How far a running task is. Not stored.",
+    ),
+    Channel(
+        "output",
+        subjects.OUTPUT_ALL.replace(">", "{supervisor_id}.{task_id}.{generation}.{attempt}"),
+        TaskOutput,
+        False,
+        f"What one run of a task emits, in stream {subjects.OUTPUT} for an hour.",
     ),
     Channel(
         "cancel", _template(subjects.cancel("task_id")), Cancellation, True, "The wish to stop a task. Not stored."

@@ -28,6 +28,7 @@ from runtime.messaging.erasure import Eraser
 from runtime.messaging.leases import Leases
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox
+from runtime.messaging.output import OutputDesk
 from runtime.messaging.partitions import Whose, open_partitions
 from runtime.messaging.pull import PullEngine
 from runtime.messaging.signatures import open_publishers
@@ -77,6 +78,7 @@ class Connections:
     reports: ReportDesk
     canceller: Canceller
     ledger: Ledger
+    output: OutputDesk
 
 
 def make_learned(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:
@@ -222,6 +224,7 @@ def open_api(
         service=service,
         dispatch=opened.dispatch,
         reports=opened.reports,
+        output=opened.output,
         canceller=opened.canceller,
         ledger=opened.ledger,
         conversations=Conversations(opened.redis),

@@ -31,6 +31,7 @@ from runtime.messaging.connection import connected
 from runtime.messaging.leases import Leases
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox, open_outbox
+from runtime.messaging.output import OutputDesk, open_output
 from runtime.messaging.pull import Desk, PullEngine
 from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
 from runtime.models.llm import Llm
@@ -110,6 +111,7 @@ class _Parts:
     pipelines: PipelineRequests
     analysing: AnalysisDesk
     analyses: AnalysisRequests
+    output: OutputDesk
     delivering: Delivering
     watches: tuple[Watcher, ...]
     api: "HttpServer | None"
@@ -207,9 +209,8 @@ class Supervisor:
         name = f"tasklore-pull-{process.name}"
         client = await stack.enter_async_context(connected(process.nats_url, name, process.listener(self._reconnected)))
         most, count = settings.redis_max_connections, process.count_redis_reconnect
-        redis = await stack.enter_async_context(
-            valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=count)
-        )
+        opening = valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=count)
+        redis = await stack.enter_async_context(opening)
         if settings.provision == "auto":
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
@@ -218,8 +219,8 @@ class Supervisor:
             Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
         )
         link, ledger = Link(client), self._make_ledger(redis)
-        opening = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
-        outbox = await stack.enter_async_context(opening)
+        boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
+        outbox = await stack.enter_async_context(boxing)
         llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
         await llm.warm_up()
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
@@ -245,10 +246,11 @@ class Supervisor:
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         opened = (process.name, settings, process.metrics, link, redis, outbox)
-        everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger)
+        output = await stack.enter_async_context(open_output(link))
+        everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output)
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(everything, leases, heal, tasks)
-        driven = (desk, pipelines, *make_analyses(everything))
+        driven = (desk, pipelines, *make_analyses(everything), output)
         api = open_api(everything, service, sessions, pipelines)
         watches = make_watches(process.metrics, link, redis, self._cards, reports.run_times)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, api)
@@ -322,7 +324,7 @@ class Supervisor:
         return await find_consumer(client, source, self._sizes(), may_create=may_create)
 
     def _sizes(self) -> Sizes:
-        return Sizes(self._settings.tasks_max_bytes, self._settings.replicas, self._settings.dead_max_bytes)
+        return Sizes.of(self._settings)
 
     async def _reload_cards(self) -> None:
         while True:
@@ -350,6 +352,7 @@ class Supervisor:
             self._parts.comparing.reconnected()
             self._parts.delivering.reconnected()
             self._parts.recovery.look_soon()
+            self._parts.output.look_soon()
             self._parts.desk.look_soon()
             self._parts.analysing.look_soon()
             self.process.spawn(self._load_cards())

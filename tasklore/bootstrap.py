@@ -55,8 +55,7 @@ async def bootstrap(references: Sequence[str], agent_ids: Sequence[str], wait_s:
     while True:
         try:
             async with connected(nats_url, "tasklore-bootstrap") as client:
-                sizes = Sizes(settings.tasks_max_bytes, settings.replicas, settings.dead_max_bytes)
-                await declare_streams(client, sizes)
+                await declare_streams(client, Sizes.of(settings))
                 for source in sources:
                     await declare_consumer(client, source)
             async with valkey.connect(redis_url, name="tasklore-bootstrap") as redis:

@@ -75,7 +75,9 @@ class Connection:
                     yield "", ":", None
                 elif line:
                     fields[name] = value
-                elif fields:
+                elif "data" not in fields:
+                    fields = {}
+                else:
                     yield fields.get("id", ""), fields.get("event", ""), json.loads(fields["data"])
                     fields = {}
 

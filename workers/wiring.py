@@ -198,9 +198,7 @@ class Worker:
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
             (ledger := self._make_ledger(redis)),
             flights,
-            await self._open_services(
-                stack, llm, redis, ChildTasks(link, outbox, ledger, access_of().role or "workers", self._cancel)
-            ),
+            await self._open_services(stack, llm, redis, link, outbox, ledger),
             await self._connect_redis(stack, f"{self._worker_id}-listening"),
         )
 
@@ -221,7 +219,9 @@ class Worker:
             await llm.warm_up()
         return llm
 
-    async def _open_services(self, stack: AsyncExitStack, llm: Llm, redis: Redis, children: ChildTasks) -> Services:
+    async def _open_services(
+        self, stack: AsyncExitStack, llm: Llm, redis: Redis, link: Link, outbox: Outbox, ledger: Ledger
+    ) -> Services:
         settings = self._settings
         kinds = Kinds.load(*([settings.kinds_dir] if settings.kinds_dir is not None else []))
         # Values of many megabytes must not hold up a recall. No phase, no connection.
@@ -246,7 +246,8 @@ class Worker:
             settings.agent_files,
             self._metrics.count_session_hits,
             redis,
-            children,
+            ChildTasks(link, outbox, ledger, access_of().role or "workers", self._cancel),
+            outbox,
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
@@ -368,14 +369,11 @@ class Worker:
 
     async def _provision(self, client: Client, *, again: bool = False) -> None:
         if self._settings.provision == "auto":
-            await declare_streams(client, self._sizes(), despite_drift=again)
+            await declare_streams(client, Sizes.of(self._settings), despite_drift=again)
 
     async def _heal(self, source: Source) -> str:
         may_create = self._settings.provision == "auto"
-        return await find_consumer(self._demand_parts().client, source, self._sizes(), may_create=may_create)
-
-    def _sizes(self) -> Sizes:
-        return Sizes(self._settings.tasks_max_bytes, self._settings.replicas, self._settings.dead_max_bytes)
+        return await find_consumer(self._demand_parts().client, source, Sizes.of(self._settings), may_create=may_create)
 
     async def _send_progress(self, supervisor_id: str, progress: Progress) -> None:
         await self._progress.publish(progress, subject=subjects.progress(supervisor_id, progress.task_id))

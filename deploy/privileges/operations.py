@@ -14,6 +14,7 @@ STREAMS = (
     subjects.FACTS,
     subjects.MESSAGES,
     subjects.DEAD,
+    subjects.OUTPUT,
 )
 BUCKETS = (subjects.bucket_stream(subjects.AGENTS_BUCKET), subjects.bucket_stream(subjects.WORKERS_BUCKET))
 

@@ -129,6 +129,7 @@ def _supervisor() -> Role:
             do.hears("hear of cards", subjects.CARD_NOTICES),
             do.hears("hear reports", subjects.reports_to(SUPERVISOR)),
             do.hears("hear progress", subjects.progress_to(SUPERVISOR), subjects.RUN_ANY),
+            do.hears("hear output", subjects.OUTPUT_ANY),
             do.hears(
                 "hear of streams", subjects.stream_notices(subjects.TASKS), subjects.stream_notices(subjects.LATER)
             ),
@@ -150,7 +151,7 @@ def _supervisor() -> Role:
             do.looks_into(
                 subjects.TASKS, subjects.LATER, subjects.REPORTS, subjects.MESSAGES, subjects.DEAD, cards, presences
             ),
-            do.reads(cards, presences),
+            do.reads(cards, presences, subjects.OUTPUT),
             do.reads_last(subjects.REPORTS, subjects.reports_to(SUPERVISOR)),
             do.says(
                 "drop letters of phases that are done",
@@ -197,6 +198,7 @@ def _works(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
         *(do.says(f"bury tasks of {agent}", f"dead.{subjects.tasks_of(agent)}") for agent in named),
         do.says("report", subjects.REPORT_ANY),
         do.says("tell progress", subjects.PROGRESS_ANY),
+        do.says("emit output", subjects.OUTPUT_ANY),
         do.says("cancel children", subjects.CANCEL_ANY),
         do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
     )
@@ -261,7 +263,7 @@ def _operator() -> Role:
             do.says(
                 "ask", subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)
             ),
-            do.hears("watch runs", subjects.RUN_ANY, subjects.PROGRESS_ANY),
+            do.hears("watch runs", subjects.RUN_ANY, subjects.PROGRESS_ANY, subjects.OUTPUT_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("send again, and tell", subjects.TASK_ANY, subjects.TURN_ANY),
@@ -289,6 +291,9 @@ def _program(name: str, speakers: tuple[str, ...]) -> Role:
             do.says("assign tasks", subjects.TASK_ANY),
             do.hears("hear its reports", subjects.reports_to(name), subjects.progress_to(name)),
             do.reads_last(subjects.REPORTS, subjects.reports_to(name)),
+            # From the beginning it reads it over HTTP: who makes consumers has the server publish where they like.
+            do.hears("hear its output", subjects.output_to(name)),
+            do.reads_last(subjects.OUTPUT, subjects.output_to(name)),
             do.says("speak to agents", *(f"messages.*.*.{user_token(speaker)}" for speaker in speakers)),
         ),
         tuple(_ACCEPT),

@@ -64,6 +64,12 @@ class Link:
         self._parser.sinks[subscription._id] = sink  # noqa: SLF001 - see the head of the file
         return subscription
 
+    async def unlisten(self, subscription: Subscription) -> None:
+        """End *subscription*; its sink is called no more."""
+        self._parser.sinks.pop(subscription._id, None)  # noqa: SLF001 - see the head of the file
+        if not self.client.is_closed:
+            await subscription.unsubscribe()
+
     def new_inbox(self) -> str:
         """Return a unique reply subject."""
         return self.client.new_inbox()

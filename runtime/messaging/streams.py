@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from nats.aio.client import Client
@@ -13,6 +13,9 @@ from nats.aio.client import Client
 from contracts import subjects
 from contracts.errors import ConfigurationError, DriftedConfiguration
 from runtime.messaging.jetstream import FORMING_S, JetStreamRefused, Patience
+
+if TYPE_CHECKING:
+    from runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -23,6 +26,11 @@ _DAY = 24 * 3600 * _SECOND
 DUPLICATE_WINDOW = 300 * _SECOND
 #: Seconds that a report lies in its stream.
 REPORTS_KEPT_S = 3600
+#: Seconds that the output of a task lies in its stream.
+OUTPUT_KEPT_S = 3600
+#: Nanoseconds in which a repeated publish of output is swallowed: thousands come a second, each id takes memory of the
+#: server, and a reader passes over what it has by its numbers.
+_OUTPUT_WINDOW = 10 * _SECOND
 #: Nanoseconds a dead worker stays listed: three missed refreshes of 5 s.
 PRESENCE_TTL = 15 * _SECOND
 
@@ -40,11 +48,17 @@ _ADJUSTABLE_STREAM = {"max_bytes"}
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Limits of backlog: bytes of waiting tasks, bytes of dead letters, copies of each stream in a cluster."""
+    """Limits of backlog: bytes of waiting tasks, dead letters and output, copies of each stream in a cluster."""
 
     tasks_max_bytes: int = 1024**3
     replicas: int = 1
     dead_max_bytes: int = 256 * 1024**2
+    output_max_bytes: int = 512 * 1024**2
+
+    @classmethod
+    def of(cls, settings: "Settings") -> "Sizes":
+        """Return the limits in *settings*."""
+        return cls(settings.tasks_max_bytes, settings.replicas, settings.dead_max_bytes, settings.output_max_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +112,13 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
         _stream(subjects.MESSAGES, subjects.message_filters(), sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
         _stream(subjects.DEAD, [subjects.DEAD_ALL], sizes)
         | {"discard": "old", "max_age": 30 * _DAY, "max_bytes": sizes.dead_max_bytes},
+        _stream(subjects.OUTPUT, [subjects.OUTPUT_ALL], sizes)
+        | {
+            "discard": "old",
+            "max_age": OUTPUT_KEPT_S * _SECOND,
+            "max_bytes": sizes.output_max_bytes,
+            "duplicate_window": _OUTPUT_WINDOW,
+        },
         _bucket(subjects.AGENTS_BUCKET, sizes),
         _bucket(subjects.WORKERS_BUCKET, sizes)
         | {

@@ -15,6 +15,7 @@ from memory.ledger.ledger import Ledger
 from memory.ledger.requests import RequestRecords
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
+from runtime.messaging.output import OutputDesk
 from runtime.metrics import Metrics
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
@@ -98,6 +99,7 @@ class ApiParts:
     service: Service
     dispatch: Dispatch
     reports: ReportDesk
+    output: OutputDesk
     canceller: Canceller
     ledger: Ledger
     conversations: Conversations

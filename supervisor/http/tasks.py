@@ -114,11 +114,11 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get("/{task_id}", summary="See what became of a task", responses=answers(404))
     async def see(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Sent:
-        return await _read_task(parts, caller, task_id)
+        return await read_task(parts, caller, task_id)
 
     @router.delete("/{task_id}", summary="Cancel a task", responses=answers(404))
     async def cancel(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Cancelled:
-        await _read_task(parts, caller, task_id)
+        await read_task(parts, caller, task_id)
         return await cancel_task(parts, task_id, f"cancelled by {caller.name}")
 
     return router
@@ -184,7 +184,13 @@ def _make_assignment(parts: ApiParts, caller: Caller, task: NewTask, now: dateti
     )
 
 
-async def _read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
+async def read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
+    """Return the state of a task that *caller* may see.
+
+    Raises:
+        Refused: 404, there is none.
+        MemoryUnavailable: the store does not answer.
+    """
     # One of several tasks of a request is its sender's as the request is.
     whole = whole_task_id(task_id)
     known = await parts.records.find(task_place(caller, whole or task_id))

@@ -94,31 +94,37 @@ class ReportDesk:
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
     ) -> CompletionReport | None:
-        """Return the final report of *assignment*, or None when there is none within *within_s* seconds.
+        """Return the final report of *assignment*, as `report_on` does."""
+        return await self.report_on(assignment.supervisor_id, assignment.task_id, within_s, is_new=is_new)
+
+    async def report_on(
+        self, supervisor_id: str, task_id: str, within_s: float, *, is_new: bool = False
+    ) -> CompletionReport | None:
+        """Return the final report of a task, or None when there is none within *within_s* seconds.
 
         With *is_new* it was not sent before this call, so that there is nothing to look for yet.
         """
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
-        waiters = self._waiters[assignment.task_id]
+        waiters = self._waiters[task_id]
         waiters.append(waiter)
         gives_up_at = loop.time() + within_s
         try:
             # It may have come before this call, or long ago when the request is a repeated one.
             if not is_new:
-                await self._look(assignment.supervisor_id, assignment.task_id)
+                await self._look(supervisor_id, task_id)
             while not waiter.done():
                 left_s = gives_up_at - loop.time()
                 if left_s <= 0:
                     return None
                 await asyncio.wait([waiter], timeout=min(left_s, _LOOK_S))
                 if not waiter.done():
-                    await self._look(assignment.supervisor_id, assignment.task_id)
+                    await self._look(supervisor_id, task_id)
             return waiter.result()
         finally:
             waiters.remove(waiter)
             if not waiters:
-                self._waiters.pop(assignment.task_id, None)
+                self._waiters.pop(task_id, None)
 
     async def is_under_way(self, task_id: str) -> bool:
         """Return whether *task_id* runs, as far as is known: its report may be about to come."""

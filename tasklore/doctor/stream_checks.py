@@ -19,7 +19,7 @@ _BUCKETS = {subjects.bucket_stream(bucket): bucket for bucket in (subjects.AGENT
 
 def declare_streams(settings: Settings) -> list[dict[str, Any]]:
     """Return the streams and buckets as the processes of *settings* declare them."""
-    return stream_configurations(Sizes(settings.tasks_max_bytes, settings.replicas, settings.dead_max_bytes))
+    return stream_configurations(Sizes.of(settings))
 
 
 def check_streams(facts: Facts, settings: Settings) -> Iterator[Diagnosis]:

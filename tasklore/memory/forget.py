@@ -29,6 +29,7 @@ _STAYING = {
     subjects.FACTS: "was learned",
     subjects.MESSAGES: "was delivered",
     subjects.DEAD: "was sent again",
+    subjects.OUTPUT: "was emitted",
 }
 
 

@@ -13,16 +13,16 @@ from tests.architecture.tree import ROOT, Function, docstring_of, functions, tre
 
 #: Lines of Python that each room may have.
 MOST_LINES = {
-    "contracts": 4_480,
+    "contracts": 4_550,
     "quantities": 6_000,
     "memory": 16_700,
-    "runtime": 8_450,
-    "supervisor": 21_500,
-    "workers": 16_980,
+    "runtime": 8_890,
+    "supervisor": 21_800,
+    "workers": 18_800,
     "tasklore": 16_300,
-    "deploy": 2_650,
+    "deploy": 2_670,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 81_000, 693, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 81_950, 712, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.

@@ -21,6 +21,7 @@ from memory.sessions.session import SessionCache
 from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
+from runtime.messaging.output import open_output
 from runtime.messaging.streams import Sizes, declare_streams
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.cancellation import Canceller
@@ -155,6 +156,7 @@ async def http_stand(
             "service": service,
             "dispatch": dispatch,
             "reports": reports,
+            "output": await stack.enter_async_context(open_output(link)),
             "canceller": Canceller(client, outbox, ledger, "stand"),
             "ledger": ledger,
             "conversations": conversations,

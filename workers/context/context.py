@@ -2,10 +2,10 @@
 
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from pydantic import BaseModel
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from memory.ledger.runs import RunName
     from workers.context.children import Lend
+    from workers.context.output import TaskOutputWriter
     from workers.context.services import Services
 
 R = TypeVar("R")
@@ -75,14 +76,15 @@ class Context(TaskCaller):
         run: "RunName | None" = None,
         lend: "Lend | None" = None,
     ) -> None:
+        super().__init__(run.generation if run is not None else 1, attempt, lend)
         self._task = task
         self._assignment = assignment
         self._services = services
         self._settings = settings
         self._attempt = attempt
         self._claim = claim
+        self._output: TaskOutputWriter | None = None
         self._steps = Steps(services.journal, run, self.once) if run is not None else None
-        super().__init__(run.generation if run is not None else 1, attempt, lend)
         self._cancelled = False
         self._spent = Spent()
         self.started = time.monotonic()
@@ -319,6 +321,31 @@ class Context(TaskCaller):
             at=self._services.now(),
         )
         await self._services.publish_progress(assignment.supervisor_id, told)
+
+    async def emit(self, event: Any, *, kind: str | None = None) -> None:
+        """Show *event* at once to whoever follows the task: a piece of its text, or a value in JSON called *kind*.
+
+        Stored for an hour by run and number; a new run of the task begins anew. A slow server makes it wait up to 5 s;
+        then events are left out, which readers see. It never fails a task. A remembered answer shows nothing.
+        """
+        if self._output is None:
+            assignment = self._assignment
+            name = assignment.supervisor_id, assignment.task_id, self._generation, self._attempt
+            self._output = self._services.open_output(*name)
+        await self._output.emit(event, kind)
+
+    async def emit_all(self, deltas: AsyncIterable[str]) -> str:
+        """Emit each of *deltas*, such as the stream of a model, as it comes; return the whole text."""
+        pieces = []
+        async for delta in deltas:
+            pieces.append(delta)
+            await self.emit(delta)
+        return "".join(pieces)
+
+    async def close_output(self) -> None:
+        """Store the rest of the output before the run is reported; for the host."""
+        if self._output is not None:
+            await self._output.close()
 
     def request_stop(self) -> None:
         """Make `cancelled` true; for the host."""

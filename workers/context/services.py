@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from memory.sessions.session import SessionCache
     from memory.stories.shared_answers import SharedAnswers
     from memory.stories.store import StoryStore
+    from runtime.messaging.outbox import Outbox
     from runtime.models.llm import Llm
     from workers.child_tasks import ChildTasks
+    from workers.context.output import TaskOutputWriter
     from workers.forgetting.erasure import UserStore
 
 log = structlog.get_logger(__name__)
@@ -54,6 +56,7 @@ class Services:
     count_session_hits: Callable[[int], None]
     redis: "Redis"
     children: "ChildTasks"
+    outbox: "Outbox"
 
     @property
     def edits(self) -> "DocumentStore":
@@ -70,6 +73,12 @@ class Services:
     def now(self) -> datetime:
         """Return the time in UTC."""
         return datetime.now(UTC)
+
+    def open_output(self, supervisor_id: str, task_id: str, generation: int, attempt: int) -> "TaskOutputWriter":
+        """Open the output of one run of a task."""
+        from workers.context.output import TaskOutputWriter
+
+        return TaskOutputWriter(self.outbox.send, supervisor_id, task_id, generation, attempt)
 
     async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
         """Send *progress*; a lost one harms nothing."""

@@ -39,10 +39,8 @@ JOIN_S = 300.0
 CRASHES_BESIDE_ALL, CRASHES_IN_GROUP = 1, 2
 #: Crashes of runs beside which nothing ran, after which a task is given up: by then no other task can be to blame.
 CRASHES_ALONE = 3
-#: Seconds until a task is offered again that waits for the ledger, or runs elsewhere.
-_PARKED_S = 2.0
-#: Seconds until a job is offered again that failed here, which only a mistake of ours can cause.
-_MISTAKE_S = 2.0
+#: Seconds until a task is offered again that waits for the ledger or runs elsewhere, or failed by a mistake of ours.
+_PARKED_S, _MISTAKE_S = 2.0, 2.0
 
 
 class Executor:
@@ -311,6 +309,7 @@ class Executor:
                 return await running.run(run, context, job.seconds_left(self._now()))
             finally:
                 run_ms = elapsed_ms(context.started)
+                await context.close_output()
 
         try:
             with tracing.span(f"run {job.task.name}"):

@@ -21,6 +21,7 @@ _STREAMS = (
     subjects.FACTS,
     subjects.MESSAGES,
     subjects.DEAD,
+    subjects.OUTPUT,
 )
 #: Bytes that a turn-over needs for a moment; a stream with less room would refuse tasks, or drop dead letters, for it.
 _ROOM = 16 * 1024 * 1024

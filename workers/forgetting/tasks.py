@@ -20,7 +20,7 @@ from memory.ledger.ledger import Ledger
 from memory.ledger.user_tasks import UserTasks
 from runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
 from runtime.messaging.erasure import Eraser
-from runtime.messaging.jetstream import NOT_FOUND, JetStreamRefused, ask_jetstream
+from runtime.messaging.jetstream import NOT_FOUND, JetStreamRefused, ask_jetstream, ask_or_none
 from runtime.messaging.outbox import Outbox
 
 #: The reason in the report of a task that was open; it names no user.
@@ -92,7 +92,7 @@ class TaskEraser:
         by_stream: dict[str, set[int]] = defaultdict(set)
         for found in messages:
             by_stream[found.stream].add(found.sequence)
-        erased = sum(cancelled.values())
+        erased = sum(cancelled.values()) + await self._purge_output(task_ids | self._ended)
         for stream, sequences in by_stream.items():
             erased += (await self._eraser.erase_many(stream, sorted(sequences))).erased
         return {"tasks": await self._tasks.remove(ended) + len(cancelled), "messages": erased}
@@ -102,7 +102,8 @@ class TaskEraser:
         in_ledger = {task_id async for task_id, _ in self._in_ledger(user_id)}
         task_ids = in_ledger | self._ended
         reads = self._assignments(user_id), self._dead(user_id, task_ids), self._reports(user_id, task_ids)
-        return {"tasks": len(in_ledger), "messages": sum([1 for read in reads async for _ in read])}
+        emitted = sum((await self._output_of(task_ids)).values())
+        return {"tasks": len(in_ledger), "messages": emitted + sum([1 for read in reads async for _ in read])}
 
     async def _in_ledger(self, user_id: str) -> AsyncIterator[tuple[str, bytes | None]]:
         """Yield the user's task ids with their assignments, None where the ledger has none."""
@@ -135,6 +136,29 @@ class TaskEraser:
             _, _, *rest = one.subject.split(".")
             if one.headers.get(subjects.USER_HEADER) == user_token(user_id) or (rest and rest[0] in task_ids):
                 yield _Found(subjects.REPORTS, one.sequence, None, b"")
+
+    async def _output_of(self, task_ids: "set[str]") -> dict[str, int]:
+        """Return how many messages of output lie on each subject of *task_ids*."""
+        found: dict[str, int] = {}
+        seen = 0
+        while True:
+            question = {"subjects_filter": subjects.OUTPUT_ALL, "offset": seen}
+            info = await ask_or_none(client_of(self._line), f"STREAM.INFO.{subjects.OUTPUT}", question)
+            page: dict[str, int] = (info or {"state": {}})["state"].get("subjects") or {}
+            for subject, count in page.items():
+                run = subjects.run_of_output(subject)
+                if run is not None and run[0] in task_ids:
+                    found[subject] = count
+            seen += len(page)
+            if not page or seen >= (info or {}).get("total", 0):
+                return found
+
+    async def _purge_output(self, task_ids: "set[str]") -> int:
+        """Remove what tasks emitted, a subject at a time: to overwrite each of thousands of messages takes minutes."""
+        emitted = await self._output_of(task_ids)
+        for subject in emitted:
+            await ask_jetstream(client_of(self._line), f"STREAM.PURGE.{subjects.OUTPUT}", {"filter": subject})
+        return sum(emitted.values())
 
     async def _read(self, stream: str, subject: str) -> AsyncIterator[Stored]:
         async with open_direct_reads(self._line, stream) as reads:

@@ -3,6 +3,7 @@
 Here belongs what users test with; tests of Tasklore itself run real servers.
 """
 
+from workers.testing.fakes import Emitted
 from workers.testing.heard import Heard, listen
 from workers.testing.kit import (
     NOW,
@@ -21,6 +22,7 @@ __all__ = [
     "AgentKit",
     "Asked",
     "Called",
+    "Emitted",
     "Heard",
     "KitHistory",
     "KitServices",

@@ -1,11 +1,12 @@
 """Stand-ins for what a host lends, for tests without servers."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -13,7 +14,7 @@ from contracts.errors import InvalidInput, LlmError
 from contracts.messages import ChatTurn, Progress
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Document, Snapshot
-from runtime.models.llm import Expense, LlmRole, Reply, Spent, check_answer_model
+from runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Sent, Spent, check_answer_model
 from runtime.models.wire import T
 from workers.testing.children import KitChildren
 
@@ -114,10 +115,19 @@ class ScriptedLlm:
         self.asked: list[Asked] = []
         self.configured = bool(self._script)
         self.has_room = True
+        self.settings = LlmSettings()
 
     def role(self, name: str) -> LlmRole:  # noqa: ARG002 - one script answers for all
         """Return a model of that name: scripted."""
         return LlmRole(model="scripted", temperature=None)
+
+    @asynccontextmanager
+    async def request(self, role: str, model: str, spent: Spent | None = None) -> AsyncIterator[Sent]:  # noqa: ARG002
+        """Account for a request of another client, such as a test model of pydantic-ai; nothing costs anything."""
+        sent = Sent()
+        yield sent
+        if spent is not None:
+            spent.add(Expense(sent.tokens.input, sent.tokens.output))
 
     async def ask(
         self,
@@ -221,6 +231,30 @@ class KitJournal:
             self._tasks.pop(task_id, None)
 
 
+class Emitted(NamedTuple):
+    """An event that a task emitted in run *attempt*: a text, whose *kind* is None, or a value."""
+
+    event: Any
+    kind: str | None = None
+    attempt: int = 1
+
+
+class KitOutput:
+    """The output of one run in the kit."""
+
+    def __init__(self, emitted: list[Emitted], attempt: int) -> None:
+        self._emitted = emitted
+        self._attempt = attempt
+
+    async def emit(self, event: Any, kind: str | None = None) -> None:
+        """Keep *event*."""
+        is_text = isinstance(event, str) and kind is None
+        self._emitted.append(Emitted(event, None if is_text else kind or "value", self._attempt))
+
+    async def close(self) -> None:
+        """Do nothing: all is kept."""
+
+
 @dataclass
 class KitServices:
     """What the kit lends to contexts; it stands for `workers.context.services.Services`."""
@@ -229,6 +263,7 @@ class KitServices:
     at: datetime
     turns: tuple[ChatTurn, ...] = ()
     progress: list[Progress] = field(default_factory=list)
+    emitted: list[Emitted] = field(default_factory=list)
     documents: FakeDocuments = field(default_factory=FakeDocuments)
     #: Entries of sessions that were read, and not computed.
     session_hits: int = 0
@@ -316,6 +351,10 @@ class KitServices:
     def now(self) -> datetime:
         """Return the time that was set."""
         return self.at
+
+    def open_output(self, supervisor_id: str, task_id: str, generation: int, attempt: int) -> "KitOutput":  # noqa: ARG002 - no subject here
+        """Return the output of a run, whose events are kept for the test to look at."""
+        return KitOutput(self.emitted, attempt)
 
     async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:  # noqa: ARG002 - no subject here
         """Keep *progress* for the test to look at."""

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from contracts import subjects
 from contracts.errors import LlmError
-from contracts.messages import ChatTurn, CompletionReport, MemoryMode, Progress, TaskAssignment
+from contracts.messages import ChatTurn, CompletionReport, MemoryMode, TaskAssignment
 from contracts.parameters.model import Parameters
 from memory.ledger.runs import RunName
 from memory.long_term.entries import Remembered
@@ -109,6 +109,10 @@ class AgentKit:
         turns = tuple(turn_of(number, said, now) for number, said in enumerate(conversation, start=1))
         self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
         self.services.children = KitChildren(calls or {})
+        self.progress = self.services.progress
+        """The progress that tasks published, in order."""
+        self.emitted = self.services.emitted
+        """The events that tasks emitted, in order."""
         self.raised: list[Exception] = []
         self._session = KitSession(self.services, session, phase, writes, tuple(standards))
         self._story = story
@@ -121,11 +125,6 @@ class AgentKit:
         self._answers = KitAnswers()
         self._effects: set[tuple[str, str]] = set()
         self._runs = 0
-
-    @property
-    def progress(self) -> list[Progress]:
-        """The progress that tasks published, in order."""
-        return self.services.progress
 
     @property
     def called(self) -> list[Called]:

@@ -47,14 +47,14 @@ class EventStream(StreamingResponse):
 
     @classmethod
     def open(
-        cls, parts: ApiParts, caller: Caller, events: AsyncGenerator[bytes, None], last_event_id: str | None = None
+        cls, parts: ApiParts, caller: Caller, events: AsyncGenerator[bytes, None], *, has_ended: bool = False
     ) -> Response | Self:
         """Return the stream of *events*; 204 for a client that has read the last one, which stops its reconnecting.
 
         Raises:
             Refused: 429, the caller has too many open; 503, all together, or the process is about to end.
         """
-        if int(last_event_id or 0) >= DONE:
+        if has_ended:
             return Response(status_code=204)
         life, most = parts.life, parts.limits.streams
         if life.streams >= most or life.draining.is_set():

@@ -21,7 +21,7 @@ from supervisor.http.admission.keys import CALLER, Caller, require_role
 from supervisor.http.owners import demand_conversation, own_conversation, task_place
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found, respond, unavailable
-from supervisor.http.requests.events import EventStream, events_of
+from supervisor.http.requests.events import DONE, EventStream, events_of
 from supervisor.http.requests.outcome import Lookup, RequestPlace, begin, read_outcome, wait_for
 from supervisor.http.requests.parts import cancel_request
 from supervisor.http.requests.work import HOLD_MS, is_unstarted
@@ -101,7 +101,7 @@ def routes(parts: ApiParts) -> APIRouter:
         place = _place(caller, request_id)
         record = await _demand_record(parts, place)
         events = events_of(parts, place, record.task_id, int(last_event_id or 0))
-        return EventStream.open(parts, caller, events, last_event_id)
+        return EventStream.open(parts, caller, events, has_ended=int(last_event_id or 0) >= DONE)
 
     @router.delete("/{request_id}", summary="Cancel a request", responses=answers(404))
     async def cancel(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Cancelled:

@@ -1,0 +1,285 @@
+"""Readers of the output of running tasks: what is stored in OUTPUT first, then what comes live, each event once.
+
+The stream counts. A live message that does not follow on what a reader has sends it back to the stream, and so does a
+reader that is slower than its task: it keeps a bounded number of messages. Any number of readers of one task share one
+subscription, and none has a consumer.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import structlog
+from nats.aio.subscription import Subscription
+from pydantic import ValidationError
+
+from contracts import subjects
+from contracts.messages import EmittedValue, TaskOutput
+from runtime.messaging.direct import DirectReads, open_direct_reads
+from runtime.messaging.link import Arrival, Link
+
+log = structlog.get_logger(__name__)
+
+#: Messages and bytes of one read of the stream for a reader, and of live messages that wait for it.
+_PAGE, _PAGE_BYTES = 128, 256 * 1024
+_MOST_WAITING, _MOST_WAITING_BYTES = 256, 64 * 1024
+#: Seconds between looks into the stream of a reader without news: a live message may have been lost.
+LOOK_S = 5.0
+#: Seconds until the stream is read again that has not yet stored a message that was heard, first and at most.
+_RETRY_S, _RETRY_CAP_S = 0.02, 2.0
+#: Seconds that the end of the output is waited for once the report is there: a node of a cluster may be behind.
+_END_S = 1.0
+
+
+class Position(NamedTuple):
+    """How far a reader is: the number of the last event that it has of one run of the task; 0.0.0 is the beginning."""
+
+    generation: int = 0
+    attempt: int = 0
+    sequence: int = 0
+
+    def __str__(self) -> str:
+        """Return it as clients send it: `generation.attempt.sequence`."""
+        return ".".join(map(str, self))
+
+
+BEGINNING = Position()
+
+
+class Emitted(NamedTuple):
+    """Events of one run that follow on each other; *at* is the last of them."""
+
+    at: Position
+    events: tuple[str | EmittedValue, ...]
+
+
+class Restarted(NamedTuple):
+    """A new run has begun; what was read of the earlier one is void."""
+
+    at: Position
+
+
+class Gap(NamedTuple):
+    """Events from *first* on were lost, up to *at*; with *is_end* nobody knows how many."""
+
+    at: Position
+    first: int
+    is_end: bool = False
+
+
+Item = Emitted | Restarted | Gap
+
+
+class _Live(NamedTuple):
+    generation: int
+    attempt: int
+    output: TaskOutput
+    size: int
+
+
+@dataclass(slots=True)
+class _Feed:
+    """The subscription to one task, with its readers."""
+
+    task_id: str
+    readers: "set[OutputReader]" = field(default_factory=set)
+    subscription: Subscription | None = None
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def hear(self, arrival: Arrival) -> None:
+        """Hand a live message to each reader."""
+        if (live := _parse(arrival.subject, arrival.body)) is not None:
+            for reader in self.readers:
+                reader.hear(live)
+
+
+class OutputReader:
+    """Reads the output of one task from a position on; `news` is set when `read` may have something."""
+
+    def __init__(self, reads: DirectReads, task_id: str, after: Position) -> None:
+        self.news = asyncio.Event()
+        self.at = after
+        self.has_ended = False
+        """Whether the run at this position said that nothing follows."""
+        self.found_any = False
+        """Whether any output of the task was there."""
+        self._reads = reads
+        self._subject = subjects.output_on(task_id)
+        self._task_id = task_id
+        self._cursor = 1
+        self._is_behind = True
+        self._run: str | None = None
+        self._live: deque[_Live] = deque()
+        self._live_bytes = 0
+        self._retry_s = _RETRY_S
+
+    def hear(self, live: _Live) -> None:
+        """Take a live message; when too many wait the stream is read in place of them."""
+        if len(self._live) >= _MOST_WAITING or self._live_bytes + live.size > _MOST_WAITING_BYTES:
+            self._drop_live()
+            self._is_behind = True
+        # Of too many the last is kept: it shows when the stream has all before it.
+        self._live.append(live)
+        self._live_bytes += live.size
+        self.news.set()
+
+    def look_soon(self) -> None:
+        """Read the stream next."""
+        self._is_behind = True
+        self.news.set()
+
+    async def wait(self, within_s: float) -> None:
+        """Return when there may be news, after *within_s* seconds at the latest."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self.news.wait()
+        except TimeoutError:
+            return
+
+    async def read(self) -> list[Item]:
+        """Return what follows, a bounded part of it; nothing when nothing is there yet.
+
+        Raises:
+            TaskloreError: the stream cannot be read.
+        """
+        self.news.clear()
+        items: list[Item] = []
+        if self._is_behind:
+            page = await self._reads.page(
+                seq=self._cursor, next_by_subj=self._subject, batch=_PAGE, max_bytes=_PAGE_BYTES
+            )
+            for stored in page.found:
+                self._cursor = stored.sequence + 1
+                if (live := _parse(stored.subject, stored.body)) is not None:
+                    self._accept(live, items)
+            if page.following:
+                self.news.set()
+                return items
+            self._is_behind = False
+        while self._live:
+            live = self._live[0]
+            if not self._follows(live):
+                self._is_behind = True
+                asyncio.get_running_loop().call_later(self._retry_s, self.news.set)
+                self._retry_s = min(_RETRY_CAP_S, 2 * self._retry_s)
+                break
+            self._retry_s = _RETRY_S
+            self._live.popleft()
+            self._live_bytes -= live.size
+            self._accept(live, items)
+        return items
+
+    async def read_rest(self, attempt: int) -> AsyncIterator[Item]:
+        """Yield what is stored to the end of a task whose report came from *attempt*; a gap when its end is missing."""
+        loop = asyncio.get_running_loop()
+        gives_up_at = loop.time() + _END_S
+        while not (self.has_ended and self.at.attempt >= attempt):
+            self._drop_live()
+            self._is_behind = True
+            has_news = False
+            for item in await self.read():
+                has_news = True
+                yield item
+            if self.news.is_set():
+                continue
+            is_missing = self._run is not None and self.at.attempt == attempt
+            if not is_missing or loop.time() >= gives_up_at:
+                if is_missing and not self.has_ended:
+                    yield Gap(self.at, self.at.sequence + 1, is_end=True)
+                return
+            if not has_news:
+                await asyncio.sleep(_RETRY_S)
+
+    def _drop_live(self) -> None:
+        self._live.clear()
+        self._live_bytes = 0
+
+    def _follows(self, live: _Live) -> bool:
+        """Return whether *live* can be taken without the stream: nothing is missing before it."""
+        run = live.generation, live.attempt
+        if run < self.at[:2]:
+            return True
+        if run > self.at[:2]:
+            return live.output.first == 1
+        if self._run is None:
+            return False
+        return live.output.run != self._run or live.output.first <= self.at.sequence + 1
+
+    def _accept(self, live: _Live, items: list[Item]) -> None:
+        """Add to *items* what is new in *live*."""
+        run, output = (live.generation, live.attempt), live.output
+        self.found_any = True
+        if run < self.at[:2]:
+            return
+        if run > self.at[:2]:
+            is_first = self.at.generation == 0
+            self.at, self._run, self.has_ended = Position(*run), None, False
+            if not is_first:
+                items.append(Restarted(self.at))
+        if self._run is None:
+            self._run = output.run
+        elif output.run != self._run:
+            return
+        missing = output.first - self.at.sequence - 1
+        if missing > 0:
+            first, self.at = self.at.sequence + 1, self.at._replace(sequence=output.first - 1)
+            items.append(Gap(self.at, first))
+        events = output.events[max(0, -missing) :]
+        if events:
+            self.at = self.at._replace(sequence=self.at.sequence + len(events))
+            items.append(Emitted(self.at, events))
+        self.has_ended = self.has_ended or output.end
+
+
+class OutputDesk:
+    """The readers of one process; opened with `open_output`."""
+
+    def __init__(self, link: Link, reads: DirectReads) -> None:
+        self._link = link
+        self._reads = reads
+        self._feeds: dict[str, _Feed] = {}
+
+    def look_soon(self) -> None:
+        """Have every reader look into the stream: the connection was away."""
+        for feed in self._feeds.values():
+            for reader in feed.readers:
+                reader.look_soon()
+
+    @asynccontextmanager
+    async def follow(self, task_id: str, after: Position = BEGINNING) -> AsyncIterator[OutputReader]:
+        """Open a reader of the output of *task_id* after position *after*."""
+        feed = self._feeds.setdefault(task_id, _Feed(task_id))
+        reader = OutputReader(self._reads, task_id, after)
+        feed.readers.add(reader)
+        try:
+            async with feed.opening:
+                if feed.subscription is None:
+                    feed.subscription = await self._link.listen(subjects.output_on(task_id), feed.hear)
+            yield reader
+        finally:
+            feed.readers.discard(reader)
+            if not feed.readers and self._feeds.get(task_id) is feed:
+                del self._feeds[task_id]
+                if feed.subscription is not None:
+                    await self._link.unlisten(feed.subscription)
+
+
+@asynccontextmanager
+async def open_output(link: Link) -> AsyncIterator[OutputDesk]:
+    """Open the output of tasks on *link*."""
+    async with open_direct_reads(link, subjects.OUTPUT) as reads:
+        yield OutputDesk(link, reads)
+
+
+def _parse(subject: str, body: bytes) -> _Live | None:
+    run = subjects.run_of_output(subject)
+    if run is None:
+        return None
+    try:
+        return _Live(run[1], run[2], TaskOutput.model_validate_json(body), len(body))
+    except ValidationError as error:
+        log.warning("unreadable_output", problems=error.error_count())
+        return None

@@ -1,0 +1,74 @@
+"""Live output of real workers: one is killed in the middle, and clients see the restart and then one whole answer."""
+
+import asyncio
+from typing import Any
+
+from tests.acceptance.house import AGENTS, House
+from tests.http_client import Connection, ask
+
+TELLER = str(AGENTS / "teller.py")
+WORDS = 60
+
+
+async def follow(url: str, task_id: str, after: str | None = None, most: int = 10_000) -> list[tuple[str, str, Any]]:
+    """Return events after the one with id *after*, up to the end or to the number of *most*."""
+    found: list[tuple[str, str, Any]] = []
+    async with Connection(url) as connection:
+        headers = {"Last-Event-ID": after} if after else {}
+        connection.send("GET", f"/v1/tasks/{task_id}/output", headers=headers)
+        assert (await connection.head())[0] == 200
+        async for event in connection.events():
+            if event[1] != ":":
+                found.append(event)
+            if len(found) == most:
+                break
+    return found
+
+
+def text_after_restart(events: list[tuple[str, str, Any]]) -> str:
+    last = max((place for place, event in enumerate(events) if event[1] == "restarted"), default=-1)
+    return "".join(data["text"] for _, kind, data in events[last + 1 :] if kind == "text")
+
+
+async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(own_house: House) -> None:
+    """For a client that stays and for one that comes back to another supervisor."""
+    struck = own_house.worker(TELLER, ack_wait_s=1).ready()
+    one, two = own_house.supervisor().ready(), own_house.supervisor().ready()
+    body = {"agent_id": "TellerAgent", "task": "tell", "parameters": {"words": WORDS}, "wait_seconds": 0}
+    task_id = (await ask(one.api, "POST", "/v1/tasks", body)).body["task_id"]
+    staying = asyncio.create_task(follow(one.api, task_id))
+    begun = await follow(two.api, task_id, most=6)
+    await asyncio.to_thread(struck.kill)
+    own_house.worker(TELLER, ack_wait_s=1)
+    events, resumed = await staying, await follow(one.api, task_id, after=begun[-1][0])
+    whole = "".join(f"2:{number}é " for number in range(WORDS))
+    for found in (events, resumed):
+        kinds = [kind for _, kind, _ in found]
+        assert kinds.count("restarted") == 1
+        assert "gap" not in kinds
+        assert kinds[-1] == "done"
+        assert found[-1][2]["report"]["status"] == "completed"
+        assert text_after_restart(found) == whole == found[-1][2]["report"]["result"]
+    before = "".join(
+        data["text"] for _, kind, data in events[: [k for _, k, _ in events].index("restarted")] if kind == "text"
+    )
+    assert before
+    assert "".join(f"1:{number}é " for number in range(WORDS)).startswith(before)
+    assert begun[0][1:] == ("value", {"kind": "tool_call", "value": {"name": "remember_tales"}})
+
+
+async def test_a_task_that_runs_again_emits_again_and_a_client_that_leaves_stops_nothing(own_house: House) -> None:
+    """The output of the failed run is stored whole before the next one begins."""
+    own_house.worker(TELLER).ready()
+    served = own_house.supervisor().ready()
+    parameters = {"words": 10, "pause_ms": 1, "break_off": True}
+    body = {"agent_id": "TellerAgent", "task": "tell", "parameters": parameters, "wait_seconds": 0}
+    task_id = (await ask(served.api, "POST", "/v1/tasks", body)).body["task_id"]
+    await follow(served.api, task_id, most=1)
+    await ask(served.api, "GET", f"/v1/tasks/{task_id}")
+    events = await follow(served.api, task_id)
+    texts = ["".join(f"{run}:{number}é " for number in range(10)) for run in (1, 2)]
+    restarted = next(place for place, event in enumerate(events) if event[1] == "restarted")
+    first, second = events[:restarted], events[restarted:]
+    assert [text_after_restart(one) for one in (first, second)] == texts
+    assert events[-1][2]["report"]["attempt"] == 2
