@@ -73,7 +73,8 @@ class ErrorNote(Part):
 class MemoryNote(Part):
     """What the long-term memory had to do with a result.
 
-    `age_ms` is how old a served answer is (None unless one was served). `near` adds `computed_for`, the parameters
+    `age_ms` is how old a served answer is (None unless one was served), `saved_ms` how long computing it took, left out
+    where nothing was spared. `near` adds `computed_for`, the parameters
     whose answer was served, `distances`, how far each of them exactly is from what was asked, by field ("200", "0.5
     points", "0.2 km", "PT10M", and "0" for not at all), and `distance`, the largest of these as a number. All of it is
     None otherwise, and `distances` is then left out.
@@ -82,6 +83,7 @@ class MemoryNote(Part):
     outcome: Annotated[MemoryOutcome, reads_unknown_as_other(MemoryOutcome), writes_only_known]
     key: str | None = None
     age_ms: int | None = None
+    saved_ms: int | None = Field(default=None, exclude_if=is_none)
     distance: float | None = None
     computed_for: dict[str, JsonValue] | None = None
     distances: dict[str, str] | None = Field(default=None, exclude_if=is_none)

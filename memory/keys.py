@@ -15,6 +15,7 @@
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
 | `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
+| `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
@@ -234,6 +235,11 @@ def task_pattern() -> str:
 def steps(task_id: str) -> tuple[str, str]:
     """Return the keys of the journal of a task: heads of its steps, and their results."""
     return f"{task(task_id)}:steps", f"{task(task_id)}:results"
+
+
+def children(task_id: str) -> str:
+    """Return the key of the list of tasks that a task called; same tag."""
+    return f"tl:children:{task(task_id)[len(_TASK) :]}"
 
 
 def parse_task(key: bytes) -> str:

@@ -214,6 +214,20 @@ def cancel(
     return run(cancel_task(task, reason, as_json=as_json))
 
 
+@app.command(cls=Command, epilog=example("tasklore trace 0199a1b2-3c4d"))
+def trace(
+    task: Annotated[str, Argument(metavar="TASK", help="The id of the task; a pending answer and a report name it.")],
+    as_json: Json = False,
+) -> None:
+    """Draw the tree of the tasks that a task called: states, times, runs, what was recalled, tokens and cost.
+
+    Open tasks show the steps that a crash would not repeat. Of children with one name 20 are drawn, the rest summed up.
+    """
+    from tasklore.trace import print_trace
+
+    run(print_trace(task, as_json=as_json))
+
+
 @app.command("api-key", cls=Command, epilog=example("tasklore api-key shop --role ask --user alice --file keys.json"))
 def api_key(
     name: Annotated[str, Argument(metavar="NAME", help="What the key is called; rates are counted by it.")],

@@ -116,16 +116,18 @@ class ChildTasks:
     async def _publish(self, assignment: TaskAssignment, generation: int) -> None:
         """Publish *assignment* until it is stored, then note it in the ledger; see `supervisor.dispatch` for why so."""
         body = assignment.model_dump_json(exclude_none=True).encode()
+        task_id, parent_id = assignment.task_id, assignment.parent_id or ""
         await self._outbox.put(
             subjects.task(assignment.agent_id, assignment.task.name),
             body,
-            subjects.task_message_id(assignment.task_id, generation),
+            subjects.task_message_id(task_id, generation),
             headers={subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"},
         )
         try:
-            await self._ledger.accept(assignment.task_id, generation, body)
+            name = f"{assignment.agent_id}.{assignment.task.name}"
+            await self._ledger.accept_child(parent_id, name, task_id, generation, body)
         except MemoryUnavailable as error:
-            log.warning("ledger_away", task_id=assignment.task_id, error=str(error))
+            log.warning("ledger_away", task_id=task_id, error=str(error))
 
     def _hear(self, arrival: "Arrival") -> None:
         task_id = arrival.subject.split(".")[2]

@@ -18,7 +18,7 @@ SUPERVISOR = "SupervisorAgent"
 _STORE = (
     *("ping", "client|setname", "time", "fcall", "fcall_ro", "multi", "exec", "discard", "watch", "unwatch"),
     *("get", "mget", "set", "incr", "incrby", "exists", "type", "del", "unlink", "pexpire", "persist", "pttl"),
-    *("hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hsetnx", "hincrby", "hdel"),
+    *("hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hsetnx", "hincrby", "hdel", "hstrlen"),
     *("append", "strlen", "getrange"),
     *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "ltrim", "rpush"),
     *("sadd", "srem", "scard", "sismember", "smembers", "publish", "subscribe", "unsubscribe"),
@@ -169,7 +169,7 @@ def _supervisor() -> Role:
             ),
             _READS,
         ),
-        reads=_keys("doc", "episodes", "turns", "facts"),
+        reads=_keys("doc", "episodes", "turns", "facts", "children"),
     )
 
 
@@ -220,7 +220,7 @@ def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
         f"tl:{kind}:{{{agent}}}*" for agent in agents for kind in ("ltm", "ltm-hits", "ltm-quarantine", "ltm-imports")
     ]
     shared = _keys(
-        *("task", "ended", "flight", "ltm-users", "ltm-served", "conversation", "inbox", "observations"),
+        *("task", "children", "ended", "flight", "ltm-users", "ltm-served", "conversation", "inbox", "observations"),
         *("user-conversations", "session", "sessions", "project", "projects"),
     )
     return (*own, *shared, _READS)

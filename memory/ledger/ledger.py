@@ -22,10 +22,12 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.breaker import Breaker
-from memory.command_batch import CommandBatch, as_mapping
+from memory.command_batch import Command, CommandBatch, as_mapping
 from memory.ledger import scripts
 from memory.ledger.runs import Beginning, CancelOutcome, CancelRequest, Ended, Finish, Held, NotDue, Run, Suspect
 
+#: Children of one task that are listed: as many as one `map` calls.
+MOST_CHILDREN = 10_000
 #: Digits of no number of ours, times in ms included.
 _LONGEST_NUMBER = 19
 
@@ -227,9 +229,23 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        key = keys.task(task_id)
+        await self._batch.run([self._accept(task_id, generation, assignment, trace)])
+
+    async def accept_child(self, parent_id: str, name: str, task_id: str, generation: int, assignment: bytes) -> None:
+        """Note as `accept` does, and list *task_id*, called *name* ("Agent.task"), among the children of *parent_id*.
+
+        Of more than `MOST_CHILDREN` the first are listed.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        listed = keys.children(parent_id), task_id, name, self._keep_ms, MOST_CHILDREN
+        accepted = self._accept(task_id, generation, assignment)
+        await self._batch.run([accepted, ("FCALL", scripts.LIST_CHILD, 1, *listed)])
+
+    def _accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> Command:
         traced = (trace,) if trace else ()
-        await self._batch.run([("FCALL", scripts.ACCEPT, 1, key, generation, assignment, self._keep_ms, *traced)])
+        return ("FCALL", scripts.ACCEPT, 1, keys.task(task_id), generation, assignment, self._keep_ms, *traced)
 
     async def find_report(self, task_id: str, generation: int) -> bytes | None:
         """Return the report of *generation* of *task_id*, None while there is none.

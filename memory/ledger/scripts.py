@@ -1,4 +1,4 @@
-"""The Lua of the ledger, each script with one hash tag, FINISH and JOURNAL with further keys of the same slot.
+"""The Lua of the ledger, each script with one hash tag, FINISH, JOURNAL and TRACE with further keys of the same slot.
 
 Each may be sent again when its reply was lost: only the count of refused reports can then count twice.
 """
@@ -18,3 +18,5 @@ CANCEL = load(_HERE, "cancel", "refuse")
 ONCE = load(_HERE, "once", "refuse")
 JOURNAL = load(_HERE, "journal", "refuse")
 ACCEPT = load(_HERE, "accept", "refuse")
+LIST_CHILD = load(_HERE, "list_child", "refuse")
+TRACE = load(_HERE, "trace", "read")

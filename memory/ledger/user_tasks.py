@@ -61,7 +61,7 @@ class UserTasks:
         """Remove all that is known of *task_ids*; return how many of them were known."""
         doomed = list(task_ids)
         commands: list[Command] = [("UNLINK", keys.task(task_id)) for task_id in doomed]
-        commands += [("UNLINK", *keys.steps(task_id)) for task_id in doomed]
+        commands += [("UNLINK", *keys.steps(task_id), keys.children(task_id)) for task_id in doomed]
         return sum((await self._batch.run(commands))[: len(doomed)])
 
     async def strip(self, task_id: str, generation: int, report: bytes) -> None:
@@ -72,7 +72,8 @@ class UserTasks:
         key, state, told = keys.task(task_id), f"state:{generation}", f"report:{generation}"
         fields: list[bytes] = (await self._batch.run([("HKEYS", key)]))[0]
         others = [field for field in fields if field not in (state.encode(), told.encode())]
-        commands: list[Command] = [("HSET", key, state, "cancelled", told, report), ("UNLINK", *keys.steps(task_id))]
+        beside = *keys.steps(task_id), keys.children(task_id)
+        commands: list[Command] = [("HSET", key, state, "cancelled", told, report), ("UNLINK", *beside)]
         if others:
             commands.append(("HDEL", key, *others))
         await self._batch.run(commands)

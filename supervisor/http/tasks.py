@@ -14,6 +14,7 @@ from starlette.responses import Response
 from contracts.identifiers import NAME_PATTERN, Name, new_id
 from contracts.messages import CompletionReport, TaskAssignment, TaskCall
 from memory.ledger.requests import RequestRecord, place_of
+from memory.ledger.task_tree import TaskTree, Trace
 from supervisor.catalogue import Offer
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.card_fit import demand_fit, demand_offer
@@ -115,6 +116,14 @@ def routes(parts: ApiParts) -> APIRouter:
     @router.get("/{task_id}", summary="See what became of a task", responses=answers(404))
     async def see(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Sent:
         return await read_task(parts, caller, task_id)
+
+    @router.get("/{task_id}/trace", summary="See the tree of the tasks that a task called", responses=answers(404))
+    async def trace(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Trace:
+        await read_task(parts, caller, task_id)
+        found = await TaskTree(parts.redis).read(task_id)
+        if found is None:
+            raise not_found(f"there is nothing of task {task_id!r} in the ledger yet, or it is past its time")
+        return found
 
     @router.delete("/{task_id}", summary="Cancel a task", responses=answers(404))
     async def cancel(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Cancelled:

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from uuid import uuid4
 
+import httpx2
 import pytest
 
 from tests.acceptance.house import AGENTS, House
@@ -157,3 +158,48 @@ async def test_a_worker_that_leaves_hands_waiting_parents_on(own_house: House, p
     own_house.worker(TREE).ready()
     report = await program.report_of(task_id)
     assert (report["status"], report["result"]) == ("completed", 3)
+
+
+async def test_a_trace_draws_what_a_task_called(own_house: House, program: Outside) -> None:
+    """By command and over HTTP: levels, what was recalled, failures, and equal children beyond 20 in one line."""
+    own_house.worker(TREE).ready()
+    supervisor = own_house.supervisor().ready()
+    same = label()
+    await ask(program, "twice", label=same, number=4)
+    report = await ask(program, "twice", label=same, number=4)
+    lines = own_house.command("trace", report["task_id"]).stdout.splitlines()
+    assert lines[0].startswith("TreeAgent.twice  completed in ")
+    assert lines[1].startswith("│  in all 4 tasks (4 completed), ")
+    assert [line[:27] for line in lines[2:]] == [
+        *(["├─ TreeAgent.leaf  completed"[:27]] * 2),
+        "└─ TreeAgent.remembered  co",
+    ]
+    assert "recalled" in lines[4]
+    report = await ask(program, "grow", label=label(), depth=2, width=3)
+    grown = json.loads(own_house.command("trace", "--json", report["task_id"]).stdout)
+    assert grown["sums"]["states"] == {"completed": 13}
+    assert [len(child["children"]) for child in grown["root"]["children"]] == [3, 3, 3]
+    async with httpx2.AsyncClient(base_url=supervisor.api) as http:
+        assert (await http.get(f"/v1/tasks/{report['task_id']}/trace")).json() == grown
+        assert (await http.get("/v1/tasks/never-heard-of/trace")).status_code == 404
+    report = await ask(program, "collect", label=label(), width=60, bad=(57,))
+    drawn = own_house.command("trace", report["task_id"]).stdout
+    assert "failed in" in drawn
+    assert "GiveUp: number 57 is bad" in drawn
+    assert "TreeAgent.leaf  40 more tasks (40 completed)" in drawn
+    unknown = own_house.command("trace", "never-heard-of")
+    assert unknown.returncode == 2
+    assert "TASKLORE_LEDGER_KEEP_DAYS" in unknown.stderr
+
+
+async def test_a_trace_shows_the_steps_that_a_later_run_would_not_take_again(
+    own_house: House, program: Outside
+) -> None:
+    own_house.worker(TREE).ready()
+    task_id = await program.assign("TreeAgent", "step_and_wait", {"label": label(), "ms": 60_000})
+
+    async def is_shown() -> bool:
+        drawn = own_house.command("trace", task_id).stdout
+        return "step prepare  journaled, 6 B" in drawn and "TreeAgent.leaf  running for" in drawn
+
+    await program.eventually(is_shown)

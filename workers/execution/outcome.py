@@ -56,6 +56,7 @@ class Outcome:
         usage = _NO_USAGE if self.usage is None else self.usage.model_dump_json().encode()
         question = "null" if self.question is None else f'"{self.question}"'
         near = "" if self.near is None else _nearness(self.near)
+        saved = f',"saved_ms":{self.saved_ms}' if self.saved_ms else ""
         # Put together by hand, since every served answer passes here. Names have no character that JSON would escape;
         # a key is percent-escaped, see contracts.parameters.questions.
         head = (
@@ -63,7 +64,7 @@ class Outcome:
             f'"agent_id":"{assignment.agent_id}","supervisor_id":"{assignment.supervisor_id}",'
             f'"task_name":"{assignment.task.name}","status":"{self.status}","error":null,'
             f'"memory":{{"outcome":"{self.memory}","key":{question},'
-            f'"age_ms":{"null" if self.age_ms is None else self.age_ms}{near}}},'
+            f'"age_ms":{"null" if self.age_ms is None else self.age_ms}{saved}{near}}},'
             f'"attempt":{self.attempt},"fence":"{fence}","worker_id":"{self.worker_id}",'
             f'"queued_ms":{self.queued_ms},"run_ms":{self.run_ms or 0},'
             f'"finished_at":"{_spell_now()}",'
@@ -81,7 +82,9 @@ class Outcome:
             status=self.status,
             result=from_json(self.result_json) if self.result_json is not None else None,
             error=error_note(self.error) if self.error is not None else None,
-            memory=MemoryNote(outcome=self.memory, key=self.question, age_ms=self.age_ms),
+            memory=MemoryNote(
+                outcome=self.memory, key=self.question, age_ms=self.age_ms, saved_ms=self.saved_ms or None
+            ),
             attempt=self.attempt,
             fence=fence,
             worker_id=self.worker_id,

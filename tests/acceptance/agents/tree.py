@@ -124,6 +124,18 @@ async def forget_one(what: Leaf, context: Context) -> int:
 
 
 @agent.task
+async def step_and_wait(what: Leaf, context: Context) -> int:
+    """Take a step, then wait for a child."""
+    await context.step("prepare", prepare)
+    return await context.call(leaf, what)
+
+
+async def prepare() -> str:
+    """Return a text of six bytes as JSON."""
+    return "done"
+
+
+@agent.task
 async def call_unknown(what: Leaf, context: Context) -> int:
     """Call an agent that there is not."""
     return int(await context.call("NoSuchAgent", "find", label=what.label))

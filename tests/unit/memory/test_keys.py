@@ -45,6 +45,7 @@ EVERY_KEY = [
     keys.ltm_users("YW5uYQ"),
     keys.quarantine(AGENT),
     keys.task("018f-{x}"),
+    keys.children("018f-{x}"),
     keys.stream("TASKS"),
     *keys.conversation("}{ hello: {world}"),
 ]
