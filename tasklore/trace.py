@@ -1,5 +1,6 @@
 """`tasklore trace`: the tree of a task, drawn from the ledger."""
 
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from memory.ledger.task_tree import GONE, AlikeTasks, TaskSums, TaskTree, Trace,
 from runtime.servers import valkey
 from tasklore.places import current_endpoints, demand_listener
 from tasklore.render.board import STATUSES
-from tasklore.render.screen import folded, patience, print_json, printable, styled
+from tasklore.render.screen import HELD, folded, patience, print_json, printable, styled
 from tasklore.render.words import count_of, duration, one_line, size
 
 #: Seconds for one look into the ledger: a person waits, and an answer late is better than none.
@@ -90,28 +91,28 @@ def draw(trace: Trace, width: int, *, is_plain: bool = False) -> Iterator[str]:
 
 
 def _branches(task: TracedTask, indent: str, width: int, lines: tuple[str, str, str, str]) -> Iterator[str]:
-    """Yield the lines below *task*."""
+    """Yield the lines below *task*; where its *indent* leaves no room, they begin with their level in its place."""
     entries = list(_entries(task))
+    level = len(indent) // 3 + 1
+    surplus = 3 * max(0, level - max(2, (width - _ROOM) // 3))
+    mark, blank = (f"{level:>2} ", "   ") if surplus else ("", "")
     for number, entry in enumerate(entries, 1):
         is_last = number == len(entries)
-        first, rest = indent + lines[is_last], indent + lines[2 + is_last]
+        rest = indent + lines[2 + is_last]
+        first, under = mark + (indent + lines[is_last])[surplus + len(mark) :], blank + rest[surplus + len(mark) :]
         if not isinstance(entry, TracedTask):
-            yield from _line(entry, _shorten(first, width), _shorten(rest, width), width)
+            yield from _line(entry, first, under, width)
             continue
-        under = rest + (lines[2] if any(_entries(entry)) else "")
-        yield from _line(describe_task(entry), _shorten(first, width), _shorten(under, width), width, _word_of(entry))
+        bar = lines[2] if any(_entries(entry)) else ""
+        yield from _line(describe_task(entry), first, under + bar, width, _word_of(entry))
         yield from _branches(entry, rest, width, lines)
 
 
-def _shorten(indent: str, width: int) -> str:
-    """Return *indent*; its end behind the number of its levels where it would leave no room for words."""
-    levels, most = len(indent) // 3, max(3, (width - _ROOM) // 3)
-    return indent if levels <= most else f"{levels - most + 1:>2} {indent[-3 * (most - 1) :]}"
-
-
 def _line(text: str, first: str, rest: str, width: int, word: tuple[str, str] | None = None) -> list[str]:
-    """Return *text* folded to *width*, the first occurrence of *word* in its style."""
-    lines = folded(text, max(width, _ROOM), rest + "  ", first).split("\n")
+    """Return *text* folded to *width*, short facts in one piece, the first occurrence of *word* in its style."""
+    facts = re.split(r"(, |  )", text)
+    kept = "".join(fact.replace(" ", HELD) if 2 < len(fact) < _ROOM // 2 else fact for fact in facts)
+    lines = folded(kept, max(width, _ROOM), rest + "  ", first).split("\n")
     if word is not None:
         for place, line in enumerate(lines):
             if word[0] in line:
@@ -143,7 +144,9 @@ def describe_task(task: TracedTask) -> str:
     facts = [_word_of(task)[0]]
     if task.run_ms is not None and not (task.memory in ("hit", "near", "joined") and not task.run_ms):
         facts[0] += f" {'in' if not task.is_open else 'for'} {duration(task.run_ms)}"
-    if task.queued_ms is not None:
+    if task.queued_ms and task.state == "accepted":
+        facts[0] += f" for {duration(task.queued_ms)}"
+    elif task.queued_ms:
         facts.append(f"queued {duration(task.queued_ms)}")
     if task.attempts > 1:
         facts.append(f"{task.attempts} runs")
@@ -177,7 +180,7 @@ def describe_states(sums: TaskSums, more: str = "") -> str:
 def _money(sums: TaskSums) -> Iterable[str]:
     yield from _price(sums.input_tokens, sums.output_tokens, sums.cost_usd, is_unpriced=sums.unpriced)
     if sums.recalled:
-        yield f"{sums.recalled:,} recalled (saved {duration(sums.saved_ms)})"
+        yield f"{sums.recalled:,} recalled" + (f" (saved {duration(sums.saved_ms)})" if sums.saved_ms else "")
 
 
 def _price(input_tokens: int, output_tokens: int, cost_usd: float, *, is_unpriced: bool) -> Iterator[str]:

@@ -24,7 +24,7 @@ _NARROWEST = 12
 #: A command that is to be copied: in backquotes, or behind a colon to the end.
 _COMMAND = re.compile(r"`[^`]*`|(?<=: )tasklore [a-z].*$")
 #: Stands for a space that no line is broken at while text is folded: no text of ours has it.
-_HELD = "\ue000"
+HELD = "\ue000"
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -80,11 +80,11 @@ def folded(text: str, width: int, indent: str = "", first: str | None = None) ->
     """
     start = indent if first is None else first
     # What holds its spaces together is no space for whoever folds, and of the same length.
-    kept = _COMMAND.sub(lambda found: found[0].replace(" ", _HELD), text)
+    kept = _COMMAND.sub(lambda found: found[0].replace(" ", HELD), text)
     lines = textwrap.fill(
         kept, width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
-    return lines.replace(_HELD, " ")
+    return lines.replace(HELD, " ")
 
 
 def print_json(value: Any) -> None:

@@ -13,8 +13,10 @@ import nkeys  # type: ignore[import-untyped]
 import pytest
 
 from contracts import subjects
-from contracts.errors import Forbidden, NotAccepted, Unreachable
+from contracts.errors import Forbidden, MemoryUnavailable, NotAccepted, Unreachable
 from deploy.privileges.roles import Cast
+from memory.ledger.ledger import Ledger
+from memory.ledger.task_tree import TaskTree
 from runtime.messaging.connection import connected
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
@@ -189,6 +191,16 @@ async def test_tasks_call_the_agents_that_their_worker_may_call(guests: Guests, 
         within = timedelta(seconds=PATIENCE_S)
         report = await asker.ask("TreeAgent", "spread", {"label": "spread", "width": 5}, within=within)
         assert report.result == [0, 2, 4, 6, 8]
+    traced = guests.run("operator", "trace", "--json", report.task_id)
+    assert json.loads(traced.stdout)["sums"]["states"] == {"completed": 6}, traced.stderr
+    # The key of a supervisor shows children, and changes none.
+    as_role("supervisor")
+    async with connect(guests.pair.redis_url) as redis:
+        trace = await TaskTree(redis).read(report.task_id)
+        assert trace is not None
+        assert trace.sums.tasks == 6
+        with pytest.raises(MemoryUnavailable):
+            await Ledger(redis).accept_child(report.task_id, "A.b", "c-forged", 1, b"{}")
 
 
 def test_a_pipeline_runs_to_its_end(guests: Guests) -> None:

@@ -17,7 +17,7 @@ from supervisor.http.admission.key_file import KeyRing, Role, make_key
 from supervisor.http.admission.limits import Limits
 from supervisor.http.server import HttpServer, demand_keys
 from tests.http_client import PATIENCE_S, Answer, Connection, ask, until
-from tests.integration.http_stand import Stand, http_stand
+from tests.integration.http_stand import Stand, assigned, http_stand
 
 HELLO = {"text": "hello"}
 
@@ -113,7 +113,11 @@ async def test_a_key_for_one_user_finds_the_task_of_its_request_and_no_other_key
     await until(lambda: bool(stand.service.asked))
     own = await ask(stand.url, "GET", "/v1/tasks/r-mine", headers=headers["ann"])
     assert (own.status, own.body["task_id"]) == (200, "r-mine")
-    problem(await ask(stand.url, "GET", "/v1/tasks/r-mine", headers=headers["bob"]), 404)
+    await stand.parts.ledger.accept("r-mine", 1, assigned("r-mine").model_dump_json().encode())
+    traced = await ask(stand.url, "GET", "/v1/tasks/r-mine/trace", headers=headers["ann"])
+    assert (traced.status, traced.body["root"]["task"], traced.body["sums"]["tasks"]) == (200, "echo", 1)
+    for path in ("/v1/tasks/r-mine", "/v1/tasks/r-mine/trace"):
+        problem(await ask(stand.url, "GET", path, headers=headers["bob"]), 404)
     stand.service.gate.set()
 
 
