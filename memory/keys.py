@@ -82,12 +82,10 @@ from typing import Literal
 from urllib.parse import unquote
 
 from contracts.errors import InvalidInput
-from memory.key_parts import ConversationKeys as ConversationKeys
-from memory.key_parts import EpisodeKeys as EpisodeKeys
+from memory import key_parts
 from memory.key_parts import LongTermKey as LongTermKey
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
-from memory.key_parts import StoryKeys as StoryKeys
 from memory.key_parts import check_name, check_queue, check_resource, check_token, escape
 from memory.slots import companion, companions
 
@@ -96,7 +94,6 @@ FLIGHTS = "tl:flights"
 
 _LTM = "tl:ltm:"
 _NEAR = ":near:"
-_HITS = "tl:ltm-hits:"
 _FLIGHT = "tl:flight:"
 _QUARANTINE = "tl:ltm-quarantine:"
 _TASK = "tl:task:"
@@ -150,7 +147,7 @@ def ltm_pattern(agent_id: str | None = None) -> str:
 
 def hits_of(entry_key: str) -> str:
     """Return the key that counts how often *entry_key* was served; same tag."""
-    return _HITS + entry_key[len(_LTM) :]
+    return "tl:ltm-hits:" + entry_key[len(_LTM) :]
 
 
 def near(entry_key: str, frame: str, fields: int = 1) -> tuple[str, ...]:
@@ -262,12 +259,12 @@ def stream(name: str) -> str:
     return f"tl:stream:{{{check_name(name, 'stream')}}}"
 
 
-def conversation(conversation_id: str) -> ConversationKeys:
+def conversation(conversation_id: str) -> key_parts.ConversationKeys:
     """Return the keys of a conversation and of what waits for it; the id is free text."""
     tag = f"{{{escape(conversation_id, 'conversation id')}}}"
     said, inbox, observed = f"tl:conversation:{tag}", f"tl:inbox:{tag}", f"tl:observations:{tag}"
     own = (said, f"{said}:ids", inbox, f"{inbox}:state", f"{said}:digest")
-    return ConversationKeys(*own, observed, f"{observed}:ids")
+    return key_parts.ConversationKeys(*own, observed, f"{observed}:ids")
 
 
 def document(user_token: str, resource_id: str) -> str:
@@ -315,9 +312,9 @@ def queue(name: str, owner_token: str) -> QueueKeys:
     return QueueKeys(rows, *(f"{rows}:{part}" for part in ("pending", "state", "closed", "lease", "fence")))
 
 
-def episodes(owner_token: str) -> EpisodeKeys:
+def episodes(owner_token: str) -> key_parts.EpisodeKeys:
     """Return the keys of the turns of *owner_token*."""
-    return EpisodeKeys.under(f"tl:episodes:{{{check_token(owner_token)}}}")
+    return key_parts.EpisodeKeys.under(f"tl:episodes:{{{check_token(owner_token)}}}")
 
 
 def owners(name: str) -> str:
@@ -376,12 +373,12 @@ def project_part(project_id: str, *parts: str) -> str:
     return ":".join((project(project_id), *(escape(part, "part of a project key") for part in parts)))
 
 
-def story(story_id: str) -> StoryKeys:
+def story(story_id: str) -> key_parts.StoryKeys:
     """Return the keys of the story *story_id*."""
     tag = f"{{{check_name(story_id, 'story id')}}}"
     root, analysis = f"tl:story:{tag}", f"tl:analysis:{tag}"
     own = (root, f"{root}:entities", f"{root}:responses", f"{root}:written")
-    return StoryKeys(*own, analysis, f"{analysis}:records", f"{analysis}:written")
+    return key_parts.StoryKeys(*own, analysis, f"{analysis}:records", f"{analysis}:written")
 
 
 def story_changes(story_id: str, section: str) -> str:
