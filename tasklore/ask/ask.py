@@ -17,10 +17,6 @@ from contracts.faults import fault_of
 from contracts.identifiers import new_id
 from contracts.person_messages import PersonReply, PersonRequest
 from runtime.messaging.connection import Listener, connected
-from runtime.messaging.link import Link
-from runtime.messaging.output import LOOK_S, open_output
-from supervisor.replies.live_text import LiveText
-from supervisor.requests.request import single_task_id
 from tasklore.ask.call import Call
 from tasklore.exits import FAILED, OK
 from tasklore.places import current_supervisor, demand_listener, endpoints_when_started
@@ -116,20 +112,30 @@ async def ask(
         replying = asyncio.ensure_future(_reply_to(calls[0], request))
         try:
             if show is not None:
-                await _show_output(client, single_task_id(supervisor_id, request), replying, show)
+                await _show_output(client, supervisor_id, request, replying, show)
             return await replying
         finally:
             replying.cancel()
 
 
 async def _show_output(
-    client: Client, task_id: str, replying: "asyncio.Future[PersonReply]", show: Callable[[str], None]
+    client: Client,
+    supervisor_id: str,
+    request: PersonRequest,
+    replying: "asyncio.Future[PersonReply]",
+    show: Callable[[str], None],
 ) -> None:
-    """Call *show* with the output of a task until *replying* is done, and with the rest of the reply."""
+    """Call *show* with the output of the task of *request* until *replying* is done, and with the rest of the reply."""
+    # Who asks for the answer alone loads none of it.
+    from runtime.messaging.link import Link
+    from runtime.messaging.output import LOOK_S, open_output
+    from supervisor.replies.live_text import LiveText
+    from supervisor.requests.request import single_task_id
+
     async with open_output(Link(client)) as output, contextlib.AsyncExitStack() as stack:
         live = LiveText(output)
         stack.push_async_callback(live.close)
-        live.follow(task_id)
+        live.follow(single_task_id(supervisor_id, request))
         while not replying.done():
             for delta in await live.take():
                 show(delta.words)

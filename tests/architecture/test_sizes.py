@@ -17,12 +17,12 @@ MOST_LINES = {
     "quantities": 6_000,
     "memory": 16_700,
     "runtime": 8_700,
-    "supervisor": 21_800,
+    "supervisor": 21_860,
     "workers": 17_260,
     "tasklore": 16_300,
     "deploy": 2_650,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 81_000, 696, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 81_000, 697, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.
