@@ -2,7 +2,8 @@
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-from workers.context.context import RECENT_TURNS, Context
+from workers.context.context import Context
+from workers.context.conversation import RECENT_TURNS
 
 
 async def read_conversation(context: Context, count: int = RECENT_TURNS) -> list[ModelMessage]:

@@ -16,6 +16,7 @@ from memory.documents.kinds import Kinds
 from memory.documents.plans import Document, Snapshot
 from runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Sent, Spent, check_answer_model
 from runtime.models.wire import T
+from workers.testing.children import KitChildren
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -269,6 +270,7 @@ class KitServices:
     agent_files: "FilePath | None" = None
     #: How agents of a story share questions: `ten`, `grouped` or `one`.
     story_calls: str = "ten"
+    children: KitChildren = field(default_factory=lambda: KitChildren({}))
 
     @cached_property
     def journal(self) -> KitJournal:
