@@ -1,4 +1,4 @@
-"""Research: one agent reads papers with tools and takes notes, another writes a report of them, word by word.
+"""Research: one agent has papers read by another one, which has tools, and writes a report of its notes, word by word.
 
     tasklore up --agents examples/research/agents.py
 
@@ -91,10 +91,7 @@ async def read(paper: Paper, context: Context) -> Note:
 @research.task(uses=("llm",), in_words=False)
 async def report(question: Question, context: Context) -> Report:
     """Read papers for a question and write a report."""
-    notes: list[Note] = []
-    for place, url in enumerate(question.papers):
-        await context.progress(place / len(question.papers), f"reading {url}")
-        notes.append((await run(reader, f"{question.question}\n\nThe paper: {url}", context)).output)
+    notes = await context.map(read, [Paper(url=url, question=question.question) for url in question.papers], at_once=4)
     listed = "\n".join(f"- {note.title}: {note.finding}" for note in notes)
     written = await run(writer, f"{question.question}\n\nNotes:\n{listed}", context, on_text=context.emit)
     return Report(text=written.output, papers=[note.title for note in notes])

@@ -18,7 +18,7 @@ MOST_LINES = {
     "memory": 16_700,
     "runtime": 8_890,
     "supervisor": 21_800,
-    "workers": 18_880,
+    "workers": 18_930,
     "tasklore": 16_300,
     "deploy": 2_670,
 }

@@ -1,13 +1,17 @@
 """Tools of an agent that are more than functions: other agents, and MCP servers."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pydantic_ai
-from pydantic_ai import ModelRetry, RunContext, Tool
+from pydantic import ValidationError
+from pydantic_ai import ModelRetry, RunContext, Tool, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset
 
-from contracts.errors import ConfigurationError
+from contracts.errors import CallFailed, ConfigurationError
+from contracts.faults import complaint_of
+from contracts.parameters.model import Parameters
 from workers.context.context import Context
 
 #: Codes of JSON-RPC by which a server refuses a call that a model may mend: the request, its method, its parameters.
@@ -24,7 +28,7 @@ def agent_tool(
     """Return a tool that runs *agent* within the same task: its requests and calls are steps of their own.
 
     Such tools of one agent run one after another, so that each run of the task takes its steps in the same order. An
-    agent that another worker serves is called by `context.call` in a function tool, side by side with others.
+    agent that another worker serves is called by `task_tool`, side by side with others.
 
     Args:
         agent: runs on the message that the model writes.
@@ -40,6 +44,43 @@ def agent_tool(
     name = f"ask_{agent.name}"
     shown = description or str(agent.description or f"Ask {agent.name}.")
     return Tool(ask, name=name, description=shown, sequential=True, metadata={"tasklore": False})
+
+
+def task_tool(
+    task: str | Callable[..., Any],
+    parameters: type[Parameters],
+    *,
+    context_of: Callable[[RunContext[Any]], Context],
+    description: str,
+    name: str = "",
+    within: timedelta | None = None,
+) -> Tool[Any]:
+    """Return a tool that calls another task, from whichever worker serves it, as `context.call` does.
+
+    Such calls go side by side, and a later run finds their reports. The model is shown the failure of a child.
+
+    Args:
+        task: a function with `@agent.task` on it, or "Agent.task".
+        parameters: its class of parameters, whose schema the model fills.
+        context_of: finds the task's context in the run's dependencies.
+        description: tells the model when to use it.
+        name: of the tool; that of the task by default.
+        within: how long the child may take, no longer than this task.
+    """
+
+    async def call(ctx: RunContext[Any], **given: Any) -> object:
+        try:
+            return (await context_of(ctx).map(task, [parameters.model_validate(given)], within=within))[0]
+        except ValidationError as error:
+            faults = [f"{'.'.join(map(str, fault['loc']))} {complaint_of(fault)}" for fault in error.errors()]
+            raise ModelRetry("; ".join(faults)) from error
+        except CallFailed as error:
+            raise ToolFailed(str(error)) from error
+
+    named = name or (task.rpartition(".")[2] if isinstance(task, str) else task.__name__)
+    tool: Tool[Any] = Tool.from_schema(call, named, description, parameters.model_json_schema(), takes_ctx=True)
+    tool.metadata = {"tasklore": False}
+    return tool
 
 
 def mcp_server(

@@ -14,9 +14,10 @@ from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolC
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from contracts.errors import CallFailed
 from contracts.messages import ChatTurn
-from workers import Agent, Context
-from workers.pydantic_agents import ASKS, WRITES, Prompt, agent_tool, read_conversation, run, serve
+from workers import Agent, Context, Parameters
+from workers.pydantic_agents import ASKS, WRITES, Prompt, agent_tool, read_conversation, run, serve, task_tool
 from workers.testing import AgentKit
 
 Call = tuple[str, dict[str, Any]]
@@ -309,6 +310,41 @@ async def test_an_agent_as_a_tool_has_steps_of_its_own() -> None:
     assert report.result == "done"
     assert (calls, len(inner_model.asked), len(outer_model.asked)) == (["send"], 1 + 1, 2)
     assert outer_model.shown == ["inner done"]
+
+
+async def test_the_task_of_another_agent_is_a_tool() -> None:
+    """Its parameters are the schema; a fault in them goes back to the model, and so does the child's failure."""
+
+    def count(parameters: Any) -> int:
+        if parameters["text"] == "":
+            raise CallFailed("nothing to count", "failed")
+        return len(parameters["text"].split())
+
+    model = Model([("count", {"words": 1})], [("count", {"text": "a b"}), ("count", {"text": ""})])
+    tool = task_tool("Counter.count", Text, context_of=lambda ctx: ctx.deps, description="Count words.")
+    agent = model.agent(tools=[tool], deps_type=Context)
+    served = Agent("OuterAgent")
+
+    @served.task(uses=("llm",))
+    async def work(prompt: Prompt, context: Context) -> Any:
+        """Run the agent."""
+        result = await run(agent, prompt.prompt, context, deps=context)
+        if context.attempt == 1:
+            raise ConnectionResetError("once")
+        return result.output
+
+    kit = AgentKit(served, calls={"Counter.count": count})
+    report = await kit.run("work", {"prompt": "go"})
+    assert report.result == "done"
+    assert "text is needed" in model.shown[0]
+    assert model.shown[1] == "2"
+    assert "nothing to count" in model.shown[2]
+
+
+class Text(Parameters):
+    """A text."""
+
+    text: str
 
 
 async def test_turns_of_a_conversation_become_messages() -> None:
