@@ -18,11 +18,11 @@ MOST_LINES = {
     "memory": 16_700,
     "runtime": 8_890,
     "supervisor": 21_800,
-    "workers": 18_800,
+    "workers": 18_930,
     "tasklore": 16_300,
     "deploy": 2_670,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 81_950, 712, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 83_200, 713, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.

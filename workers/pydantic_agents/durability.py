@@ -46,6 +46,8 @@ May = Literal["read", "write", "ask"]
 Approve = Callable[[str, dict[str, Any]], Awaitable[bool]]
 #: Returns the result of an earlier call with these arguments, None when its effect was not made.
 Find = Callable[..., Awaitable[Any]]
+#: Is given each piece of text as the model writes it.
+OnText = Callable[[str], Awaitable[None]]
 
 
 class StepConfig(TypedDict, total=False):
@@ -70,6 +72,7 @@ class TaskRun:
     declared: Mapping[str, May] = field(default_factory=dict)
     approve: Approve | None = None
     finders: Mapping[str, Find] = field(default_factory=dict)
+    on_text: OnText | None = None
     written: dict[str, object] = field(default_factory=dict)
     locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
@@ -101,9 +104,14 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             # An event that was shown is nothing to do again, and nothing to keep.
             return await body()
         if isinstance(operation_id, ModelRequestId):
-            return await self._step(
-                f"chat {operation_id.model_name}", _Request(self._run, operation_id, body), _asked(cache_key)
-            )
+            request = _Request(self._run, operation_id, body)
+            payload = await self._step(f"chat {operation_id.model_name}", request, _asked(cache_key))
+            if not request.is_executed and self._run.on_text is not None:
+                # What this run of the task shows begins anew.
+                for part in cast("dict[str, Any]", payload)["parts"]:
+                    if part["part_kind"] == "text":
+                        await self._run.on_text(part["content"])
+            return payload
         if not isinstance(operation_id, ToolsetCallToolId):
             return await self._step(name, _Unit(operation_id, body), None)
         tool = cast("str", cache_key[0])

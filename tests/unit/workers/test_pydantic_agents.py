@@ -14,9 +14,10 @@ from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolC
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from contracts.errors import CallFailed
 from contracts.messages import ChatTurn
-from workers import Agent, Context
-from workers.pydantic_agents import ASKS, WRITES, Prompt, agent_tool, read_conversation, run, serve
+from workers import Agent, Context, Parameters
+from workers.pydantic_agents import ASKS, WRITES, Prompt, agent_tool, read_conversation, run, serve, task_tool
 from workers.testing import AgentKit
 
 Call = tuple[str, dict[str, Any]]
@@ -311,6 +312,41 @@ async def test_an_agent_as_a_tool_has_steps_of_its_own() -> None:
     assert outer_model.shown == ["inner done"]
 
 
+async def test_the_task_of_another_agent_is_a_tool() -> None:
+    """Its parameters are the schema; a fault in them goes back to the model, and so does the child's failure."""
+
+    def count(parameters: Any) -> int:
+        if parameters["text"] == "":
+            raise CallFailed("nothing to count", "failed")
+        return len(parameters["text"].split())
+
+    model = Model([("count", {"words": 1})], [("count", {"text": "a b"}), ("count", {"text": ""})])
+    tool = task_tool("Counter.count", Text, context_of=lambda ctx: ctx.deps, description="Count words.")
+    agent = model.agent(tools=[tool], deps_type=Context)
+    served = Agent("OuterAgent")
+
+    @served.task(uses=("llm",))
+    async def work(prompt: Prompt, context: Context) -> Any:
+        """Run the agent."""
+        result = await run(agent, prompt.prompt, context, deps=context)
+        if context.attempt == 1:
+            raise ConnectionResetError("once")
+        return result.output
+
+    kit = AgentKit(served, calls={"Counter.count": count})
+    report = await kit.run("work", {"prompt": "go"})
+    assert report.result == "done"
+    assert "text is needed" in model.shown[0]
+    assert model.shown[1] == "2"
+    assert "nothing to count" in model.shown[2]
+
+
+class Text(Parameters):
+    """A text."""
+
+    text: str
+
+
 async def test_turns_of_a_conversation_become_messages() -> None:
     """Oldest first, by speaker."""
     model = Model(says="both")
@@ -330,8 +366,8 @@ async def test_turns_of_a_conversation_become_messages() -> None:
     assert kinds == [("ModelRequest", "tea or coffee?"), ("ModelResponse", "tea"), ("ModelRequest", "and?")]
 
 
-async def test_the_text_of_an_answer_is_streamed_once() -> None:
-    """A later run that reads the answer from the journal streams nothing."""
+async def test_the_text_of_an_answer_is_streamed() -> None:
+    """A later run, whose output begins anew, has the text from the journal in one piece."""
     pieces: list[str] = []
 
     async def stream(_messages: list[ModelMessage], _info: AgentInfo) -> Any:
@@ -344,7 +380,7 @@ async def test_the_text_of_an_answer_is_streamed_once() -> None:
     agent: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(FunctionModel(stream_function=stream), name="writer")
     report, _ = await ask(agent, on_text=keep, fails=1)
     assert report.result == "a long answer"
-    assert "".join(pieces) == "a long answer"
+    assert pieces == ["a ", "long ", "answer", "a long answer"]
 
 
 async def test_a_step_of_an_agent_costs_little_beside_its_work() -> None:
