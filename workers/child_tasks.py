@@ -125,9 +125,10 @@ class ChildTasks:
             log.info("child_not_cancelled", task_id=task_id, error=str(error) or type(error).__name__)
 
     async def _publish(self, assignment: TaskAssignment, generation: int) -> None:
-        """Publish *assignment* until it is stored; then it is noted in the ledger, see `supervisor.dispatch` for why so.
+        """Publish *assignment* until it is stored, and then have it noted in the ledger.
 
-        Noting is not awaited: a process that dies before it loses the task only together with its stream.
+        Noting is not awaited: a process that dies before it loses the task only together with its stream. For the
+        order see `supervisor.dispatch`.
         """
         body = assignment.model_dump_json(exclude_none=True).encode()
         await self._outbox.put(
