@@ -100,6 +100,18 @@ class EffectUncertain(GiveUp):
     """An earlier run ended between the right to a step's effect and its result: look whether the effect was made."""
 
 
+class CallFailed(GiveUp):
+    """A task that was called ended otherwise than completed: *status* says how, *error_type* names its error's class.
+
+    It has had all of its own runs: catch this error to go on without the result.
+    """
+
+    def __init__(self, message: str, status: str, error_type: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.error_type = error_type
+
+
 class RunReplaced(GiveUp):
     """Another worker has taken the task meanwhile, or it has ended: stop, whatever comes of this run is refused."""
 

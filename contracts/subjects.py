@@ -116,6 +116,11 @@ def tasks_of(agent_id: str) -> str:
     return f"tasks.{checked_name(agent_id, 'agent_id')}.>"
 
 
+def calls_to(agent_id: str) -> str:
+    """Return the pattern of every subject that a task of *agent_id* is published to."""
+    return f"tasks.{checked_name(agent_id, 'agent_id')}.*"
+
+
 def schedule(task_id: str, generation: int) -> str:
     """Return where the next run of a task is scheduled; a second schedule there replaces the first."""
     return f"schedules.tasks.{checked_name(task_id, 'task_id')}.{generation}"

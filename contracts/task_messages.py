@@ -16,6 +16,10 @@ Status = Literal["completed", "failed", "rejected", "expired", "cancelled", "oth
 Fence = Literal["ledger", "none", "other"]
 
 
+#: Tasks above one another; deeper is a loop, not a plan.
+MOST_ANCESTORS = 32
+
+
 class TaskCall(Part):
     """Which task to run, with parameters in any spelling that the task's `Parameters` accept."""
 
@@ -32,6 +36,8 @@ class TaskAssignment(Message):
     the run of a pipeline and the step this is; `writes` names what of the result the worker puts into that session
     before it reports: `results` is the whole, any other name a property of it; `keep_ms` is how long these entries
     live, None as long as the session. `story_id` and `response_number` say which response of which story is analysed.
+    `parent_id` is the task that this one is a part of, `root_id` the one at the top of the tree, and `ancestors` are
+    the calls from there down to the parent, each as `Agent.task:digest` of its parameters.
     """
 
     task_id: Name
@@ -44,6 +50,8 @@ class TaskAssignment(Message):
     memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
     request_id: str | None = None
     parent_id: str | None = None
+    root_id: Name | None = Field(default=None, exclude_if=is_none)
+    ancestors: tuple[str, ...] | None = Field(default=None, max_length=MOST_ANCESTORS, exclude_if=is_none)
     user_id: str | None = None
     conversation_id: str | None = None
     session_id: str | None = None

@@ -93,7 +93,7 @@ def add_roles(directory: Path, added: Cast, valkey_address: str = "valkey:6379")
     for name in added.workers:
         if not re.fullmatch(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", name):
             raise ConfigurationError(f"--worker {name!r} is no name in Kubernetes; use up to 40 of a-z, 0-9 and '-'")
-    cast = Cast(there.workers | added.workers, there.programs | added.programs)
+    cast = Cast(there.workers | added.workers, there.programs | added.programs, there.calls | added.calls)
     passwords = {name: secrets.token_urlsafe(32) for name in new}
     try:
         accounts = nats_accounts(cast.roles())
@@ -207,18 +207,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", type=Path, metavar="DIR", help="new, or made by this command")
     parser.add_argument("--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]", help="add a worker")
     parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]", help="add one")
+    parser.add_argument(
+        "--calls", action="append", default=[], metavar="NAME=AGENT[,AGENT]", help="let a worker's tasks call agents"
+    )
     parser.add_argument("--api-tls", action="store_true", help="make a certificate for the API, see k8s/components")
     parser.add_argument("--renew", action="store_true", help="write what this version lets each role do")
     parser.add_argument("--print-secrets", action="store_true", help="print Secrets and ConfigMaps for kubectl")
     given = parser.parse_args(arguments)
-    if given.print_secrets and (given.worker or given.program or given.api_tls or given.renew):
+    has_roles = bool(given.worker or given.program or given.calls or given.renew)
+    if given.print_secrets and (has_roles or given.api_tls):
         parser.error("--print-secrets prints what is there; add to it first")
     try:
         if given.print_secrets:
             sys.stdout.write(as_yaml(secret_manifests(given.directory)))
-        elif given.worker or given.program or given.api_tls or given.renew:
-            if given.worker or given.program or given.renew:
-                add_roles(given.directory, Cast(named(given.worker, "--worker"), named(given.program, "--program")))
+        elif has_roles or given.api_tls:
+            if has_roles:
+                workers, programs = named(given.worker, "--worker"), named(given.program, "--program")
+                add_roles(given.directory, Cast(workers, programs, named(given.calls, "--calls")))
             if given.api_tls:
                 make_api_certificate(given.directory)
         else:

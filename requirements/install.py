@@ -27,7 +27,9 @@ def main(files: list[str]) -> int:
         venv.create(_FOLDER, with_pip=True, symlinks=True, clear=True)
     _say(f"installing the packages of {', '.join(files)}")
     pinned = [part for file in files for part in ("-r", file)]
-    return _pip("--require-hashes", *pinned) or _pip("--no-deps", "--no-build-isolation", "--editable", ".")
+    # The files name all that is needed: pip takes a package for unpinned where another one asks for an extra of it.
+    packages = _pip("--require-hashes", "--no-deps", *pinned)
+    return packages or _pip("--no-deps", "--no-build-isolation", "--editable", ".")
 
 
 def _has_pip() -> bool:

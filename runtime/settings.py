@@ -1,8 +1,7 @@
 """Settings: every variable with its default, its unit and the reason for it (see docs/reference/settings.md)."""
 
-import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -17,13 +16,12 @@ from contracts.identifiers import NAME_PATTERN
 from contracts.zones import TimeZone
 from quantities.numerals.locales import mark_of
 from runtime.models.prices import parse_prices
-from runtime.models.settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings
+from runtime.models.settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings, parse_roles
 from runtime.networks import networks_in
 from runtime.servers.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
+from runtime.variables import PREFIX, unknown_variables, variable_of
 
 log = structlog.get_logger(__name__)
-
-PREFIX = "TASKLORE_"
 
 #: What each address may begin with, and an example for whoever mistyped it.
 _SCHEMES = {
@@ -31,9 +29,15 @@ _SCHEMES = {
     "redis_url": ("redis://", "rediss://", "unix://"),
     "nats_monitor_url": ("http://", "https://"),
     "llm_base_url": ("http://", "https://"),
+    "llm_anthropic_base_url": ("http://", "https://"),
+    "llm_google_base_url": ("http://", "https://"),
 }
-#: How alike a mistyped name must be to the one suggested, from 0 to 1.
-_ALIKE = 0.6
+#: How each list in one text is read.
+_LISTS: dict[str, Callable[[str], object]] = {
+    "api_trusted_proxies": networks_in,
+    "llm_prices": parse_prices,
+    "llm_roles": parse_roles,
+}
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -237,6 +241,16 @@ class Settings(BaseSettings):
     """The model that proposes the edit of a document."""
     llm_editor_temperature: Temperature = 0.2
     """Its temperature."""
+    llm_roles: str = ""
+    """Further roles for agents with tools, `ROLE=PROVIDER:MODEL` joined by commas: `writer=anthropic:claude-opus-5`."""
+    llm_anthropic_base_url: str | None = None
+    """Address of Anthropic's API for roles with the provider `anthropic`; without it Anthropic's own."""
+    llm_anthropic_api_key: SecretStr | None = None
+    """Key for Anthropic's API."""
+    llm_google_base_url: str | None = None
+    """Address of the Gemini API for roles with the provider `google`; without it Google's own."""
+    llm_google_api_key: SecretStr | None = None
+    """Key for the Gemini API."""
     llm_prices: str = ""
     """US dollars per million tokens, `MODEL=INPUT/OUTPUT/CACHED` joined by commas, before those that are shipped."""
     llm_max_output_tokens: int = Field(default=2048, ge=1)
@@ -264,7 +278,7 @@ class Settings(BaseSettings):
             ConfigurationError: values are unusable; the message names each variable and its cure, and no secret.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        for variable, nearest in unknown_variables(os.environ).items():
+        for variable, nearest in unknown_variables(os.environ, cls.model_fields).items():
             log.warning("unknown_setting", variable=variable, nearest=nearest)
         try:
             # The library warns about a directory that is not there.
@@ -290,10 +304,17 @@ class Settings(BaseSettings):
             "finder": (self.llm_finder_model, self.llm_finder_temperature),
             "editor": (self.llm_editor_model, self.llm_editor_temperature),
         }
+        named = {name: self._role(model, temperature) for name, (model, temperature) in roles.items()}
+        for name, (provider, model) in parse_roles(self.llm_roles).items():
+            named[name] = self._role(model, self.llm_temperature).model_copy(update={"provider": provider})
         return LlmSettings(
             base_url=self.llm_base_url,
             api_key=self.llm_api_key,
-            roles={name: self._role(model, temperature) for name, (model, temperature) in roles.items()},
+            anthropic_base_url=self.llm_anthropic_base_url,
+            anthropic_api_key=self.llm_anthropic_api_key,
+            google_base_url=self.llm_google_base_url,
+            google_api_key=self.llm_google_api_key,
+            roles=named,
             prices=parse_prices(self.llm_prices),
             max_concurrency=self.llm_max_concurrency,
             max_attempts=self.llm_max_attempts,
@@ -325,17 +346,11 @@ class Settings(BaseSettings):
                 raise ValueError("no language that is known here; write one such as 'en' or 'de-CH'") from error
         return locale
 
-    @field_validator("api_trusted_proxies")
+    @field_validator(*_LISTS)
     @classmethod
-    def _check_networks(cls, networks: str) -> str:
-        networks_in(networks)
-        return networks
-
-    @field_validator("llm_prices")
-    @classmethod
-    def _check_prices(cls, prices: str) -> str:
-        parse_prices(prices)
-        return prices
+    def _check_list(cls, text: str, info: Any) -> str:
+        _LISTS[info.field_name](text)
+        return text
 
     @field_validator("pipeline_roots")
     @classmethod
@@ -356,20 +371,6 @@ class Settings(BaseSettings):
 def folders_in(folders: str) -> tuple[Path, ...]:
     """Return the folders that a list of paths names."""
     return tuple(Path(folder) for folder in folders.split(os.pathsep) if folder)
-
-
-def variable_of(name: str) -> str:
-    """Return the environment variable of the setting *name*."""
-    return f"{PREFIX}{name.upper()}"
-
-
-def unknown_variables(environ: Mapping[str, str]) -> dict[str, str | None]:
-    """Return each variable with our prefix that is none of ours, with the nearest one that is, or None."""
-    known = [name.upper() for name in Settings.model_fields]
-    ours = {name: name.upper().removeprefix(PREFIX) for name in sorted(environ) if name.upper().startswith(PREFIX)}
-    strangers = {name: bare for name, bare in ours.items() if bare not in known}
-    nearest = {name: difflib.get_close_matches(bare, known, n=1, cutoff=_ALIKE) for name, bare in strangers.items()}
-    return {name: variable_of(found[0]) if found else None for name, found in nearest.items()}
 
 
 def shown(name: str, value: object) -> str:

@@ -9,7 +9,8 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from runtime import settings as declarations
-from runtime.settings import Settings, shown, variable_of
+from runtime.settings import Settings, shown
+from runtime.variables import variable_of
 
 _UNITS = {
     "_s": "seconds",

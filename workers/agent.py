@@ -14,6 +14,7 @@ from contracts.errors import ConfigurationError, InvalidInput
 from contracts.identifiers import checked_name
 from workers.agent_settings import changed_settings, fingerprint, initial_settings
 from workers.context.access import REMEMBER_FOR
+from workers.context.children import Callee, declare_callable
 from workers.listening.declaration import Listener, ListenOptions, Queue, read_listener
 from workers.middleware import Middleware
 from workers.task import Task, TaskOptions, Use, demand_version, read_task, words_of
@@ -269,3 +270,4 @@ class Agent:
             msg = f"{self.agent_id} has two tasks {task.name!r}; rename one, or give it @agent.task(name=...)"
             raise ConfigurationError(msg)
         self._tasks[task.name] = task
+        declare_callable(task.handler.function, Callee(self.agent_id, task.name, task.handler.result))

@@ -24,7 +24,6 @@ from memory.documents.storage.store import DocumentStore
 from memory.functions import offer_functions
 from memory.ledger.journal import Journal
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import RunName
 from memory.long_term.single_flight import SingleFlight
 from memory.long_term.store import LongTermMemory
 from memory.projects.project import ProjectMemory
@@ -33,6 +32,7 @@ from memory.sessions.session import SessionCache
 from memory.stories.shared_answers import open_answers
 from memory.stories.store import StoryStore
 from runtime import tracing
+from runtime.access import access_of
 from runtime.messaging.broker import reads_or_ignores
 from runtime.messaging.connection import connected
 from runtime.messaging.erasure import Eraser
@@ -48,19 +48,18 @@ from runtime.settings import Settings
 from workers.agent import Agent
 from workers.agent_files import files_of, llm_settings_of
 from workers.card import card_of
-from workers.context.context import Context
-from workers.context.effects import Effects
+from workers.child_tasks import ChildTasks
 from workers.context.services import Services
 from workers.execution.acknowledger import Acknowledger, Erasing
 from workers.execution.consumer import Consumer
 from workers.execution.due_copies import DueCopies, open_due_copies
 from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.execution.executor import Executor
-from workers.execution.job import Job
 from workers.execution.recall import NearMatches
 from workers.execution.report_publisher import Metering, ReportPublisher
 from workers.execution.retry_decision import RetryPolicy, longest_wait_s
 from workers.execution.retry_scheduling import Retries
+from workers.execution.run_context import context_maker
 from workers.execution.stores import Stores
 from workers.execution.tracing import Tracing
 from workers.host import Host, ServedAgent
@@ -144,10 +143,7 @@ class Worker:
         @wishes(decoder=reads_or_ignores(Cancellation))
         async def cancel(wish: Cancellation) -> None:
             for child in self._host.cancel(wish):
-                await self.process.broker.publish(
-                    Cancellation(task_id=child, reason=f"its parent was cancelled: {wish.reason}"),
-                    subject=subjects.cancel(child),
-                )
+                await self._cancel(Cancellation(task_id=child, reason=f"its parent was cancelled: {wish.reason}"))
 
         @wishes_to_note(decoder=reads_or_ignores(Cancellation))
         async def note(wish: Cancellation) -> None:
@@ -157,6 +153,9 @@ class Worker:
                 await self._parts.ledger.cancel(wish.task_id, None, wish.reason)
             except MemoryUnavailable as error:
                 log.warning("cancellation_not_noted", task_id=wish.task_id, error=str(error))
+
+    async def _cancel(self, request: Cancellation) -> None:
+        await self.process.broker.publish(request, subject=subjects.cancel(request.task_id))
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -197,9 +196,9 @@ class Worker:
             due_copies,
             leases,
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
-            self._make_ledger(redis),
+            (ledger := self._make_ledger(redis)),
             flights,
-            await self._open_services(stack, llm, redis, outbox),
+            await self._open_services(stack, llm, redis, link, outbox, ledger),
             await self._connect_redis(stack, f"{self._worker_id}-listening"),
         )
 
@@ -220,7 +219,9 @@ class Worker:
             await llm.warm_up()
         return llm
 
-    async def _open_services(self, stack: AsyncExitStack, llm: Llm, redis: Redis, outbox: Outbox) -> Services:
+    async def _open_services(
+        self, stack: AsyncExitStack, llm: Llm, redis: Redis, link: Link, outbox: Outbox, ledger: Ledger
+    ) -> Services:
         settings = self._settings
         kinds = Kinds.load(*([settings.kinds_dir] if settings.kinds_dir is not None else []))
         # Values of many megabytes must not hold up a recall. No phase, no connection.
@@ -245,6 +246,7 @@ class Worker:
             settings.agent_files,
             self._metrics.count_session_hits,
             redis,
+            ChildTasks(link, outbox, ledger, access_of().role or "workers", self._cancel),
             outbox,
         )
 
@@ -339,7 +341,7 @@ class Worker:
             publisher,
             retries,
             RetryPolicy(settings.retry_base_s, settings.retry_cap_s, longest_s),
-            _contexts(agent, parts, worker_id),
+            context_maker(agent, parts.services, parts.ledger, worker_id),
             metrics,
             exclusive=self._exclusive,
             hooks=hooks,
@@ -380,19 +382,3 @@ class Worker:
         if self._parts is None:
             raise ConfigurationError("the worker was not opened; run it through its frame")
         return self._parts
-
-
-def _contexts(agent: Agent, parts: _Parts, worker_id: str) -> Callable[[Job], Context]:
-    """Return a maker of the contexts in which tasks of *agent* run."""
-    effects = Effects(parts.ledger, worker_id)
-
-    def make_context(job: Job) -> Context:
-        assignment = job.assignment
-        if assignment.deadline != job.deadline:
-            assignment = assignment.model_copy(update={"deadline": job.deadline})
-        claim, run = functools.partial(effects.claim, job), RunName(assignment.task_id, job.generation, worker_id)
-        return Context(
-            job.task, assignment, parts.services, settings=agent.settings, attempt=job.attempt, claim=claim, run=run
-        )
-
-    return make_context

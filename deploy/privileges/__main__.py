@@ -1,6 +1,7 @@
 """`python -m deploy.privileges`: write the rights of each role into the configuration of NATS and Valkey.
 
-`--worker NAME=AGENT[,AGENT]` and `--program NAME=SPEAKER[,SPEAKER]` add users beside the shipped ones.
+`--worker NAME=AGENT[,AGENT]` and `--program NAME=SPEAKER[,SPEAKER]` add users beside the shipped ones; `--calls
+NAME=AGENT[,AGENT]` lets tasks of the worker NAME call those agents.
 """
 
 import argparse
@@ -34,11 +35,13 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=DEPLOY, metavar="DIR", help="where nats/ and valkey/ lie")
     parser.add_argument("--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]")
     parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]")
+    parser.add_argument("--calls", action="append", default=[], metavar="NAME=AGENT[,AGENT]")
     given = parser.parse_args()
     cast = Cast()
     try:
         workers, programs = named(given.worker, "--worker"), named(given.program, "--program")
-        files = stale(Cast(cast.workers | workers, cast.programs | programs), given.into)
+        calls = named(given.calls, "--calls")
+        files = stale(Cast(cast.workers | workers, cast.programs | programs, calls), given.into)
     except (TaskloreError, ValueError) as error:
         parser.error(str(error))
     for path, text in files.items():

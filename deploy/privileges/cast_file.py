@@ -24,18 +24,19 @@ def read_cast(directory: Path) -> Cast:
         return Cast()
     try:
         kept = json.loads(file.read_text("utf-8"))
-        workers, programs = (
-            {str(name): tuple(map(str, listed)) for name, listed in kept[kind].items()}
-            for kind in ("workers", "programs")
+        workers, programs, calls = (
+            {str(name): tuple(map(str, listed)) for name, listed in named.items()}
+            for named in (kept["workers"], kept["programs"], kept.get("calls", {}))
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigurationError(f"{str(file)!r} is not as it was written; take it from a backup") from error
-    return Cast(workers, programs)
+    return Cast(workers, programs, calls)
 
 
 def write_cast(directory: Path, cast: Cast) -> None:
     """Keep *cast* in *directory*."""
-    replace_text(directory / _NAME, json.dumps({"workers": cast.workers, "programs": cast.programs}, indent=2) + "\n")
+    kept = {"workers": cast.workers, "programs": cast.programs, "calls": cast.calls}
+    replace_text(directory / _NAME, json.dumps(kept, indent=2) + "\n")
 
 
 def public_keys(directory: Path) -> dict[str, str]:

@@ -85,16 +85,19 @@ class Cast:
     """Who there is beside supervisor, memory worker, bootstrap job and operator.
 
     `workers` has the agents that each Deployment of workers serves; `programs` has, for each program of others by its
-    supervisor id, under which names it speaks to agents.
+    supervisor id, under which names it speaks to agents; `calls` has, by Deployment, the agents that its tasks call.
     """
 
     workers: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"budget": ("BudgetTrackerAgent",)})
     programs: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"program": ("program",)})
+    calls: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def roles(self) -> tuple[Role, ...]:
         """Return every role."""
         programs = [_program(name, speakers) for name, speakers in self.programs.items()]
-        workers = [_worker(f"worker-{name}", agents) for name, agents in self.workers.items()]
+        if unknown := self.calls.keys() - self.workers.keys():
+            raise ConfigurationError(f"--calls names {', '.join(sorted(unknown))}, which is no --worker; add it")
+        workers = [_worker(f"worker-{name}", agents, self.calls.get(name, ())) for name, agents in self.workers.items()]
         return (_supervisor(), _memory(), *workers, _bootstrap(), _operator(), *programs)
 
 
@@ -174,11 +177,11 @@ def _supervisor() -> Role:
 _READS = "tl:doc:*:reads"
 
 
-def _worker(name: str, agents: tuple[str, ...]) -> Role:
+def _worker(name: str, agents: tuple[str, ...], called: tuple[str, ...]) -> Role:
     return Role(
         name,
         f"Runs the tasks of {', '.join(agents)}.",
-        _works(name, agents),
+        (*_works(name, agents), *(_calls(name, called) if called else ())),
         tuple(_STORE),
         owns=_working_keys(agents),
         reads=_keys("doc", "episodes", "story", "stories", "analysis"),
@@ -198,6 +201,17 @@ def _works(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
         do.says("emit output", subjects.OUTPUT_ANY),
         do.says("cancel children", subjects.CANCEL_ANY),
         do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
+    )
+
+
+def _calls(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
+    """Return how tasks of the worker *name* call those of *agents* and hear of them, under its own name."""
+    cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
+    return (
+        do.says("call tasks", *(subjects.calls_to(agent) for agent in agents)),
+        *(do.reads_last(cards, f"$KV.{subjects.AGENTS_BUCKET}.{agent}") for agent in agents),
+        do.hears("hear reports on what it called", subjects.reports_to(name)),
+        do.reads_last(subjects.REPORTS, subjects.reports_to(name)),
     )
 
 

@@ -17,6 +17,7 @@ from contracts import subjects
 from contracts.errors import TaskloreError
 from runtime.messaging.delivery import Delivery, delivery_of
 from runtime.messaging.leases import Leases
+from runtime.messaging.lent_slots import LentSlots
 from runtime.messaging.link import Arrival, Link, read_headers
 from runtime.messaging.streams import Source
 
@@ -85,6 +86,7 @@ class PullEngine:
         self._request = f"$JS.API.CONSUMER.MSG.NEXT.{source.stream}.{source.durable}"
         self._held: dict[str, Delivery] = {}
         self._orphans: set[Delivery] = set()
+        self._lent = LentSlots(lambda: self.held < self._slots)
         self._arrived: list[Delivery] = []
         self._words: list[tuple[str, bytes]] = []
         self._made_at: str | None = None
@@ -101,7 +103,12 @@ class PullEngine:
 
     @property
     def held(self) -> int:
-        """Deliveries that take a slot: under lease and neither settled nor handed back, or orphaned and at work."""
+        """Deliveries that take a slot: open ones, but for those that lend theirs."""
+        return self.open - len(self._lent)
+
+    @property
+    def open(self) -> int:
+        """Deliveries under lease that are neither settled nor handed back, and orphaned ones at work."""
         return len(self._held) + len(self._orphans)
 
     @property
@@ -153,7 +160,7 @@ class PullEngine:
 
     async def emptied(self) -> None:
         """Return when no delivery takes a slot and the last words are said, as far as may be; `stop` adds none."""
-        while self.held:
+        while self.open:
             self._settled.clear()
             await self._settled.wait()
         if self._words:
@@ -180,6 +187,22 @@ class PullEngine:
         if self._release(delivery):
             self._wake.set()
 
+    def lend(self, delivery: Delivery) -> bool:
+        """Give the slot of *delivery* to other tasks until `reclaim`; return False when too many lend theirs."""
+        if (delivery in self._orphans or delivery.reply in self._held) and not self._lent.add(delivery):
+            return False
+        self._lent.give_back()
+        self._wake_to_ask()
+        return True
+
+    async def reclaim(self, delivery: Delivery) -> None:
+        """Return once *delivery* has a slot again, before any task that is not taken yet."""
+        await self._lent.reclaim(delivery)
+
+    def reclaim_now(self, delivery: Delivery) -> None:
+        """Count the slot of *delivery* again, whether one is free or not: its run is about to end."""
+        self._lent.discard(delivery)
+
     def _release(self, delivery: Delivery) -> bool:
         """Free the slot of *delivery*; return whether a word may be said on it: none on an orphan."""
         delivery.span.end()
@@ -188,15 +211,21 @@ class PullEngine:
             return False
         self._leases.drop(delivery.reply)
         was_held = self._held.pop(delivery.reply, None) is not None
-        if not self.held:
-            self._settled.set()
+        self._lent.discard(delivery)
+        self._note_freed()
         return was_held
 
     def _free_orphans(self, dealt_with: list[Delivery]) -> None:
         """Free the slots of the orphans among *dealt_with*."""
         self._orphans.difference_update(dealt_with)
+        for delivery in dealt_with:
+            self._lent.discard(delivery)
         self._wake.set()
-        if not self.held:
+        self._note_freed()
+
+    def _note_freed(self) -> None:
+        self._lent.give_back()
+        if not self.open:
             self._settled.set()
 
     def _close(self, delivery: Delivery, word: bytes) -> None:
@@ -242,7 +271,7 @@ class PullEngine:
         """Return how many messages to request now: none while half of the slots are requested already."""
         if self._stopping or self._is_paused or self._is_unsure or not self._link.is_connected:
             return 0
-        free = self._slots - self.held - self._wanted
+        free = self._slots - self.held - self._wanted - self._lent.wanting
         return free if free > 0 and (not self._wanted or free >= self._slots // 2) else 0
 
     def _wake_to_ask(self) -> None:

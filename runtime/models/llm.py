@@ -8,7 +8,8 @@ come from a model, so whoever asks checks that each value stands in the text it 
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import count
 from types import TracebackType
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, Self
 
 import structlog
 
-from contracts.errors import LlmError, LlmMalformed, LlmNotConfigured, LlmTimeout
+from contracts.errors import ConfigurationError, LlmError, LlmMalformed, LlmNotConfigured, LlmTimeout
 from runtime.models.breaker import ModelBreaker
 from runtime.models.client import build_client, complete
 from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
@@ -24,6 +25,7 @@ from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from runtime.models.tracing import answered, asked
 from runtime.models.wire import T, check_answer_model, read_answer, read_body, read_tokens, retry_after_s
 from runtime.tracing import span
+from runtime.tracing.spans import Value
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -36,6 +38,7 @@ __all__ = [
     "Meter",
     "ModelPrice",
     "Reply",
+    "Sent",
     "Spent",
     "check_answer_model",
 ]
@@ -75,6 +78,14 @@ class Reply(Generic[T]):
     model: str
     attempts: int
     duration_ms: float
+
+
+@dataclass
+class Sent:
+    """One request of another client; fill it in when its answer is there. None is the address of the settings."""
+
+    tokens: Tokens = field(default_factory=Tokens)
+    base_url: str | None = None
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,7 @@ class Llm:
         self._under_way = 0
         self._breakers: dict[str, ModelBreaker] = {}
         self._connecting = asyncio.Lock()
+        self._has_prices = False
         self._client: AsyncOpenAI | None = None
 
     async def __aenter__(self) -> Self:
@@ -193,6 +205,9 @@ class Llm:
             raise LlmNotConfigured(
                 "no language model: set TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL, or rely on the built-in rules"
             )
+        if (provider := self.settings.role(role).provider) != "openai":
+            msg = f"role {role!r} is served by {provider!r}, which answers agents with tools only; ask another role"
+            raise ConfigurationError(msg)
         started = self._monotonic()
         ends_at = None if deadline_s is None else started + deadline_s
         question = _Question(role, self.settings.role(role), answer, system, user, ends_at)
@@ -212,6 +227,41 @@ class Llm:
                 question = replace(question, malformed=outcome.result)
             await self._sleep(pause_s)
         raise AssertionError("count() never ends")
+
+    @asynccontextmanager
+    async def request(self, role: str, model: str, spent: Spent | None = None) -> AsyncIterator[Sent]:
+        """Hold one of the slots for a request that another client sends in the block, and account for it.
+
+        `Sent.tokens` are counted as for an answer of *model*; an error of the block is counted by its class.
+        """
+        sent, started = Sent(), self._monotonic()
+        error_class: str | None = None
+        if not self._has_prices:
+            await asyncio.to_thread(load_prices)
+            self._has_prices = True
+        attributes: dict[str, Value] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": model,
+            "tasklore.llm.role": role,
+        }
+        async with self._slots:
+            self._under_way += 1
+            try:
+                with span(f"chat {model}", kind="client", attributes=attributes) as shown:
+                    yield sent
+                    tokens = sent.tokens
+                    shown.note({"gen_ai.usage.input_tokens": tokens.input, "gen_ai.usage.output_tokens": tokens.output})
+            except Exception as error:
+                error_class = type(error).__name__
+                raise
+            finally:
+                self._under_way -= 1
+                address = sent.base_url or self.settings.base_url or OPENAI_URL
+                usage = expense_of(sent.tokens, model, address, self.settings.prices)
+                if spent is not None:
+                    spent.add(usage)
+                if self._meter is not None:
+                    self._meter.record(role, model, usage, self._monotonic() - started, error_class)
 
     async def _attempt(self, question: _Question[T], spent: Spent | None) -> _Outcome[T]:
         """Ask once and account for it, whatever came of it."""

@@ -1,6 +1,7 @@
 """Which language model answers for which role, within which limits."""
 
-from typing import Any
+import re
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
 
@@ -13,6 +14,9 @@ SMALL_MODEL, MEDIUM_MODEL = "gpt-6-luna", "gpt-6.1-terra"
 #: The role whose settings serve every role that has none of its own.
 DEFAULT_ROLE = "default"
 
+#: The way in which a model is spoken to: the first two at `base_url`, the others at the provider's own address.
+Provider = Literal["openai", "openai-responses", "anthropic", "google"]
+
 
 class LlmRole(BaseModel):
     """One kind of question: the model that answers it and how far it may go.
@@ -24,6 +28,8 @@ class LlmRole(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(default=MEDIUM_MODEL, min_length=1)
+    #: Other providers than the first serve agents with tools (`workers.pydantic_agents`) and no `Llm.ask`.
+    provider: Provider = "openai"
     #: None leaves it to the provider.
     temperature: float | None = Field(default=0.2, ge=0, le=2, validate_default=True)
     max_output_tokens: int = Field(default=2_048, ge=1)
@@ -56,6 +62,11 @@ class LlmSettings(BaseModel):
 
     base_url: str | None = None
     api_key: SecretStr | None = None
+    #: Address and key of the providers that have their own; without an address it is the client's.
+    anthropic_base_url: str | None = None
+    anthropic_api_key: SecretStr | None = None
+    google_base_url: str | None = None
+    google_api_key: SecretStr | None = None
     #: Roles given here are added to the shipped ones or replace them by name.
     roles: dict[str, LlmRole] = Field(default_factory=lambda: dict(_ROLES))
     #: Prices that the shipped list lacks or has otherwise, by model name.
@@ -79,12 +90,20 @@ class LlmSettings(BaseModel):
         """Return the settings of role *name*; a role without settings is served by `default`."""
         return self.roles.get(name) or self.roles[DEFAULT_ROLE]
 
+    def access(self, provider: Provider) -> tuple[str | None, SecretStr | None]:
+        """Return address and key of *provider*, each None where it is not set."""
+        if provider == "anthropic":
+            return self.anthropic_base_url, self.anthropic_api_key
+        if provider == "google":
+            return self.google_base_url, self.google_api_key
+        return self.base_url, self.api_key
+
     @field_validator("roles", mode="after")
     @classmethod
     def _add_shipped_roles(cls, roles: dict[str, LlmRole]) -> dict[str, LlmRole]:
         return {**_ROLES, **roles}
 
-    @field_validator("base_url", mode="after")
+    @field_validator("base_url", "anthropic_base_url", "google_base_url", mode="after")
     @classmethod
     def _check_url(cls, url: str | None) -> str | None:
         url = (url or "").strip()
@@ -92,7 +111,7 @@ class LlmSettings(BaseModel):
             raise ValueError("begins with http:// or https://, for example http://127.0.0.1:8080/v1")
         return url or None
 
-    @field_validator("api_key", mode="before")
+    @field_validator("api_key", "anthropic_api_key", "google_api_key", mode="before")
     @classmethod
     def _check_key(cls, key: Any) -> Any:
         """Drop the newline that secret files end with, and refuse what no header can carry without quoting it."""
@@ -103,3 +122,23 @@ class LlmSettings(BaseModel):
         if not (text.isascii() and text.isprintable()):
             raise ValueError("holds characters that no HTTP header carries; copy the key again")
         return SecretStr(text) if text else None
+
+
+def parse_roles(text: str) -> dict[str, tuple[Provider, str]]:
+    """Return provider and model of each role in `ROLE=PROVIDER:MODEL`, joined by commas.
+
+    Raises:
+        ValueError: one cannot be read; the message names it and the form.
+    """
+    roles: dict[str, tuple[Provider, str]] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        found = _ROLE.fullmatch(entry)
+        if found is None:
+            form = f"ROLE=PROVIDER:MODEL with a provider of {', '.join(get_args(Provider))}"
+            raise ValueError(f"{entry!r} is no role; write {form}, such as 'writer=anthropic:claude-sonnet-5'")
+        role, provider, model = found.groups()
+        roles[role] = (provider, model)  # type: ignore[assignment] # the pattern has no other
+    return roles
+
+
+_ROLE = re.compile(rf"([\w-]{{1,64}})=({'|'.join(get_args(Provider))}):(\S+)")

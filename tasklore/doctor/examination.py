@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from runtime import logs
 from runtime.servers.endpoints import FILE_NAME, Endpoints, read_endpoints
-from runtime.settings import Settings, unknown_variables
+from runtime.settings import Settings
+from runtime.variables import unknown_variables
 from tasklore.doctor.facts import Facts, MonitorFacts, NatsFacts, RedisFacts, Unanswered
 from tasklore.doctor.nats_facts import examine_nats
 from tasklore.doctor.pages import examine_monitor, examine_processes
@@ -58,7 +59,7 @@ async def examine(
     addresses = {"nats": facts.nats.url}
     if facts.redis is not None:
         addresses["redis"] = facts.redis.url
-    findings = tuple(check(facts, settings, unknown_variables(os.environ)))
+    findings = tuple(check(facts, settings, unknown_variables(os.environ, Settings.model_fields)))
     return Report(findings, find_durability(facts), addresses)
 
 

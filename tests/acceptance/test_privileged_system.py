@@ -23,12 +23,16 @@ from runtime.servers.valkey import connect
 from supervisor.program_client import asking
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
-from tests.acceptance.house import BUDGET, NAPPER, PATIENCE_S, PROBE, House, Served
+from tests.acceptance.house import AGENTS, BUDGET, NAPPER, PATIENCE_S, PROBE, House, Served
 
-CAST = Cast(workers={"budget": ("BudgetTrackerAgent",), "nap": ("NapAgent", "ProbeAgent")})
+CAST = Cast(
+    workers={"budget": ("BudgetTrackerAgent",), "nap": ("NapAgent", "ProbeAgent"), "tree": ("TreeAgent",)},
+    calls={"tree": ("TreeAgent", "NapAgent")},
+)
+TREE = str(AGENTS / "tree.py")
 MEMORY = ("workers.agents.switchboard", "workers.agents.memory_worker")
 #: Agents whose code the bootstrap does not have.
-NAPS = ("--agent-id", "NapAgent", "--agent-id", "ProbeAgent", "--agent-id", "Pipeline")
+NAPS = ("--agent-id", "NapAgent", "--agent-id", "ProbeAgent", "--agent-id", "Pipeline", "--agent-id", "TreeAgent")
 PIPELINE = """
 name = "naps"
 description = "Siesta: one sleep after the other."
@@ -95,6 +99,7 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
                 guests.worker("worker-budget", BUDGET),
                 guests.worker("worker-nap", NAPPER, PROBE),
                 guests.worker("memory", *MEMORY),
+                guests.worker("worker-tree", TREE),
             ]
             for process in started:
                 process.ready()
@@ -176,6 +181,14 @@ async def test_a_task_of_a_killed_worker_goes_to_another(guests: Guests, as_role
         guests.napping = await asyncio.to_thread(other.ready)
         report = await asked
     assert (report.status, len(guests.house.runs("killed"))) == ("completed", 2)
+
+
+async def test_tasks_call_the_agents_that_their_worker_may_call(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+    as_role("program")
+    async with asking("program") as asker:
+        within = timedelta(seconds=PATIENCE_S)
+        report = await asker.ask("TreeAgent", "spread", {"label": "spread", "width": 5}, within=within)
+        assert report.result == [0, 2, 4, 6, 8]
 
 
 def test_a_pipeline_runs_to_its_end(guests: Guests) -> None:

@@ -26,6 +26,8 @@ BREACHES = [
     ("quantities-stand-alone", "quantities/units/unit.py", "import asyncio"),
     ("memory-is-mechanical", "memory/long_term/store.py", "import openai"),
     ("memory-is-mechanical", "memory/conversations/conversation.py", "from nats.aio.client import Client"),
+    ("pydantic-ai-in-one-place", "workers/task.py", "import pydantic_ai"),
+    ("pydantic-ai-in-one-place", "workers/agents/budget.py", "from workers.pydantic_agents import run"),
     ("agents-use-only-context", "workers/agents/budget.py", "from redis.asyncio import Redis"),
     ("agents-use-only-context", "workers/agents/budget.py", "from runtime.models.llm import Llm"),
     ("agents-use-only-context", "workers/agents/budget.py", "from memory.documents.storage.store import DocumentStore"),

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from contracts.errors import ConfigurationError
+from runtime.messaging import lent_slots
 from runtime.messaging.leases import Leases
 from runtime.messaging.streams import declare_consumer
 from runtime.metrics import Metrics
@@ -316,3 +317,47 @@ async def test_an_engine_is_not_emptied_before_tasks_of_a_lost_stream_end(bench:
         async with asyncio.timeout(PATIENCE_S):
             await emptied
         assert engine.held == 0
+
+
+async def test_a_lent_slot_is_had_again_before_anything_new_is_taken(bench: Bench) -> None:
+    desk = Book(keeps=True)
+    await bench.publish(4)
+    async with bench.running(desk, slots=1) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        first = desk.deliveries[0]
+        assert engine.lend(first)
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        second = desk.deliveries[1]
+        returning = asyncio.ensure_future(engine.reclaim(first))
+        await asyncio.sleep(0.05)
+        assert not returning.done()
+        engine.settle(second)
+        await returning
+        await asyncio.sleep(0.1)
+        assert (len(desk.deliveries), engine.held, engine.open) == (2, 1, 1)
+        engine.settle(first)
+        await desk.until(lambda: len(desk.deliveries) == 3)
+
+
+async def test_a_lent_slot_of_a_run_that_ended_is_free(bench: Bench) -> None:
+    desk = Book(keeps=True)
+    await bench.publish(3)
+    async with bench.running(desk, slots=1) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 1)
+        engine.lend(desk.deliveries[0])
+        engine.settle(desk.deliveries[0])
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        assert (engine.held, engine.open) == (1, 1)
+        engine.settle(desk.deliveries[1])
+        await desk.until(lambda: len(desk.deliveries) == 3)
+
+
+async def test_no_more_slots_are_lent_than_may_be(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lent_slots, "MOST_LENT", 1)
+    desk = Book(keeps=True)
+    await bench.publish(2)
+    async with bench.running(desk, slots=2) as engine:
+        await desk.until(lambda: len(desk.deliveries) == 2)
+        assert [engine.lend(delivery) for delivery in desk.deliveries] == [True, False]
+        for delivery in desk.deliveries:
+            engine.settle(delivery)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from pydantic import BaseModel
 
 from contracts.errors import InvalidInput, UndeclaredAccess
-from contracts.messages import ChatTurn, Progress, TaskAssignment, Usage
+from contracts.messages import Progress, TaskAssignment, Usage
 from runtime.models.llm import Spent
 from workers.context.access import Access
+from workers.context.calls import TaskCaller
+from workers.context.conversation import Conversation
 from workers.context.documents import UserDocuments
 from workers.context.edits import UserEdits
 from workers.context.history import TaskHistory
@@ -27,14 +29,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from memory.ledger.runs import RunName
+    from workers.context.children import Lend
     from workers.context.output import TaskOutputWriter
     from workers.context.services import Services
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
-
-#: Turns; a model is seldom helped by more, and the store keeps 200.
-RECENT_TURNS = 20
 
 #: Characters of a word on progress: one that is too large for the server would end the connection of all.
 _PROGRESS_TEXT = 4_000
@@ -49,30 +49,14 @@ _WHO_ASKED = (
     "keep_ms",
     "request_id",
     "parent_id",
+    "root_id",
+    "ancestors",
     "story_id",
     "response_number",
 )
 
 
-class Conversation:
-    """The conversation in which a task was asked for; an assignment without one has no turns."""
-
-    def __init__(self, conversation_id: str | None, services: "Services") -> None:
-        self._conversation_id = conversation_id
-        self._services = services
-
-    async def recent(self, count: int = RECENT_TURNS) -> tuple[ChatTurn, ...]:
-        """Return the last *count* turns, oldest first.
-
-        Raises:
-            MemoryUnavailable: the store did not answer in time; the task is run again.
-        """
-        if self._conversation_id is None or count < 1:
-            return ()
-        return tuple(await self._services.recent_turns(self._conversation_id, count))
-
-
-class Context:
+class Context(TaskCaller):
     """What the host hands to a handler that asks for it; one for every run of a task.
 
     Whatever can make two runs differ is declared: the clock and the LLM with `uses`, the person who asks with
@@ -90,14 +74,15 @@ class Context:
         attempt: int = 1,
         claim: Callable[[str], Awaitable[bool]] | None = None,
         run: "RunName | None" = None,
+        lend: "Lend | None" = None,
     ) -> None:
+        super().__init__(run.generation if run is not None else 1, attempt, lend)
         self._task = task
         self._assignment = assignment
         self._services = services
         self._settings = settings
         self._attempt = attempt
         self._claim = claim
-        self._generation = run.generation if run is not None else 1
         self._output: TaskOutputWriter | None = None
         self._steps = Steps(services.journal, run, self.once) if run is not None else None
         self._cancelled = False
@@ -301,10 +286,11 @@ class Context:
             return await function(*arguments)
         return await self._steps.run(name, function, arguments, once=once)
 
-    async def drop_journal(self) -> None:
-        """Remove the journal of the steps of a task that has ended; for the host."""
+    async def end(self) -> None:
+        """Remove the journal of a task that has ended, and cancel its open children; for the host."""
         if self._steps is not None:
             await self._steps.drop_journal()
+        await self.cancel_children()
 
     def effect_id(self, name: str) -> str:
         """Return an idempotency key for the effect called *name*: the same in every run of this task, no other's."""

@@ -1,13 +1,14 @@
 """The language models as a task sees them: its deadline and its account go with every question."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from runtime.models.wire import T
 
 if TYPE_CHECKING:
-    from runtime.models.llm import Llm, LlmRole, Spent
+    from runtime.models.llm import Llm, LlmRole, LlmSettings, Sent, Spent
 
 
 class TaskLlm:
@@ -32,6 +33,15 @@ class TaskLlm:
     def role(self, name: str) -> "LlmRole":
         """Return the model of the role *name*, to be named as the author of its answers."""
         return self._model.role(name)
+
+    @property
+    def settings(self) -> "LlmSettings":
+        """The models by role, for another client than this one."""
+        return self._model.settings
+
+    def request(self, role: str, model: str) -> "AbstractAsyncContextManager[Sent]":
+        """Account to the task for a request that another client sends in the block; see `Llm.request`."""
+        return self._model.request(role, model, self._spent)
 
     async def ask(self, role: str, answer: type[T], *, system: str, user: str) -> T:
         """Return what the model of *role* says, as an *answer*, whose first field must be `reasoning`.

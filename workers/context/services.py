@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from memory.stories.store import StoryStore
     from runtime.messaging.outbox import Outbox
     from runtime.models.llm import Llm
+    from workers.child_tasks import ChildTasks
     from workers.context.output import TaskOutputWriter
     from workers.forgetting.erasure import UserStore
 
@@ -54,6 +55,7 @@ class Services:
     agent_files: Path | None
     count_session_hits: Callable[[int], None]
     redis: "Redis"
+    children: "ChildTasks"
     outbox: "Outbox"
 
     @property

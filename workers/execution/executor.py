@@ -11,13 +11,12 @@ from datetime import UTC, datetime
 
 import structlog
 
-from contracts.errors import MemoryUnavailable, RunReplaced, TaskCancelled, TaskExpired, TaskloreError, WorkerLost
+from contracts.errors import MemoryUnavailable, RunReplaced, TaskCancelled, TaskExpired, WorkerLost
 from contracts.messages import MemoryOutcome
 from memory.ledger.runs import Beginning, CancelRequest, Held, NotDue, Run, Suspect
 from memory.long_term.entries import Remembered
 from memory.long_term.single_flight import Joined
 from runtime import tracing
-from runtime.logs import bind_task
 from runtime.messaging.pull import PullEngine
 from runtime.metrics import Metrics
 from workers.context.context import Context
@@ -27,7 +26,8 @@ from workers.execution.outcome import elapsed_ms, outcome_of
 from workers.execution.report_publisher import ReportPublisher
 from workers.execution.retry_decision import RetryPolicy, decide_retry
 from workers.execution.retry_scheduling import Retries
-from workers.execution.running_jobs import Leaving, RunningJob, RunningJobs
+from workers.execution.run_slot import RunSlot, lent_when_long
+from workers.execution.running_jobs import Leaving, RunningJob, RunningJobs, contain
 from workers.execution.stores import Stores
 from workers.middleware import Call, Hooks, call_task, notify
 
@@ -67,7 +67,7 @@ class Executor:
         publisher: ReportPublisher,
         retries: Retries,
         retry: RetryPolicy,
-        make_context: Callable[[Job], Context],
+        make_context: Callable[[Job, RunSlot], Context],
         metrics: Metrics,
         *,
         exclusive: ExclusiveRuns,
@@ -119,8 +119,10 @@ class Executor:
                     await self._compute(running, engine)
             finally:
                 self.jobs.exit(running)
-        except Leaving:
-            engine.hand_back(job.delivery)
+        except Leaving as error:
+            if running.has_begun:
+                await self._stores.release(job.to_ended(excused=True))
+            engine.hand_back(job.delivery, error.pause_s)
         except RunReplaced as error:
             self._metrics.count_replaced_run()
             log.warning("run_replaced", task_id=job.assignment.task_id, error=str(error))
@@ -139,7 +141,7 @@ class Executor:
             return found.result_json if found is not None else None
 
         left_s = job.seconds_left(self._now())
-        async with running.waiting():
+        async with running.waiting(), lent_when_long(engine, job.delivery):
             turn = await self._stores.flights.join(key, recall, wait_s=JOIN_S if left_s is None else left_s)
         if not isinstance(turn, Joined):
             async with turn:
@@ -209,12 +211,13 @@ class Executor:
                     log.info("task_left_to_others", task_id=job.assignment.task_id, reason=str(error))
                     engine.hand_back(job.delivery, _PARKED_S * random.uniform(1, 2))  # noqa: S311 - jitter
                     return None
+            slot = RunSlot(running, engine, self._exclusive, alone=alone, grouped=grouped)
             try:
                 found = await self._begin(job, engine, alone=alone, most_crashes=most_crashes or 0)
                 if isinstance(found, Run):
-                    return await self._run(running, engine)
+                    return await self._run(running, engine, slot)
             finally:
-                self._exclusive.leave(alone=alone, grouped=grouped)
+                slot.leave()
             if found is None:
                 return None
             if found.crashes_alone >= CRASHES_ALONE or not (job.task.idempotent or found.runs < job.runs_allowed):
@@ -270,8 +273,9 @@ class Executor:
 
     async def _ask_ledger(self, job: Job, *, alone: bool, most_crashes: int) -> Beginning:
         assignment, ledger = job.assignment, self._stores.ledger
-        if assignment.parent_id and (wish := await ledger.wish(assignment.parent_id)) is not None:
-            return CancelRequest(f"its parent was cancelled: {wish.reason}")
+        for above in dict.fromkeys(filter(None, (assignment.parent_id, assignment.root_id))):
+            if (wish := await ledger.wish(above)) is not None:
+                return CancelRequest(f"its parent was cancelled: {wish.reason}")
         found = await ledger.begin(
             assignment.task_id,
             job.generation,
@@ -287,7 +291,7 @@ class Executor:
             self._metrics.count_crashed_run()
         return found
 
-    async def _run(self, running: RunningJob, engine: PullEngine) -> bytes | None:
+    async def _run(self, running: RunningJob, engine: PullEngine, slot: RunSlot) -> bytes | None:
         """Run the task, remember its result, put it into its phase's session and report; return it, None without one.
 
         Raises:
@@ -296,11 +300,11 @@ class Executor:
         """
         job, run_ms = running.job, 0
         running.begin()
-        context = self._make_context(job)
+        context = self._make_context(job, slot)
 
         async def call_in_time(call: Call, variables: contextvars.Context) -> bytes:
             nonlocal run_ms
-            run = asyncio.create_task(_contain(job, call), context=variables)
+            run = asyncio.create_task(contain(job, call), context=variables)
             try:
                 return await running.run(run, context, job.seconds_left(self._now()))
             finally:
@@ -310,7 +314,7 @@ class Executor:
         try:
             with tracing.span(f"run {job.task.name}"):
                 result = await call_task(job, context, self._hooks, call_in_time)
-        except RunReplaced:
+        except (RunReplaced, Leaving):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
             await self._fail(job, error, engine, context=context, run_ms=run_ms)
@@ -327,7 +331,7 @@ class Executor:
         outcome = outcome_of(job, "completed", self._worker_id, result_json=result, run_ms=run_ms)
         outcome.usage = context.usage
         if await self._publisher.publish([outcome], engine):
-            await context.drop_journal()
+            await context.end()
         return result
 
     async def _fail(
@@ -369,6 +373,8 @@ class Executor:
         outcome.usage = context.usage if context is not None else None
         if not await self._publisher.publish([outcome], engine):
             await self._stores.release(job.to_ended())
+        elif context is not None:
+            await context.cancel_children()
 
     async def _give_up(self, job: Job, suspect: Suspect, engine: PullEngine) -> None:
         """Set a task aside whose runs end without a report."""
@@ -385,15 +391,3 @@ class Executor:
             outcome.dead_reason = "attempts"
         if not await self._publisher.publish([outcome], engine):
             await self._stores.release(job.to_ended())
-
-
-async def _contain(job: Job, call: Call) -> bytes:
-    """Await *call*; an end of the whole process (sys.exit, a panic in an extension) is a failure of *job* alone."""
-    bind_task(job.assignment.agent_id, job.assignment.task_id)
-    try:
-        return await call()
-    except (Exception, asyncio.CancelledError):
-        raise
-    except BaseException as error:
-        msg = f"{job.task.name} raised {type(error).__name__}({error}), which is no Exception; return or raise one"
-        raise TaskloreError(msg) from error

@@ -1,17 +1,31 @@
 """The jobs that this worker works on, from recall to report, and how each is cut short."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from contracts.errors import RunReplaced, TaskCancelled, TaskExpired, TaskloreError
+from runtime.logs import bind_task
+from runtime.messaging.pull import PullEngine
 from workers.context.context import Context
 from workers.execution.job import Job
 from workers.execution.stores import Name
+from workers.middleware import Call
+
+#: Seconds until a task is offered again that would wait for others where too many do.
+FULL_S = 2.0
 
 
 class Leaving(TaskloreError):
-    """The worker leaves and the job has not begun to run: another worker is to have it at once."""
+    """The job goes back to the queue, to be had by another worker in *pause_s* seconds: this one leaves or is full.
+
+    It has not begun to run, or only waits for tasks that it called.
+    """
+
+    def __init__(self, message: str, pause_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.pause_s = pause_s
 
 
 class RunningJob:
@@ -24,6 +38,9 @@ class RunningJob:
         self.job = job
         self.name: Name = job.assignment.task_id, job.generation
         self.has_begun = False
+        #: Whether it waits for tasks that it called, and lends its slot.
+        self.is_lending = False
+        self._is_to_leave = False
         #: Made by a copy that waits for this one.
         self.done: asyncio.Event | None = None
         self._end: TaskloreError | None = None
@@ -41,9 +58,31 @@ class RunningJob:
             self._cut_short(RunReplaced(f"another worker runs task {self.name[0]!r} meanwhile"))
 
     def leave(self) -> None:
-        """Stop waiting, unless the task has begun to run."""
-        if not self.has_begun:
+        """Stop waiting, unless the task has begun to run and does more than wait for others."""
+        self._is_to_leave = True
+        if not self.has_begun or (self.is_lending and self.job.task.idempotent):
             self._cut_short(Leaving("the worker leaves"))
+
+    def lend(self, engine: PullEngine) -> None:
+        """Lend its slot while it waits for tasks that it called; it is handed back where that cannot be.
+
+        A task that must not run twice waits on, in its slot if need be.
+        """
+        self.is_lending = True
+        can_leave = self.job.task.idempotent
+        if self._is_to_leave and can_leave:
+            self._cut_short(Leaving("the worker leaves"))
+        elif not engine.lend(self.job.delivery) and can_leave:
+            self.hand_back("too many tasks wait here for others")
+
+    def hand_back(self, reason: str) -> None:
+        """End the run and offer its task again in a while; it is held against nobody."""
+        self._cut_short(Leaving(reason, FULL_S * random.uniform(1, 2)))  # noqa: S311 - jitter
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether it is to end, or has ended, before its time."""
+        return self._end is not None
 
     def begin(self) -> None:
         """Note that the ledger has let the task begin: from here on the worker stays until it has ended.
@@ -166,13 +205,13 @@ class RunningJobs:
         return [running.name for running in list(self._all.values()) if running.has_begun]
 
     def cancel(self, task_id: str, reason: str) -> tuple[bool, set[str]]:
-        """Cancel *task_id* and its children; return whether it was here, and the task ids of the children that were."""
+        """Cancel *task_id* and all below it; return whether it was here, and the task ids of the children that were."""
         is_here, children = False, set[str]()
         for running in [*self._all.values(), *self._behind]:
             if running.name[0] == task_id:
                 is_here = True
                 running.cancel(reason)
-            elif running.job.assignment.parent_id == task_id:
+            elif task_id in (running.job.assignment.parent_id, running.job.assignment.root_id):
                 children.add(running.name[0])
                 running.cancel(f"its parent was cancelled: {reason}" if reason else "its parent was cancelled")
         return is_here, children
@@ -188,3 +227,15 @@ class RunningJobs:
         self._is_leaving = True
         for running in [*self._all.values(), *self._behind]:
             running.leave()
+
+
+async def contain(job: Job, call: Call) -> bytes:
+    """Await *call*; an end of the whole process (sys.exit, a panic in an extension) is a failure of *job* alone."""
+    bind_task(job.assignment.agent_id, job.assignment.task_id)
+    try:
+        return await call()
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        msg = f"{job.task.name} raised {type(error).__name__}({error}), which is no Exception; return or raise one"
+        raise TaskloreError(msg) from error

@@ -4,16 +4,16 @@ Here belongs what users test with; tests of Tasklore itself run real servers.
 """
 
 from workers.testing.fakes import Emitted
+from workers.testing.heard import Heard, listen
 from workers.testing.kit import (
     NOW,
     AgentKit,
     Asked,
-    Heard,
+    Called,
     KitHistory,
     KitServices,
     KitStory,
     ScriptedLlm,
-    listen,
     run_task,
 )
 
@@ -21,6 +21,7 @@ __all__ = [
     "NOW",
     "AgentKit",
     "Asked",
+    "Called",
     "Emitted",
     "Heard",
     "KitHistory",

@@ -1,7 +1,8 @@
 """Stand-ins for what a host lends, for tests without servers."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cache, cached_property
@@ -13,8 +14,9 @@ from contracts.errors import InvalidInput, LlmError
 from contracts.messages import ChatTurn, Progress
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Document, Snapshot
-from runtime.models.llm import Expense, LlmRole, Reply, Spent, check_answer_model
+from runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Sent, Spent, check_answer_model
 from runtime.models.wire import T
+from workers.testing.children import KitChildren
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -113,10 +115,19 @@ class ScriptedLlm:
         self.asked: list[Asked] = []
         self.configured = bool(self._script)
         self.has_room = True
+        self.settings = LlmSettings()
 
     def role(self, name: str) -> LlmRole:  # noqa: ARG002 - one script answers for all
         """Return a model of that name: scripted."""
         return LlmRole(model="scripted", temperature=None)
+
+    @asynccontextmanager
+    async def request(self, role: str, model: str, spent: Spent | None = None) -> AsyncIterator[Sent]:  # noqa: ARG002
+        """Account for a request of another client, such as a test model of pydantic-ai; nothing costs anything."""
+        sent = Sent()
+        yield sent
+        if spent is not None:
+            spent.add(Expense(sent.tokens.input, sent.tokens.output))
 
     async def ask(
         self,
@@ -259,6 +270,7 @@ class KitServices:
     agent_files: "FilePath | None" = None
     #: How agents of a story share questions: `ten`, `grouped` or `one`.
     story_calls: str = "ten"
+    children: KitChildren = field(default_factory=lambda: KitChildren({}))
 
     @cached_property
     def journal(self) -> KitJournal:

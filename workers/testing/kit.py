@@ -12,18 +12,15 @@ assert [fact.text for fact in heard.facts] == ["User loves omelettes"]
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
 
 from contracts import subjects
-from contracts.errors import ConfigurationError, LlmError
-from contracts.messages import ChatTurn, CompletionReport, Fact, MemoryMode, TaskAssignment
+from contracts.errors import LlmError
+from contracts.messages import ChatTurn, CompletionReport, MemoryMode, TaskAssignment
 from contracts.parameters.model import Parameters
-from memory.documents.draft import Draft
-from memory.documents.guard import LIMITS
 from memory.ledger.runs import RunName
 from memory.long_term.entries import Remembered
 from runtime.messaging.pull import Delivery
@@ -33,12 +30,9 @@ from workers.context.phase_outputs import entries_of
 from workers.execution.job import Job, JobReader, UnfitJob
 from workers.execution.outcome import Outcome, elapsed_ms, outcome_of
 from workers.execution.retry_decision import RetryPolicy, decide_retry
-from workers.listening.context import ListenContext
-from workers.listening.declaration import Listener
-from workers.listening.rulings import closings_of
-from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
 from workers.middleware import Hooks, call_task, notify, notify_async
 from workers.testing.answers import KitAnswers
+from workers.testing.children import Called, KitChildren
 from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
 from workers.testing.history import KitHistory
 from workers.testing.session import KitSession
@@ -55,12 +49,11 @@ __all__ = [
     "NOW",
     "AgentKit",
     "Asked",
-    "Heard",
+    "Called",
     "KitHistory",
     "KitServices",
     "KitStory",
     "ScriptedLlm",
-    "listen",
     "run_task",
 ]
 
@@ -87,6 +80,8 @@ class AgentKit:
         writes: what of a result goes into the session, as in an assignment; look with `entries`.
         story: the response that tasks analyse, with its story; None: they analyse none.
         history: what the agent has heard, said and observed; None, without a conversation: tasks have none.
+        calls: results of the tasks that tasks call, by "Agent.task"; a function is called with the parameters, and a
+            CallFailed is raised. See `called`.
         standards: what is in force in the session's project: texts, or tuples of a text and its tags.
         remembers: the agent's memory switch.
     """
@@ -107,11 +102,13 @@ class AgentKit:
         standards: Iterable[str | tuple[str, ...]] = (),
         story: KitStory | None = None,
         history: KitHistory | None = None,
+        calls: Mapping[str, Any] | None = None,
         remembers: bool = True,
     ) -> None:
         self.agent = agent
-        turns = tuple(_turn(number, said, now) for number, said in enumerate(conversation, start=1))
+        turns = tuple(turn_of(number, said, now) for number, said in enumerate(conversation, start=1))
         self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
+        self.services.children = KitChildren(calls or {})
         self.progress = self.services.progress
         """The progress that tasks published, in order."""
         self.emitted = self.services.emitted
@@ -128,6 +125,11 @@ class AgentKit:
         self._answers = KitAnswers()
         self._effects: set[tuple[str, str]] = set()
         self._runs = 0
+
+    @property
+    def called(self) -> list[Called]:
+        """The tasks that tasks called, in order, with their parameters as JSON."""
+        return self.services.children.called
 
     @property
     def asked(self) -> list[Asked]:
@@ -304,6 +306,7 @@ async def run_task(
     standards: Iterable[str | tuple[str, ...]] = (),
     story: KitStory | None = None,
     history: KitHistory | None = None,
+    calls: Mapping[str, Any] | None = None,
     user_id: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> CompletionReport:
@@ -324,74 +327,13 @@ async def run_task(
         standards=standards,
         story=story,
         history=history,
+        calls=calls,
     )
     return await kit.run(task_name, parameters, user_id=user_id)
 
 
-@dataclass(frozen=True)
-class Heard:
-    """The results of a listener: `facts` of a turn, or `rulings` on facts and `documents` after them."""
-
-    facts: tuple[Fact, ...] = ()
-    rulings: tuple[Ruling, ...] = ()
-    documents: "Mapping[str, Body]" = field(default_factory=dict)
-    draft: Draft | None = None
-    asked: Sequence[Asked] = ()
-
-    def ruling_on(self, number: int) -> Ruling:
-        """Return the ruling on fact *number*, 0 for the first, in whatever order they were returned."""
-        return next(ruling for ruling in self.rulings if ruling.fact_id == f"fact-{number + 1}")
-
-
-async def listen(
-    agent: Agent,
-    said: ChatTurn | str | Sequence[Fact | str],
-    *,
-    llm: Iterable[BaseModel | LlmError] = (),
-    now: datetime = NOW,
-    documents: "Mapping[str, Body] | None" = None,
-    user_id: str = "user-1",
-    settings: Mapping[str, Any] | None = None,
-) -> Heard:
-    """Return what the listener of *agent* makes of *said*: of a turn, or of facts in the order in which they came.
-
-    Arguments are as in `AgentKit`; a text among facts is what one says, and they are called `fact-1` and on. What the
-    host would not store is refused here too.
-
-    Raises:
-        ConfigurationError: *agent* has no such listener, or *settings* do not fit it.
-        TaskloreError: the rulings do not fit the facts or the draft.
-        Exception: whatever the listener raises.
-    """
-    agent = agent.configured(settings) if settings is not None else agent
-    services = KitServices(ScriptedLlm(llm), now, documents=FakeDocuments(documents))
-    if isinstance(said, str | ChatTurn):
-        turn = _turn(1, said, now, user_id)
-        context = ListenContext(user_id, cast("Services", services), settings=agent.settings)
-        (*learned,) = await _listener(agent, "turns").learn(TurnBatch(user_id, (turn,)), context)
-        return Heard(tuple(fact for one in learned for fact in one.facts), asked=services.llm.asked)
-    draft = Draft(await services.documents.of(user_id).snapshot(), LIMITS, now)
-    context = ListenContext(user_id, cast("Services", services), draft=draft, settings=agent.settings)
-    facts = [
-        fact if isinstance(fact, Fact) else Fact(fact_id=f"fact-{number}", text=fact, evidence=fact)
-        for number, fact in enumerate(said, start=1)
-    ]
-    pending = tuple(PendingFact(fact, f"turn-{number}") for number, fact in enumerate(facts, start=1))
-    batch, listener = FactBatch(user_id, pending), _listener(agent, "facts")
-    rulings = await listener.rule(batch, context)
-    closings_of(listener.label, batch, rulings, draft.applied)
-    bodies = {name: document.body for name, document in draft.documents.items()}
-    return Heard(rulings=rulings, documents=bodies, draft=draft, asked=services.llm.asked)
-
-
-def _listener(agent: Agent, queue: str) -> Listener:
-    if queue not in agent.listeners:
-        msg = f"{agent.agent_id} does not listen to {queue!r}; decorate a function with @agent.listen({queue!r})"
-        raise ConfigurationError(msg)
-    return agent.listeners[queue]
-
-
-def _turn(number: int, said: ChatTurn | str, now: datetime, user_id: str | None = None) -> ChatTurn:
+def turn_of(number: int, said: ChatTurn | str, now: datetime, user_id: str | None = None) -> ChatTurn:
+    """Return *said* as a turn: a text is the *number*th of the kit's conversation."""
     if isinstance(said, ChatTurn):
         return said
     name = f"turn-{number}"

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from contracts import subjects
+from contracts.errors import ConfigurationError
 from deploy.privileges.nats_accounts import nats_accounts, services_of, streams_of
 from deploy.privileges.roles import Cast
 from deploy.privileges.valkey_users import valkey_users, with_passwords
@@ -28,6 +29,14 @@ def test_commands_of_scripts_are_allowed() -> None:
     }
     assert len(called) > 20
     assert called <= set(ROLES["supervisor"].commands)
+
+
+def test_a_worker_publishes_tasks_of_the_agents_alone_that_it_may_call() -> None:
+    cast = Cast({"reader": ("ReaderAgent",), "other": ("OtherAgent",)}, {}, {"reader": ("PaperFinder",)})
+    publish = {role.name: {one for one in role.publish if one.startswith("tasks.")} for role in cast.roles()}
+    assert (publish["worker-reader"], publish["worker-other"]) == ({"tasks.PaperFinder.*"}, set())
+    with pytest.raises(ConfigurationError, match="--calls names nobody"):
+        Cast({}, {}, {"nobody": ("PaperFinder",)}).roles()
 
 
 def test_a_role_without_a_password_is_refused() -> None:

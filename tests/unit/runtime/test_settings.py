@@ -15,8 +15,9 @@ from runtime.servers.endpoints import (
     remove_endpoints,
     write_endpoints,
 )
-from runtime.settings import Settings, unknown_variables
+from runtime.settings import Settings
 from runtime.settings_table import Row, explain
+from runtime.variables import unknown_variables
 
 RUNNING = Endpoints("nats://127.0.0.1:4", "redis://127.0.0.1:5", "http://127.0.0.1:6", {"w-1": "http://127.0.0.1:7"})
 
@@ -148,7 +149,7 @@ def test_a_mistyped_variable_is_warned_about_with_the_one_that_was_meant(monkeyp
 def test_only_our_unknown_variables_are_strangers() -> None:
     """Other programs' variables and ours in another case are none of that."""
     environ = {"HOME": "/", "tasklore_slots": "1", "TASKLORE_SLOTS": "1", "TASKLORE_QQQQ": "1"}
-    assert unknown_variables(environ) == {"TASKLORE_QQQQ": None}
+    assert unknown_variables(environ, Settings.model_fields) == {"TASKLORE_QQQQ": None}
 
 
 def test_a_role_of_the_language_model_is_set_by_its_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ def test_config_prints_sources_and_no_secrets(
 
 def test_the_default_supervisor_is_that_of_the_settings() -> None:
     from runtime.settings import Settings
-    from runtime.settings_table import variable_of
+    from runtime.variables import variable_of
 
     assert Settings.model_fields["supervisor_id"].default == DEFAULT_SUPERVISOR
     assert variable_of("supervisor_id") == SUPERVISOR_VARIABLE

@@ -27,6 +27,7 @@ from workers.execution.recall import NearMatches
 from workers.execution.report_publisher import Metering, ReportPublisher
 from workers.execution.retry_decision import RetryPolicy
 from workers.execution.retry_scheduling import Retries
+from workers.execution.run_slot import RunSlot
 from workers.execution.stores import Stores
 from workers.middleware import Hooks, Middleware
 from workers.testing import KitServices, ScriptedLlm
@@ -62,6 +63,13 @@ class FakeEngine:
     def forget(self, delivery: Delivery) -> None:
         """Note that nothing is said on it."""
         self.forgotten.append(delivery)
+
+    def lend(self, delivery: Delivery) -> bool:
+        """Give its slot to nobody."""
+        return bool(delivery)
+
+    async def reclaim(self, delivery: Delivery) -> None:
+        """Have the slot still."""
 
     def hand_back(self, delivery: Delivery, delay_s: float = 0.0) -> None:
         """Note that it is given back."""
@@ -257,7 +265,7 @@ class FakeWorker:
         services.sessions = self.sessions
         self.services = services
 
-        def make_context(job: Job) -> Context:
+        def make_context(job: Job, _slot: RunSlot) -> Context:
             return Context(job.task, job.assignment, services, attempt=job.attempt)
 
         counts: Any = self.counts

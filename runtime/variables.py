@@ -1,0 +1,23 @@
+"""Names of environment variables: that of a setting, and those with our prefix that name none."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+PREFIX = "TASKLORE_"
+
+#: How alike a mistyped name must be to the one suggested, from 0 to 1.
+_ALIKE = 0.6
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable of the setting *name*."""
+    return f"{PREFIX}{name.upper()}"
+
+
+def unknown_variables(environ: Mapping[str, str], settings: Iterable[str]) -> dict[str, str | None]:
+    """Return each variable with our prefix that names none of *settings*, with the nearest one that does, or None."""
+    known = [name.upper() for name in settings]
+    ours = {name: name.upper().removeprefix(PREFIX) for name in sorted(environ) if name.upper().startswith(PREFIX)}
+    strangers = {name: bare for name, bare in ours.items() if bare not in known}
+    nearest = {name: difflib.get_close_matches(bare, known, n=1, cutoff=_ALIKE) for name, bare in strangers.items()}
+    return {name: variable_of(found[0]) if found else None for name, found in nearest.items()}

@@ -1,0 +1,159 @@
+"""Tasks that call tasks: on one slot, killed in the middle, cancelled from above, and wrong in every way."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+
+from tests.acceptance.house import AGENTS, House
+from tests.acceptance.outside import Json, Outside, outside
+
+TREE = str(AGENTS / "tree.py")
+
+
+@pytest.fixture
+async def program(own_house: House) -> AsyncIterator[Outside]:
+    async with outside(own_house.servers.nats_url) as connected:
+        yield connected
+
+
+async def ask(program: Outside, task: str, **parameters: object) -> Json:
+    return await program.ask("TreeAgent", task, parameters)
+
+
+def label() -> str:
+    return f"L{uuid4().hex}"
+
+
+async def test_a_line_of_twenty_tasks_comes_to_its_end_on_one_slot(own_house: House, program: Outside) -> None:
+    own_house.worker(TREE, slots=1).ready()
+    line = label()
+    report = await ask(program, "descend", label=line, depth=20)
+    assert report["result"] == 20
+    assert len(own_house.runs(line)) == 21
+
+
+async def test_lines_of_several_callers_come_to_their_end_on_one_slot(own_house: House, program: Outside) -> None:
+    own_house.worker(TREE, slots=1).ready()
+    lines = [label() for _ in range(8)]
+    reports = await asyncio.gather(*(ask(program, "descend", label=line, depth=5) for line in lines))
+    assert [report["result"] for report in reports] == [5] * 8
+    assert [len(own_house.runs(line)) for line in lines] == [6] * 8
+
+
+async def test_map_returns_results_in_order_and_keeps_failures_where_asked(own_house: House, program: Outside) -> None:
+    worker = own_house.worker(TREE).ready()
+    all_good = label()
+    report = await ask(program, "spread", label=all_good, width=200)
+    assert report["result"] == [2 * number for number in range(200)]
+    assert len(own_house.runs(all_good)) == 200
+    report = await ask(program, "collect", label=label(), width=4, bad=(1, 3))
+    assert report["result"] == [0, "failed", 4, "failed"]
+    report = await ask(program, "spread", label=label(), width=4, bad=(1,))
+    assert (report["status"], report["error"]["type"]) == ("failed", "CallFailed")
+    assert "TreeAgent.leaf" in report["error"]["message"]
+    assert "number 1 is bad" in report["error"]["message"]
+    assert worker.is_running
+
+
+async def test_equal_calls_are_two_children_and_a_remembered_one_runs_once(own_house: House, program: Outside) -> None:
+    own_house.worker(TREE).ready()
+    same = label()
+    for _ in range(2):
+        assert (await ask(program, "twice", label=same, number=4))["result"] == [8, 8, 8]
+    # Two leaves each time, and the remembered one once for both.
+    assert len(own_house.runs(same)) == 5
+
+
+@pytest.mark.parametrize("patient", [True, False])
+async def test_children_of_a_killed_parent_are_asked_once(own_house: House, program: Outside, patient: bool) -> None:
+    """Their worker lives on, or dies as well."""
+    settings = {"slots": 8}
+    worker = own_house.worker(TREE, **settings).ready()
+    other = None if patient else own_house.worker(TREE, **settings).ready()
+    width = 60
+    family = label()
+    task_id = await program.assign("TreeAgent", "spread", {"label": family, "width": width, "ms": 30, "at_once": 8})
+
+    async def has_begun() -> bool:
+        return len(own_house.runs(family)) >= width // 3
+
+    await program.eventually(has_begun)
+    worker.kill()
+    if other is not None:
+        other.kill()
+    own_house.worker(TREE, **settings).ready()
+    report = await program.report_of(task_id)
+    assert report["result"] == [2 * number for number in range(width)]
+    # What was under way at the kill may run once more, all others did not.
+    assert width <= len(own_house.runs(family)) <= width + 16
+    assert len(own_house.runs(f"{family}-parent")) >= 1
+
+
+async def test_a_cancelled_root_ends_everything_below_it(own_house: House, program: Outside) -> None:
+    workers = [own_house.worker(TREE, slots=16).ready() for _ in range(2)]
+    supervisor = own_house.supervisor().ready()
+    root = label()
+    task_id = await program.assign("TreeAgent", "grow", {"label": root, "depth": 3, "width": 3, "ms": 60_000})
+
+    async def has_grown() -> bool:
+        return sum(1 for path in (own_house.folder / "runs").iterdir() if path.name.startswith(root)) == 40
+
+    await program.eventually(has_grown)
+    body = json.dumps({"task_id": task_id, "reason": "enough"}).encode()
+    await program.client.publish(f"cancel.{task_id}", body)
+    report = await program.report_of(task_id)
+    assert report["status"] == "cancelled"
+
+    async def is_still() -> bool:
+        return sum(worker.metric("tasklore_slots_busy") for worker in workers) == 0
+
+    await program.eventually(is_still, 5)
+
+    async def all_reported() -> bool:
+        return sum((await program.counts("REPORTS", "reports.workers.>")).values()) == 39
+
+    await program.eventually(all_reported)
+    assert supervisor.is_running
+
+
+async def test_children_that_nobody_waits_for_end_with_their_parent(own_house: House, program: Outside) -> None:
+    own_house.worker(TREE).ready()
+    report = await ask(program, "forget_one", label=label(), ms=60_000)
+    assert report["result"] == 1
+
+    async def is_cancelled() -> bool:
+        stored = await program.counts("REPORTS", "reports.workers.>")
+        return [(await program.last("REPORTS", subject))["status"] for subject in stored] == ["cancelled"]
+
+    await program.eventually(is_cancelled, 10)
+
+
+async def test_circles_endless_depth_and_unknown_agents_are_refused(own_house: House, program: Outside) -> None:
+    own_house.worker(TREE, slots=2).ready()
+    report = await ask(program, "circle", label=label())
+    assert "would wait for itself" in report["error"]["message"]
+    assert "TreeAgent.round -> TreeAgent.circle -> TreeAgent.round" in report["error"]["message"]
+    report = await ask(program, "descend", label=label(), depth=40)
+    assert "number 34 above one another" in report["error"]["message"]
+    report = await ask(program, "call_unknown", label=label())
+    assert report["status"] == "rejected"
+    assert "no agent 'NoSuchAgent'" in report["error"]["message"]
+
+
+async def test_a_worker_that_leaves_hands_waiting_parents_on(own_house: House, program: Outside) -> None:
+    leaving = own_house.worker(TREE, slots=2, grace_s=60).ready()
+    line = label()
+    task_id = await program.assign("TreeAgent", "descend", {"label": line, "depth": 3, "ms": 3_000})
+
+    async def has_begun() -> bool:
+        return len(own_house.runs(line)) == 4
+
+    await program.eventually(has_begun)
+    leaving.terminate()
+    assert leaving.wait() == 0
+    own_house.worker(TREE).ready()
+    report = await program.report_of(task_id)
+    assert (report["status"], report["result"]) == ("completed", 3)

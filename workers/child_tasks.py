@@ -1,0 +1,204 @@
+"""The tasks that tasks of this process call: published, awaited by their reports, and cancelled with their parent."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import nats.errors
+import structlog
+from pydantic import ValidationError
+
+from contracts import subjects
+from contracts.errors import InvalidInput, MemoryUnavailable, Unreachable
+from contracts.messages import AgentCard, Cancellation, CompletionReport, TaskAssignment
+from memory.ledger.ledger import Ledger
+from runtime import tracing
+
+if TYPE_CHECKING:
+    from runtime.messaging.link import Arrival, Link
+    from runtime.messaging.outbox import Outbox
+
+log = structlog.get_logger(__name__)
+
+#: Seconds between looks for a report whose hint may have been lost: first, and at most.
+_LOOK_S, _LOOK_CAP_S = 2.0, 15.0
+#: Seconds for one direct read of NATS.
+_READ_S = 2.0
+#: Seconds for which an agent that was found is not looked for again.
+_CARD_S = 60.0
+#: How a report says that the ledger was away, so that only the stream has it.
+_UNFENCED = b'"fence":"none"'
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """One that waits for a report: `heard` are fenced ones by generation; `is_unfenced` tells of another."""
+
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    heard: dict[str, bytes] = field(default_factory=dict)
+    is_unfenced: bool = False
+
+
+class ChildTasks:
+    """Asks other agents for tasks in the name *caller_id*, under which their reports are published and heard.
+
+    All processes of one role share that name: a parent that runs again elsewhere hears of its children there.
+    """
+
+    def __init__(
+        self,
+        link: "Link",
+        outbox: "Outbox",
+        ledger: Ledger,
+        caller_id: str,
+        publish_cancellation: Callable[[Cancellation], Awaitable[None]],
+    ) -> None:
+        self._link = link
+        self._outbox = outbox
+        self._ledger = ledger
+        self.caller_id = caller_id
+        self._publish_cancellation = publish_cancellation
+        self._is_listening: asyncio.Task[object] | None = None
+        self._waiting: dict[str, list[_Waiter]] = defaultdict(list)
+        self._published: list[tuple[str, int, bytes, str]] = []
+        self._noting: asyncio.Task[None] | None = None
+        self._cards: dict[str, tuple[float, AgentCard]] = {}
+
+    async def ask(self, assignment: TaskAssignment, parent_generation: int, *, may_be_known: bool) -> CompletionReport:
+        """Return the report of *assignment*, which is published unless an earlier run of its parent has done so.
+
+        A failed one is asked for anew, as its next generation, once for each time that the parent was redriven.
+        *may_be_known* is False where no earlier run of the parent can have asked.
+
+        Raises:
+            MemoryUnavailable: it is not known whether it was asked for.
+            NotAccepted: it could not be published.
+        """
+        if self._is_listening is None:
+            listen = self._link.listen(subjects.reports_to(self.caller_id), self._hear)
+            self._is_listening = asyncio.ensure_future(listen)
+        await asyncio.shield(self._is_listening)
+        task_id, generation, waiter = assignment.task_id, 1, _Waiter()
+        self._waiting[task_id].append(waiter)
+        try:
+            entry = await self._ledger.read(task_id) if may_be_known else None
+            if entry is not None:
+                generation, stored = entry.newest, entry.generations[entry.newest].report
+                report = None if stored is None else CompletionReport.model_validate_json(stored)
+                if report is not None and (report.status == "completed" or generation >= parent_generation):
+                    return report
+                generation += report is not None
+            await self._publish(assignment, generation)
+            return await self._await_report(task_id, generation, waiter)
+        finally:
+            self._waiting[task_id].remove(waiter)
+            if not self._waiting[task_id]:
+                del self._waiting[task_id]
+
+    async def demand_task(self, agent_id: str, task_name: str) -> None:
+        """Refuse to ask for a task that no agent has announced: it would wait for ever.
+
+        Raises:
+            InvalidInput: there is no such agent, or it has no such task.
+            Unreachable: NATS did not answer.
+        """
+        now = asyncio.get_running_loop().time()
+        found_at, card = self._cards.get(agent_id, (0.0, None))
+        if card is None or now - found_at > _CARD_S or all(task.name != task_name for task in card.tasks):
+            stream = subjects.bucket_stream(subjects.AGENTS_BUCKET)
+            body = await self._read(stream, f"$KV.{subjects.AGENTS_BUCKET}.{agent_id}")
+            if not body:
+                raise InvalidInput(f"no agent {agent_id!r} has announced itself; correct the name, or start its worker")
+            card = AgentCard.model_validate_json(body)
+            self._cards[agent_id] = now, card
+        if all(task.name != task_name for task in card.tasks):
+            names = ", ".join(task.name for task in card.tasks)
+            raise InvalidInput(f"agent {agent_id!r} has no task {task_name!r}; it has {names}")
+
+    async def cancel(self, task_id: str, reason: str) -> None:
+        """Ask that *task_id* and all below it end; one that is not heard of it runs on."""
+        try:
+            await self._publish_cancellation(Cancellation(task_id=task_id, reason=reason))
+        except Exception as error:  # noqa: BLE001 - whatever the broker raises, its parent has ended
+            log.info("child_not_cancelled", task_id=task_id, error=str(error) or type(error).__name__)
+
+    async def _publish(self, assignment: TaskAssignment, generation: int) -> None:
+        """Publish *assignment* until it is stored, and then have it noted in the ledger.
+
+        Noting is not awaited: a process that dies before it loses the task only together with its stream. For the
+        order see `supervisor.dispatch`.
+        """
+        body = assignment.model_dump_json(exclude_none=True).encode()
+        await self._outbox.put(
+            subjects.task(assignment.agent_id, assignment.task.name),
+            body,
+            subjects.task_message_id(assignment.task_id, generation),
+            headers={subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"},
+        )
+        self._published.append((assignment.task_id, generation, body, str(tracing.current() or "")))
+        if self._noting is None:
+            self._noting = asyncio.create_task(self._note_published())
+
+    async def _note_published(self) -> None:
+        """Note in the ledger what was published; what comes meanwhile is noted together."""
+        while noted := self._published:
+            self._published = []
+            try:
+                await self._ledger.accept_many(noted)
+            except MemoryUnavailable as error:
+                log.warning("ledger_away", tasks=len(noted), error=str(error))
+        self._noting = None
+
+    def _hear(self, arrival: "Arrival") -> None:
+        _, _, task_id, generation = arrival.subject.split(".")
+        for waiter in self._waiting.get(task_id, ()):
+            if _UNFENCED in arrival.body:
+                waiter.is_unfenced = True
+            else:
+                # The ledger took it before it was published.
+                waiter.heard[generation] = arrival.body
+            waiter.news.set()
+
+    async def _await_report(self, task_id: str, generation: int, waiter: "_Waiter") -> CompletionReport:
+        pause_s = _LOOK_S
+        while True:
+            try:
+                async with asyncio.timeout(pause_s):
+                    await waiter.news.wait()
+            except TimeoutError:
+                pause_s = min(pause_s * 1.5, _LOOK_CAP_S)
+            waiter.news.clear()
+            stored = waiter.heard.get(str(generation))
+            if stored is None:
+                stored = await self._find_report(task_id, generation, is_unfenced=waiter.is_unfenced)
+            if stored is not None:
+                try:
+                    return CompletionReport.model_validate_json(stored)
+                except ValidationError:
+                    log.warning("unreadable_report", task_id=task_id)
+                    waiter.heard.clear()
+
+    async def _find_report(self, task_id: str, generation: int, *, is_unfenced: bool) -> bytes | None:
+        """Return the report that the ledger holds; the stream is asked when the ledger is away, or was."""
+        try:
+            stored = await self._ledger.find_report(task_id, generation)
+            if stored is not None or not is_unfenced:
+                return stored
+        except MemoryUnavailable:
+            pass
+        try:
+            return await self._read(subjects.REPORTS, subjects.report(self.caller_id, task_id, generation))
+        except Unreachable as error:
+            log.info("report_not_read", task_id=task_id, error=str(error))
+            return None
+
+    async def _read(self, stream: str, subject: str) -> bytes | None:
+        """Return the last message of *stream* on *subject*, None without one."""
+        try:
+            async with asyncio.timeout(_READ_S + 1):
+                found = await self._link.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=_READ_S)
+        except (TimeoutError, OSError, nats.errors.Error) as error:
+            raise Unreachable(f"NATS did not answer for {subject}: {error or type(error).__name__}") from error
+        return None if (found.headers or {}).get("Status") else found.data

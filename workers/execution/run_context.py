@@ -1,0 +1,38 @@
+"""The context of a run: what the host lends to a task, bound to one job and its slot."""
+
+import functools
+from collections.abc import Callable
+
+from memory.ledger.ledger import Ledger
+from memory.ledger.runs import RunName
+from workers.agent import Agent
+from workers.context.context import Context
+from workers.context.effects import Effects
+from workers.context.services import Services
+from workers.execution.job import Job
+from workers.execution.run_slot import RunSlot
+
+
+def context_maker(
+    agent: Agent, services: Services, ledger: Ledger, worker_id: str
+) -> Callable[[Job, RunSlot], Context]:
+    """Return a maker of the contexts in which tasks of *agent* run."""
+    effects = Effects(ledger, worker_id)
+
+    def make_context(job: Job, slot: RunSlot) -> Context:
+        assignment = job.assignment
+        if assignment.deadline != job.deadline:
+            assignment = assignment.model_copy(update={"deadline": job.deadline})
+        claim, run = functools.partial(effects.claim, job), RunName(assignment.task_id, job.generation, worker_id)
+        return Context(
+            job.task,
+            assignment,
+            services,
+            settings=agent.settings,
+            attempt=job.attempt,
+            claim=claim,
+            run=run,
+            lend=slot.lent,
+        )
+
+    return make_context

@@ -1,0 +1,92 @@
+"""The slot of one run: while the run waits for tasks that it called, others have it, so that these find room.
+
+A worker whose every run waits for another one of its own still makes progress: what is lent is taken back before any
+new task is taken, and too many that wait are handed back to the queue.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from runtime.messaging.pull import Delivery, PullEngine
+from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
+from workers.execution.running_jobs import RunningJob
+
+#: Seconds that a question waits in its slot for another task that computes it.
+_LONG_S = 0.25
+
+
+class RunSlot:
+    """The slot of *running* at its engine, and its place among the runs that may overlap here, held until `leave`."""
+
+    def __init__(
+        self, running: RunningJob, engine: PullEngine, exclusive: ExclusiveRuns, *, alone: bool, grouped: bool
+    ) -> None:
+        self._running = running
+        self._engine = engine
+        self._exclusive = exclusive
+        self._alone = alone
+        self._grouped = grouped
+        self._is_inside = True
+        self._waiting = 0
+        self._returning = asyncio.Lock()
+
+    def leave(self) -> None:
+        """Give up its place among the runs here, unless that is given up already."""
+        if self._is_inside:
+            self._is_inside = False
+            self._exclusive.leave(alone=self._alone, grouped=self._grouped)
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        """Lend the slot during the block, which only waits; several blocks of one run lend it once."""
+        self._waiting += 1
+        if self._is_inside:
+            self._lend()
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            if not self._is_waiting():
+                await self._return()
+
+    def _lend(self) -> None:
+        self.leave()
+        self._running.lend(self._engine)
+
+    async def _return(self) -> None:
+        """Wait for the slot and a place among the runs here, unless another block has begun to wait meanwhile."""
+        delivery = self._running.job.delivery
+        if self._running.is_cut_short:
+            self._engine.reclaim_now(delivery)
+            return
+        async with self._returning:
+            if self._is_inside or self._is_waiting():
+                return
+            try:
+                await self._engine.reclaim(delivery)
+                await self._exclusive.enter(alone=self._alone, grouped=self._grouped)
+            except StillBusy as error:
+                self._running.hand_back(str(error))
+                # Until it is cancelled, which that has asked for.
+                await asyncio.Event().wait()
+            except BaseException:
+                self._engine.reclaim_now(delivery)
+                raise
+            self._is_inside, self._running.is_lending = True, False
+            if self._is_waiting():
+                self._lend()
+
+    def _is_waiting(self) -> bool:
+        return self._waiting > 0
+
+
+@asynccontextmanager
+async def lent_when_long(engine: PullEngine, delivery: Delivery) -> AsyncIterator[None]:
+    """Lend the slot of *delivery* when the block takes long: what it waits for may itself wait for a slot."""
+    lending = asyncio.get_running_loop().call_later(_LONG_S, engine.lend, delivery)
+    try:
+        yield
+        await engine.reclaim(delivery)
+    finally:
+        lending.cancel()

@@ -1,0 +1,318 @@
+"""The durability engine: pydantic-ai hands each request and each call here, and each becomes a step of the task."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypedDict, cast
+
+from pydantic_ai import RunContext, ToolFailed
+from pydantic_ai.agent import EventStreamHandler
+from pydantic_ai.capabilities import AbstractCapability, WrapToolExecuteHandler
+from pydantic_ai.durable_exec import (
+    JSON_CODEC,
+    BaseDurabilityCapability,
+    DurabilityEngineSpec,
+    DurableOperationId,
+    EventStreamHandlerId,
+    JournalCallableOperationBackend,
+    ModelRequestId,
+    RoleBasedOperationConfig,
+    ToolsetCallToolId,
+    ToolsetGetInstructionsId,
+    ToolsetGetToolsId,
+    record_durable_unit,
+)
+from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolCallPart
+from pydantic_ai.models import Model
+from pydantic_ai.tools import ToolDefinition
+from pydantic_core import to_json, to_jsonable_python
+
+from contracts.errors import EffectUncertain, InvalidInput, TaskloreError, Unreachable
+from runtime import tracing
+from runtime.models.prices import Tokens
+from runtime.tracing.spans import Value
+from workers.context.context import Context
+
+#: How a tool is declared: `Tool(..., metadata=WRITES)`. One without a declaration reads.
+READS: dict[str, Any] = {"tasklore": {"may": "read"}}
+WRITES: dict[str, Any] = {"tasklore": {"may": "write"}}
+ASKS: dict[str, Any] = {"tasklore": {"may": "ask"}}
+
+May = Literal["read", "write", "ask"]
+#: Answers whether a person agrees to a call of the tool with these arguments.
+Approve = Callable[[str, dict[str, Any]], Awaitable[bool]]
+#: Returns the result of an earlier call with these arguments, None when its effect was not made.
+Find = Callable[..., Awaitable[Any]]
+#: Is given each piece of text as the model writes it.
+OnText = Callable[[str], Awaitable[None]]
+
+
+class StepConfig(TypedDict, total=False):
+    """What pydantic-ai hands back about one operation; `tool` is empty where no tool is called."""
+
+    may: May
+    tool: str
+
+
+#: Fields of a message that differ between two runs and that no model is shown.
+_PASSING = ("timestamp", "run_id", "conversation_id")
+
+_is_in_unit: ContextVar[bool] = ContextVar("is_in_unit", default=False)
+
+
+@dataclass
+class TaskRun:
+    """The run of one agent in one task, and the results of the writing calls that it has made."""
+
+    context: Context
+    role: str
+    declared: Mapping[str, May] = field(default_factory=dict)
+    approve: Approve | None = None
+    finders: Mapping[str, Find] = field(default_factory=dict)
+    on_text: OnText | None = None
+    written: dict[str, object] = field(default_factory=dict)
+    locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+
+class StepBackend(JournalCallableOperationBackend[StepConfig]):
+    """Executes one operation of pydantic-ai as one step of the task."""
+
+    def __init__(
+        self, name: str, task_run: TaskRun, resolve: Callable[[object | None, str], StepConfig | Literal[False]]
+    ):
+        self._run = task_run
+        none: StepConfig = {}
+        config = RoleBasedOperationConfig[StepConfig](
+            model=none, event=none, capability=none, tool=none, resolve_tool=lambda _id, tool, name: resolve(tool, name)
+        )
+        super().__init__(agent_name=name, config=config)
+
+    async def execute(
+        self,
+        *,
+        operation_id: DurableOperationId,
+        name: str,
+        body: Callable[[], Awaitable[object]],
+        cache_key: tuple[object, ...],
+        config: StepConfig,
+    ) -> object:
+        """Return the journaled payload of the operation, or that of *body*."""
+        if isinstance(operation_id, EventStreamHandlerId):
+            # An event that was shown is nothing to do again, and nothing to keep.
+            return await body()
+        if isinstance(operation_id, ModelRequestId):
+            request = _Request(self._run, operation_id, body)
+            payload = await self._step(f"chat {operation_id.model_name}", request, _asked(cache_key))
+            if not request.is_executed and self._run.on_text is not None:
+                # What this run of the task shows begins anew.
+                for part in cast("dict[str, Any]", payload)["parts"]:
+                    if part["part_kind"] == "text":
+                        await self._run.on_text(part["content"])
+            return payload
+        if not isinstance(operation_id, ToolsetCallToolId):
+            return await self._step(name, _Unit(operation_id, body), None)
+        tool = cast("str", cache_key[0])
+        arguments: dict[str, Any] = to_jsonable_python(cache_key[1], fallback=_class_of)
+        call = _Unit(operation_id, body, tool)
+        may = config.get("may", "read")
+        if may == "ask":
+            await self._ask(tool, arguments)
+        if may == "read":
+            return await self._step(f"tool {tool}", call, arguments)
+        return await self._write(tool, call, arguments)
+
+    async def _step(self, name: str, unit: "_Unit", arguments: object, *, once: bool = False) -> object:
+        payload = await self._run.context.step(name, unit.run, arguments, once=once)
+        record_durable_unit(executed=unit.is_executed)
+        return payload
+
+    async def _ask(self, tool: str, arguments: dict[str, Any]) -> None:
+        approve = self._run.approve
+        if approve is None:
+            msg = (
+                f"{tool} asks a person first, and this task has nobody to ask: it was not called. Say what you would "
+                "do and leave it to the person"
+            )
+            raise ToolFailed(msg)
+        if not await self._run.context.step(f"approve {tool}", approve, tool, arguments):
+            raise ToolFailed(f"a person refused this call of {tool}; it was not made")
+
+    async def _write(self, tool: str, call: "_Unit", arguments: dict[str, Any]) -> object:
+        """Call a tool that writes once a task for the same arguments; a second call has the first one's result."""
+        if _is_in_unit.get():
+            msg = f"{tool} writes, and is called within another tool's step; give the agent as a tool by agent_tool()"
+            raise InvalidInput(msg)
+        key = f"{tool} {to_json(arguments).decode()}"
+        async with self._run.locks[key]:
+            if key not in self._run.written:
+                try:
+                    self._run.written[key] = await self._step(f"tool {tool}", call, arguments, once=True)
+                except EffectUncertain as error:
+                    self._run.written[key] = await self._settle(tool, call, arguments, error)
+        written = self._run.written[key]
+        if isinstance(written, Found):
+            raise written
+        return written
+
+    async def _settle(self, tool: str, call: "_Unit", arguments: dict[str, Any], error: EffectUncertain) -> object:
+        """Look for the effect of a call that a worker's end interrupted, and make it where it is not there."""
+        find = self._run.finders.get(tool)
+        if find is None:
+            msg = (
+                f"a worker ended while {tool} was called with these arguments, so that it is not known whether its "
+                "effect was made; it was not called again. Look whether it was before you go on"
+            )
+            raise ToolFailed(msg) from error
+
+        async def find_or_call(_arguments: object) -> dict[str, Any]:
+            found = await find(**arguments)
+            return {"found": found} if found is not None else {"payload": await call.run(None)}
+
+        settled = await self._run.context.step(f"tool {tool} again", find_or_call, arguments)
+        return Found(settled["found"]) if "found" in settled else settled["payload"]
+
+
+class Found(Exception):
+    """The result of a call that an earlier run made, as its finder returned it."""
+
+    def __init__(self, result: object) -> None:
+        super().__init__("found")
+        self.result = result
+
+
+@dataclass
+class _Unit:
+    """One operation that a step runs; `is_executed` is false where the journal had its result."""
+
+    operation_id: DurableOperationId
+    body: Callable[[], Awaitable[object]]
+    tool: str = ""
+    is_executed: bool = False
+
+    async def run(self, _arguments: object) -> object:
+        self.is_executed = True
+        token = _is_in_unit.set(True)
+        attributes: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": self.tool}
+        try:
+            with tracing.span(f"execute_tool {self.tool}", attributes=attributes) if self.tool else nullcontext():
+                return await self.body()
+        except (TaskloreError, ToolFailed):
+            raise
+        except Exception as error:
+            if (server := _server_of(self.operation_id)) is None:
+                raise
+            raise Unreachable(f"MCP server {server!r} failed: {error or type(error).__name__}") from error
+        finally:
+            _is_in_unit.reset(token)
+
+
+class _Request(_Unit):
+    """One request to a model: it holds one of the worker's slots, and is accounted for when it comes back."""
+
+    def __init__(self, task_run: TaskRun, operation_id: ModelRequestId, body: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(operation_id, body)
+        self._task_run, self._model = task_run, operation_id.model_name
+
+    async def run(self, _arguments: object) -> object:
+        async with self._task_run.context.llm.request(self._task_run.role, self._model) as sent:
+            payload = await super().run(None)
+            usage = cast("dict[str, Any]", payload)["usage"]
+            cached = usage.get("cache_read_tokens", 0)
+            sent.tokens = Tokens(usage["input_tokens"], usage["output_tokens"], cached)
+            sent.base_url = cast("dict[str, Any]", payload).get("provider_url")
+            return payload
+
+
+class TaskDurability(BaseDurabilityCapability[Any]):
+    """The capability that `run` gives an agent: what leaves the process goes through a step of the task."""
+
+    engine_spec = DurabilityEngineSpec(
+        engine_name="Tasklore",
+        durable_unit_noun="step",
+        durable_container_noun="task",
+        codec=JSON_CODEC,
+        toolset_lifecycles={"function": "enter-always", "mcp": "enter-in-durable-unit", "dynamic": "enter-never"},
+        serialization_failure=lambda error: InvalidInput(
+            f"a tool's result is no JSON ({error}); return models or JSON"
+        ),
+        tool_config_key="tasklore",
+        accepts_cancellation_token=True,
+    )
+
+    def __init__(
+        self,
+        task_run: TaskRun,
+        *,
+        name: str,
+        models: Mapping[str, Model] | None = None,
+        on_event: EventStreamHandler[Any] | None = None,
+    ) -> None:
+        super().__init__(name=name, models=models, event_stream_handler=on_event)
+        self._task_run = task_run
+        self._on_event = on_event
+
+    @property
+    def in_durable_context(self) -> bool:
+        """True: it is made for one run of a task."""
+        return True
+
+    async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
+        """Return the capability for the model of this run, which an override or `model=` may have changed."""
+        agent, model = ctx.agent, ctx.model
+        if agent is None or not isinstance(model, Model) or model is agent.model:
+            return self
+        again = TaskDurability(self._task_run, name=self.name, models={"run": model}, on_event=self._on_event)
+        return again.for_agent(agent)
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 - as pydantic-ai calls it
+        *,
+        call: ToolCallPart,  # noqa: ARG002
+        tool_def: ToolDefinition,  # noqa: ARG002
+        args: dict[str, Any],
+        handler: WrapToolExecuteHandler,
+    ) -> object:
+        """Return the tool's result, or the one that a finder found."""
+        try:
+            return await handler(args)
+        except Found as found:
+            return found.result
+
+    def get_durable_operation_backend(self) -> StepBackend:
+        """Return the backend that takes the steps."""
+        return StepBackend(self.name, self._task_run, self._resolve_tool)
+
+    def _resolve_tool(self, tool: object | None, name: str) -> StepConfig | Literal[False]:
+        if name in self._task_run.declared:
+            return {"may": self._task_run.declared[name]}
+        metadata = getattr(getattr(tool, "tool_def", None), "metadata", None) or {}
+        declared = metadata.get("tasklore", {})
+        if declared is not False and declared.get("may", "read") not in ("read", "write", "ask"):
+            raise InvalidInput(f"tool {name!r} is declared as {declared!r}; use READS, WRITES or ASKS")
+        return cast("StepConfig | Literal[False]", declared)
+
+
+def _asked(cache_key: tuple[object, ...]) -> object:
+    """Return the JSON by which a request to a model is known again: all that the model is shown, but no times."""
+    model_id, messages, settings, parameters, _context = cache_key
+    shown = ModelMessagesTypeAdapter.dump_python(cast("list[Any]", messages), mode="json")
+    for message in shown:
+        for part in (message, *message["parts"]):
+            for field_name in _PASSING:
+                part.pop(field_name, None)
+    return [model_id, shown, to_jsonable_python([settings, parameters], fallback=_class_of)]
+
+
+def _server_of(operation_id: DurableOperationId) -> str | None:
+    """Return the id of the MCP server that the operation asks, None for any other operation."""
+    if isinstance(operation_id, ToolsetCallToolId | ToolsetGetToolsId):
+        return operation_id.toolset_id if operation_id.toolset_kind == "mcp" else None
+    return operation_id.toolset_id if isinstance(operation_id, ToolsetGetInstructionsId) else None
+
+
+def _class_of(value: object) -> str:
+    return type(value).__qualname__

@@ -1,0 +1,110 @@
+"""Models by role: a pydantic-ai model for the provider, name, key and limits that the settings give a role."""
+
+import asyncio
+import importlib
+from contextvars import ContextVar
+from functools import cache
+from weakref import WeakKeyDictionary
+
+from pydantic_ai.models import Model
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+from contracts.errors import ConfigurationError, LlmNotConfigured
+from runtime.models.client import build_client
+from runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings, Provider
+
+#: Settings of the models of the running task; without a task those of the environment count.
+settings_in_use: ContextVar[LlmSettings | None] = ContextVar("llm_settings", default=None)
+
+#: A client belongs to the event loop that opened its connections.
+_models: "WeakKeyDictionary[asyncio.AbstractEventLoop, list[tuple[str, LlmSettings, Model]]]" = WeakKeyDictionary()
+
+#: By provider: the module and class of its models, and of its provider.
+_CLASSES: dict[Provider, tuple[str, str, str]] = {
+    "openai": ("openai", "OpenAIChatModel", "OpenAIProvider"),
+    "openai-responses": ("openai", "OpenAIResponsesModel", "OpenAIProvider"),
+    "anthropic": ("anthropic", "AnthropicModel", "AnthropicProvider"),
+    "google": ("google", "GoogleModel", "GoogleProvider"),
+}
+
+
+class RoleModel(WrapperModel):
+    """The model that the settings name for *role*, looked up when it is asked.
+
+    Give it to an agent that is declared before any settings are read: `Agent(RoleModel("writer"))`. An unknown role is
+    served by `default`.
+    """
+
+    def __init__(self, role: str = DEFAULT_ROLE) -> None:
+        Model.__init__(self)
+        self.role = role
+
+    @property
+    def wrapped(self) -> Model:  # type: ignore[override] # looked up anew instead of kept
+        """The model itself, one for each event loop.
+
+        Raises:
+            LlmNotConfigured: neither a key nor a base URL is set for its provider.
+            ConfigurationError: the package of its provider is not installed.
+        """
+        settings = settings_in_use.get() or _settings_of_environment()
+        models = _models.setdefault(asyncio.get_running_loop(), [])
+        for role, of, model in models:
+            if role == self.role and of is settings:
+                return model
+        models.append((self.role, settings, build_model(settings, self.role)))
+        return models[-1][2]
+
+
+def build_model(settings: LlmSettings, role_name: str) -> Model:
+    """Return a model of pydantic-ai for the role *role_name*; its HTTP client opens nothing yet.
+
+    Raises:
+        LlmNotConfigured: neither a key nor a base URL is set for its provider.
+        ConfigurationError: the package of its provider is not installed.
+    """
+    role = settings.role(role_name)
+    base_url, key = settings.access(role.provider)
+    if base_url is None and key is None:
+        name = "" if role.provider.startswith("openai") else f"{role.provider.upper()}_"
+        msg = f"no model for role {role_name!r}: set TASKLORE_LLM_{name}API_KEY or TASKLORE_LLM_{name}BASE_URL"
+        raise LlmNotConfigured(msg)
+    module, model_class, provider_class = _CLASSES[role.provider]
+    try:
+        models = importlib.import_module(f"pydantic_ai.models.{module}")
+        providers = importlib.import_module(f"pydantic_ai.providers.{module}")
+    except ImportError as error:
+        msg = (
+            f"role {role_name!r} is served by {role.provider!r}, whose package is not installed: "
+            f'pip install "pydantic-ai-slim[{module}]"'
+        )
+        raise ConfigurationError(msg) from error
+    if module == "openai":
+        # Retries of a request that was refused or lost: a crash of the worker is not among them.
+        client = build_client(settings).with_options(max_retries=settings.max_attempts - 1)
+        provider = providers.OpenAIProvider(openai_client=client)
+    else:
+        provider = getattr(providers, provider_class)(
+            # One that is not given would be looked for in the environment.
+            api_key=key.get_secret_value() if key else "none",
+            base_url=base_url,
+        )
+    built: Model = getattr(models, model_class)(role.model, provider=provider, settings=_settings_of(role))
+    return built
+
+
+def _settings_of(role: LlmRole) -> ModelSettings:
+    settings = ModelSettings(max_tokens=role.max_output_tokens, timeout=role.attempt_deadline_s)
+    if role.temperature is not None:
+        settings["temperature"] = role.temperature
+    if role.reasons:
+        settings["thinking"] = False
+    return settings
+
+
+@cache
+def _settings_of_environment() -> LlmSettings:
+    from runtime.settings import Settings
+
+    return Settings.load().llm()

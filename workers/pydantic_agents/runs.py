@@ -1,0 +1,198 @@
+"""Running an agent of pydantic-ai within a task, and serving one as an agent of its own."""
+
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pydantic_ai
+from pydantic_ai import AgentRunResult, AgentStreamEvent, ImageUrl, RunContext, UsageLimits
+from pydantic_ai.exceptions import (
+    AgentRunError,
+    ModelAPIError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelTimeoutError,
+    UsageLimitExceeded,
+    UserError,
+)
+from pydantic_ai.messages import ModelMessage, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta, UserContent
+from pydantic_ai.models import Model
+
+from contracts.errors import (
+    ConfigurationError,
+    GiveUp,
+    LlmRateLimited,
+    LlmRejected,
+    LlmTimeout,
+    LlmUnavailable,
+    TaskloreError,
+)
+from contracts.parameters.model import Field, Parameters
+from runtime import tracing
+from runtime.models.settings import DEFAULT_ROLE
+from runtime.tracing.spans import Value
+from workers.agent import Agent
+from workers.context.context import Context
+from workers.pydantic_agents.durability import Approve, Find, May, OnText, TaskDurability, TaskRun
+from workers.pydantic_agents.models import RoleModel, settings_in_use
+
+OutputT = TypeVar("OutputT")
+#: Requests to models of one run unless its limits say otherwise: a loop of tools ends there.
+MOST_REQUESTS = 50
+
+
+async def run(
+    agent: pydantic_ai.Agent[Any, OutputT],
+    prompt: str | Sequence[UserContent] | None,
+    context: Context,
+    *,
+    deps: Any = None,
+    model: Model | None = None,
+    history: Sequence[ModelMessage] | None = None,
+    limits: UsageLimits | None = None,
+    writes: "Iterable[str] | Mapping[str, Find]" = (),
+    asks: Iterable[str] = (),
+    approve: Approve | None = None,
+    on_text: OnText | None = None,
+) -> AgentRunResult[OutputT]:
+    """Run *agent* within the task of *context*: what an earlier run of the task did is read from its journal.
+
+    Each request to a model and each call of a tool is a step. A model without one of its own has that of the role
+    `default`; tokens and cost go into the task's usage.
+
+    Args:
+        agent: the agent, as pydantic-ai declares it; it needs a `name`.
+        prompt: the user's message: text, or a list with images among it.
+        context: the task's; the task declares `uses=("llm",)`.
+        deps: given to tools and instructions; the same in each run of the task.
+        model: asked instead of the agent's own.
+        history: messages before the prompt.
+        limits: of requests, tokens and calls of tools; 50 requests by default.
+        writes: names of tools with effects: each is called once a task for the same arguments, whatever crashes. With
+            a finder for each, `await find(**arguments)` returns the result of a call whose worker died, or None where
+            its effect was not made; without one the model is told that it is not known.
+        asks: names of tools that need a person's consent to a call.
+        approve: answers for the person, by a tool's name and arguments; without it such calls are refused.
+        on_text: is given the model's text as it comes, such as `context.emit`; text from the journal comes at once.
+
+    Raises:
+        UndeclaredAccess: the task does not declare `uses=("llm",)`.
+        GiveUp: a limit is reached, or the model does not come to an answer in the form that was asked for.
+        LlmError: the model was not reached, or refused the request.
+        InvalidInput: the result of a tool is over 8 MiB or no JSON.
+        Unreachable: an MCP server failed; the task is run again.
+    """
+    if agent.model is None:
+        agent.model = RoleModel()
+    if not agent.name:
+        raise ConfigurationError("an agent needs a name, by which its steps are known: Agent(..., name='reader')")
+    declared: dict[str, May] = dict.fromkeys(writes, "write") | dict.fromkeys(asks, "ask")  # type: ignore[assignment]
+    asked = model if model is not None else agent.model
+    role = asked.role if isinstance(asked, RoleModel) else DEFAULT_ROLE
+    finders = dict(writes) if isinstance(writes, Mapping) else {}
+    task_run = TaskRun(context, role, declared, approve, finders, on_text)
+    durability = TaskDurability(task_run, name=agent.name, on_event=_text_handler(on_text) if on_text else None)
+    token = settings_in_use.set(context.llm.settings)
+    attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}
+    try:
+        with tracing.span(f"invoke_agent {agent.name}", attributes=attributes), _errors_of_tasks():
+            return await agent.run(
+                prompt,
+                deps=deps,
+                model=model,
+                message_history=history,
+                usage_limits=limits or UsageLimits(request_limit=MOST_REQUESTS),
+                capabilities=[durability],
+            )
+    finally:
+        settings_in_use.reset(token)
+
+
+class Prompt(Parameters):
+    """A message to an agent."""
+
+    prompt: str = Field(description="what the agent is asked or told to do")
+    images: list[str] = Field(default=[], description="addresses of images that belong to it")
+
+
+def serve(
+    agent: pydantic_ai.Agent[Any, Any],
+    as_: str,
+    *,
+    deps: Callable[[Context], Any] | None = None,
+    writes: "Iterable[str] | Mapping[str, Find]" = (),
+    asks: Iterable[str] = (),
+    limits: UsageLimits | None = None,
+    **options: Any,
+) -> Agent:
+    """Return a worker's agent called *as_* whose one task, `ask`, runs *agent* on a prompt and returns its output.
+
+    Args:
+        agent: as pydantic-ai declares it.
+        as_: the agent id.
+        deps: makes the dependencies of a run from the task's context.
+        writes: as for `run`.
+        asks: as for `run`.
+        limits: as for `run`.
+        options: of the task, as for `Agent.task`: `deadline`, `max_attempts`, `examples` and so on.
+    """
+    agent.name = agent.name or as_
+    description = str(agent.description or f"Ask {agent.name}.")
+    served = Agent(as_, description=description)
+    writes, asks = writes if isinstance(writes, Mapping) else tuple(writes), tuple(asks)
+
+    async def ask(prompt: Prompt, context: Context) -> object:
+        content: list[UserContent] = [prompt.prompt, *(ImageUrl(url) for url in prompt.images)]
+        made = deps(context) if deps is not None else None
+        result = await run(agent, content, context, deps=made, writes=writes, asks=asks, limits=limits)
+        return result.output
+
+    ask.__doc__ = description
+    served.task(**{"uses": ("llm",), **options})(ask)
+    return served
+
+
+def _text_handler(on_text: OnText) -> Callable[[RunContext[Any], AsyncIterable[AgentStreamEvent]], Awaitable[None]]:
+    async def handle(_context: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:
+        async for event in events:
+            text = ""
+            if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
+                text = event.part.content
+            elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+                text = event.delta.content_delta
+            if text:
+                await on_text(text)
+
+    return handle
+
+
+@contextmanager
+def _errors_of_tasks() -> Iterator[None]:
+    """Raise our errors for those of pydantic-ai, so that a task is run again where that can help."""
+    try:
+        yield
+    except ModelAPIError as error:
+        raise _classify(error) from error
+    except UsageLimitExceeded as error:
+        raise GiveUp(f"the run was ended by its limits: {error}; raise them, or give the model fewer tools") from error
+    except AgentRunError as error:
+        # Its steps are in the journal: another run would read the same answers.
+        raise GiveUp(f"the model came to no answer that can be used: {error}") from error
+    except UserError as error:
+        raise GiveUp(f"the agent cannot be run: {error}") from error
+
+
+def _classify(error: ModelAPIError) -> TaskloreError:
+    status = error.status_code if isinstance(error, ModelHTTPError) else None
+    # A provider quotes a key that it refuses.
+    quoted = "" if status in (401, 403) else f": {str(error)[:300]}"
+    message = (
+        f"{error.model_name!r} was not asked: status {status}{quoted}" if status else f"{error.model_name!r}{quoted}"
+    )
+    if isinstance(error, ModelTimeoutError) or status == 408:
+        return LlmTimeout(message)
+    if status == 429 and error.provider_error_code != "insufficient_quota":
+        return LlmRateLimited(message, error.retry_after)
+    if isinstance(error, ModelConnectionError) or status is None or status >= 500:
+        return LlmUnavailable(message)
+    return LlmRejected(message)
