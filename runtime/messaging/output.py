@@ -1,4 +1,4 @@
-"""Readers of the output of running tasks: what is stored in OUTPUT first, then what comes live, each event once.
+"""Readers of the output of running tasks: first the events in OUTPUT, then those that come live, each once.
 
 The stream counts. A live message that does not follow on what a reader has sends it back to the stream, and so does a
 reader that is slower than its task: it keeps a bounded number of messages. Any number of readers of one task share one
@@ -57,13 +57,13 @@ class Emitted(NamedTuple):
 
 
 class Restarted(NamedTuple):
-    """A new run has begun; what was read of the earlier one is void."""
+    """A new run has begun; the output of the earlier one is void."""
 
     at: Position
 
 
 class Gap(NamedTuple):
-    """Events from *first* on were lost, up to *at*; with *is_end* nobody knows how many."""
+    """Events from *first* on were lost, up to *at*; with *is_end* their number is not known."""
 
     at: Position
     first: int
@@ -178,7 +178,7 @@ class OutputReader:
         return items
 
     async def read_rest(self, attempt: int) -> AsyncIterator[list[Item]]:
-        """Yield what is stored to the end of a task whose report came from *attempt*; a gap when its end is missing.
+        """Yield the rest of the output of a task whose report came from *attempt*; a gap when its end is missing.
 
         Raises as `read` does.
         """
@@ -219,7 +219,7 @@ class OutputReader:
         return live.output.run != self._run or live.output.first <= self.at.sequence + 1
 
     def _accept(self, live: _Live, items: list[Item]) -> None:
-        """Add to *items* what is new in *live*."""
+        """Add the new events of *live* to *items*."""
         run, output = (live.generation, live.attempt), live.output
         self.found_any = True
         if run < self.at[:2]:

@@ -136,7 +136,7 @@ async def _events_of(
 
 
 async def _read(reader: OutputReader) -> list[Item]:
-    """Return what is new; nothing, after a pause, when the stream cannot be read."""
+    """Return new items; none, after a pause, when the stream cannot be read."""
     try:
         return await reader.read()
     except TaskloreError as error:
@@ -149,7 +149,7 @@ async def _read(reader: OutputReader) -> list[Item]:
 async def _last_events(
     reader: OutputReader, report: CompletionReport | None, after: Position
 ) -> AsyncGenerator[bytes, None]:
-    """Yield what was emitted before *report*, and the report."""
+    """Yield the rest of the output, and *report*."""
     assert report is not None  # noqa: S101 - it was waited for without end
     for attempt in range(1, _TRIES + 1):
         try:

@@ -66,7 +66,7 @@ class LiveText:
             return []
 
     async def take_rest(self, reply: PersonReply) -> list[Delta]:
-        """Return what is left of the output, and of *reply* what it did not say."""
+        """Return the rest of the output, and the words of *reply* that it does not have."""
         found: list[Delta] = []
         if self._reader is not None and reply.report is not None:
             try:
