@@ -1,7 +1,8 @@
 """The output of a running task: events are sent to the stream OUTPUT in batches, in order and within bounded memory.
 
 One batch of a run is under way at a time, so that the stream has them in order; events that come meanwhile are the
-next one. A slow server makes batches larger first, then `emit` wait, and then events are left out, which their numbers show.
+next one. A slow server makes batches larger first, then `emit` wait, and then events are left out, which their numbers
+show.
 """
 
 import asyncio
