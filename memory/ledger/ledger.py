@@ -227,9 +227,29 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        key = keys.task(task_id)
-        traced = (trace,) if trace else ()
-        await self._batch.run([("FCALL", scripts.ACCEPT, 1, key, generation, assignment, self._keep_ms, *traced)])
+        await self.accept_many([(task_id, generation, assignment, trace)])
+
+    async def accept_many(self, assignments: Sequence[tuple[str, int, bytes, str]]) -> None:
+        """Do as `accept` with each of *assignments*, in one round trip.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        await self._batch.run(
+            [
+                (
+                    "FCALL",
+                    scripts.ACCEPT,
+                    1,
+                    keys.task(task_id),
+                    generation,
+                    assignment,
+                    self._keep_ms,
+                    *filter(None, [trace]),
+                )
+                for task_id, generation, assignment, trace in assignments
+            ]
+        )
 
     async def find_report(self, task_id: str, generation: int) -> bytes | None:
         """Return the report of *generation* of *task_id*, None while there is none.
