@@ -14,6 +14,7 @@ from rich.console import Console
 
 from benchmarks import (
     analysis_rows,
+    child_rows,
     decision_rows,
     document_rows,
     episode_rows,
@@ -22,6 +23,7 @@ from benchmarks import (
     listening_rows,
     memory_rows,
     nats_rows,
+    output_rows,
     peer_rows,
     pipeline_rows,
     project_rows,
@@ -74,11 +76,13 @@ SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list
     "prompts": ("prompts", lambda _on, profile: prompt_rows.measure(profile)),
     "sessions": ("sessions", lambda on, profile: session_rows.measure(on.redis_url, profile)),
     "pipelines": ("steps of pipelines", lambda on, profile: pipeline_rows.measure(on.nats_url, on.redis_url, profile)),
+    "children": ("tasks that tasks call", lambda on, profile: child_rows.measure(on.nats_url, on.redis_url, profile)),
     "projects": ("project memory", lambda on, profile: project_rows.measure(on.redis_url, profile)),
     "analysis": ("analyses", lambda on, profile: analysis_rows.measure(on.nats_url, on.redis_url, profile)),
     "decisions": ("questions of agents", lambda _on, profile: decision_rows.measure(profile)),
     "world": ("a world of agents", lambda on, profile: world_rows.measure(on.nats_url, on.redis_url, profile)),
     "http": ("requests over HTTP", lambda on, profile: http_rows.measure(on.nats_url, on.redis_url, profile)),
+    "output": ("output of tasks", lambda on, profile: output_rows.measure(on.nats_url, on.redis_url, profile)),
     "scrape": ("scrapes", lambda on, profile: scrape_rows.measure(on.redis_url, profile)),
     "peers": ("peers", lambda on, profile: peer_rows.measure(on.redis_url, profile)),
 }

@@ -25,6 +25,17 @@ def calling(*calls: tuple[str, dict[str, Any]], text: str | None = None) -> Cann
     return raw(json.dumps(canned).encode())
 
 
+def streaming(*words: str, output_tokens: int = 20) -> Canned:
+    """Answer with *words* as server-sent events, one each."""
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "scripted"}
+    usage = {"prompt_tokens": 100, "completion_tokens": output_tokens, "total_tokens": 100 + output_tokens}
+    deltas = [{"role": "assistant", "content": word} for word in words]
+    choices = [[{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas]
+    chunks = [*({**head, "choices": one} for one in choices), {**head, "choices": [], "usage": usage}]
+    stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+    return raw(stream.encode(), content_type="text/event-stream")
+
+
 def number_of(asked: Asked) -> int:
     """Return which request of its conversation *asked* is, 0 for the first."""
     return sum(message["role"] == "assistant" for message in asked.body["messages"])

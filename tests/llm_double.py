@@ -65,6 +65,7 @@ class Asked:
 
     headers: Mapping[str, str]
     body: Mapping[str, Any]
+    path: str = "/v1/chat/completions"
 
     @property
     def model(self) -> str:
@@ -303,6 +304,10 @@ class _Server(ThreadingHTTPServer):
                     connection.shutdown(socket.SHUT_RDWR)
 
 
+#: Of chat completions and the Responses API of OpenAI, of Anthropic and of Gemini.
+_PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1beta/models/")
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -311,11 +316,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer as scripted."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.path != "/v1/chat/completions":
+        if not self.path.startswith(_PATHS):
             self._write(fault(404, f"no such path: {self.path}"))
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        canned = self.server.model.take(Asked(headers, json.loads(body)))
+        canned = self.server.model.take(Asked(headers, json.loads(body), self.path))
         try:
             still_there = self._wait(canned)
         finally:

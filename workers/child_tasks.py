@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import nats.errors
@@ -13,6 +14,7 @@ from contracts import subjects
 from contracts.errors import InvalidInput, MemoryUnavailable, Unreachable
 from contracts.messages import AgentCard, Cancellation, CompletionReport, TaskAssignment
 from memory.ledger.ledger import Ledger
+from runtime import tracing
 
 if TYPE_CHECKING:
     from runtime.messaging.link import Arrival, Link
@@ -28,6 +30,15 @@ _READ_S = 2.0
 _CARD_S = 60.0
 #: How a report says that the ledger was away, so that only the stream has it.
 _UNFENCED = b'"fence":"none"'
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """One that waits for a report: `heard` are fenced ones by generation; `is_unfenced` tells of another."""
+
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    heard: dict[str, bytes] = field(default_factory=dict)
+    is_unfenced: bool = False
 
 
 class ChildTasks:
@@ -50,8 +61,10 @@ class ChildTasks:
         self.caller_id = caller_id
         self._publish_cancellation = publish_cancellation
         self._is_listening: asyncio.Task[object] | None = None
-        self._waiting: dict[str, list[asyncio.Event]] = defaultdict(list)
-        self._unfenced: set[str] = set()
+        self._waiting: dict[str, list[_Waiter]] = defaultdict(list)
+        self._published: list[tuple[str, int, bytes, str]] = []
+        self._called: list[tuple[str, str, str]] = []
+        self._noting: asyncio.Task[None] | None = None
         self._cards: dict[str, tuple[float, AgentCard]] = {}
 
     async def ask(self, assignment: TaskAssignment, parent_generation: int, *, may_be_known: bool) -> CompletionReport:
@@ -68,8 +81,8 @@ class ChildTasks:
             listen = self._link.listen(subjects.reports_to(self.caller_id), self._hear)
             self._is_listening = asyncio.ensure_future(listen)
         await asyncio.shield(self._is_listening)
-        task_id, generation, news = assignment.task_id, 1, asyncio.Event()
-        self._waiting[task_id].append(news)
+        task_id, generation, waiter = assignment.task_id, 1, _Waiter()
+        self._waiting[task_id].append(waiter)
         try:
             entry = await self._ledger.read(task_id) if may_be_known else None
             if entry is not None:
@@ -79,12 +92,11 @@ class ChildTasks:
                     return report
                 generation += report is not None
             await self._publish(assignment, generation)
-            return await self._await_report(task_id, generation, news)
+            return await self._await_report(task_id, generation, waiter)
         finally:
-            self._waiting[task_id].remove(news)
+            self._waiting[task_id].remove(waiter)
             if not self._waiting[task_id]:
                 del self._waiting[task_id]
-                self._unfenced.discard(task_id)
 
     async def demand_task(self, agent_id: str, task_name: str) -> None:
         """Refuse to ask for a task that no agent has announced: it would wait for ever.
@@ -114,48 +126,69 @@ class ChildTasks:
             log.info("child_not_cancelled", task_id=task_id, error=str(error) or type(error).__name__)
 
     async def _publish(self, assignment: TaskAssignment, generation: int) -> None:
-        """Publish *assignment* until it is stored, then note it in the ledger; see `supervisor.dispatch` for why so."""
+        """Publish *assignment* until it is stored, and then have it noted in the ledger.
+
+        Noting is not awaited: a process that dies before it loses the task only together with its stream. For the
+        order see `supervisor.dispatch`.
+        """
         body = assignment.model_dump_json(exclude_none=True).encode()
-        task_id, parent_id = assignment.task_id, assignment.parent_id or ""
+        task_id = assignment.task_id
         await self._outbox.put(
             subjects.task(assignment.agent_id, assignment.task.name),
             body,
             subjects.task_message_id(task_id, generation),
             headers={subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"},
         )
-        try:
-            name = f"{assignment.agent_id}.{assignment.task.name}"
-            await self._ledger.accept_child(parent_id, name, task_id, generation, body)
-        except MemoryUnavailable as error:
-            log.warning("ledger_away", task_id=task_id, error=str(error))
+        self._published.append((task_id, generation, body, str(tracing.current() or "")))
+        if assignment.parent_id is not None:
+            self._called.append((assignment.parent_id, task_id, f"{assignment.agent_id}.{assignment.task.name}"))
+        if self._noting is None:
+            self._noting = asyncio.create_task(self._note_published())
+
+    async def _note_published(self) -> None:
+        """Note in the ledger what was published; what comes meanwhile is noted together."""
+        while noted := self._published:
+            called, self._called, self._published = self._called, [], []
+            try:
+                await self._ledger.accept_many(noted, called)
+            except MemoryUnavailable as error:
+                log.warning("ledger_away", tasks=len(noted), error=str(error))
+        self._noting = None
 
     def _hear(self, arrival: "Arrival") -> None:
-        task_id = arrival.subject.split(".")[2]
-        for news in self._waiting.get(task_id, ()):
+        _, _, task_id, generation = arrival.subject.split(".")
+        for waiter in self._waiting.get(task_id, ()):
             if _UNFENCED in arrival.body:
-                self._unfenced.add(task_id)
-            news.set()
+                waiter.is_unfenced = True
+            else:
+                # The ledger took it before it was published.
+                waiter.heard[generation] = arrival.body
+            waiter.news.set()
 
-    async def _await_report(self, task_id: str, generation: int, news: asyncio.Event) -> CompletionReport:
+    async def _await_report(self, task_id: str, generation: int, waiter: "_Waiter") -> CompletionReport:
         pause_s = _LOOK_S
         while True:
             try:
                 async with asyncio.timeout(pause_s):
-                    await news.wait()
+                    await waiter.news.wait()
             except TimeoutError:
                 pause_s = min(pause_s * 1.5, _LOOK_CAP_S)
-            news.clear()
-            if (stored := await self._find_report(task_id, generation)) is not None:
+            waiter.news.clear()
+            stored = waiter.heard.get(str(generation))
+            if stored is None:
+                stored = await self._find_report(task_id, generation, is_unfenced=waiter.is_unfenced)
+            if stored is not None:
                 try:
                     return CompletionReport.model_validate_json(stored)
                 except ValidationError:
                     log.warning("unreadable_report", task_id=task_id)
+                    waiter.heard.clear()
 
-    async def _find_report(self, task_id: str, generation: int) -> bytes | None:
+    async def _find_report(self, task_id: str, generation: int, *, is_unfenced: bool) -> bytes | None:
         """Return the report that the ledger holds; the stream is asked when the ledger is away, or was."""
         try:
             stored = await self._ledger.find_report(task_id, generation)
-            if stored is not None or task_id not in self._unfenced:
+            if stored is not None or not is_unfenced:
                 return stored
         except MemoryUnavailable:
             pass

@@ -229,23 +229,27 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        await self._batch.run([self._accept(task_id, generation, assignment, trace)])
+        await self.accept_many([(task_id, generation, assignment, trace)])
 
-    async def accept_child(self, parent_id: str, name: str, task_id: str, generation: int, assignment: bytes) -> None:
-        """Note as `accept` does, and list *task_id*, called *name* ("Agent.task"), among the children of *parent_id*.
+    async def accept_many(
+        self, assignments: Sequence[tuple[str, int, bytes, str]], children: Sequence[tuple[str, str, str]] = ()
+    ) -> None:
+        """Do as `accept` with each of *assignments*, and list *children*, in one round trip.
 
-        Of more than `MOST_CHILDREN` the first are listed.
+        A child is the id of its parent, its own and its "Agent.task"; the first `MOST_CHILDREN` of a parent are listed.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        listed = keys.children(parent_id), task_id, name, self._keep_ms, MOST_CHILDREN
-        accepted = self._accept(task_id, generation, assignment)
-        await self._batch.run([accepted, ("FCALL", scripts.LIST_CHILD, 1, *listed)])
-
-    def _accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> Command:
-        traced = (trace,) if trace else ()
-        return ("FCALL", scripts.ACCEPT, 1, keys.task(task_id), generation, assignment, self._keep_ms, *traced)
+        commands: list[Command] = [
+            ("FCALL", scripts.ACCEPT, 1, keys.task(task_id), generation, body, self._keep_ms, *filter(None, [trace]))
+            for task_id, generation, body, trace in assignments
+        ]
+        commands += [
+            ("FCALL", scripts.LIST_CHILD, 1, keys.children(parent_id), task_id, name, self._keep_ms, MOST_CHILDREN)
+            for parent_id, task_id, name in children
+        ]
+        await self._batch.run(commands)
 
     async def find_report(self, task_id: str, generation: int) -> bytes | None:
         """Return the report of *generation* of *task_id*, None while there is none.

@@ -138,6 +138,7 @@ class Llm:
         self._under_way = 0
         self._breakers: dict[str, ModelBreaker] = {}
         self._connecting = asyncio.Lock()
+        self._has_prices = False
         self._client: AsyncOpenAI | None = None
 
     async def __aenter__(self) -> Self:
@@ -235,8 +236,9 @@ class Llm:
         """
         sent, started = Sent(), self._monotonic()
         error_class: str | None = None
-        # Unless another client has imported them: a second of CPU or more.
-        await asyncio.to_thread(load_prices)
+        if not self._has_prices:
+            await asyncio.to_thread(load_prices)
+            self._has_prices = True
         attributes: dict[str, Value] = {
             "gen_ai.operation.name": "chat",
             "gen_ai.request.model": model,

@@ -200,7 +200,7 @@ async def test_tasks_call_the_agents_that_their_worker_may_call(guests: Guests, 
         assert trace is not None
         assert trace.sums.tasks == 6
         with pytest.raises(MemoryUnavailable):
-            await Ledger(redis).accept_child(report.task_id, "A.b", "c-forged", 1, b"{}")
+            await Ledger(redis).accept_many([], [(report.task_id, "c-forged", "A.b")])
 
 
 def test_a_pipeline_runs_to_its_end(guests: Guests) -> None:

@@ -58,7 +58,7 @@ def report(task_id: str, status: str = "completed", **fields: object) -> bytes:
 
 
 async def call(ledger: Ledger, parent: str, child: str, task: str = "leaf") -> None:
-    await ledger.accept_child(parent, f"TreeAgent.{task}", child, 1, assignment(child, task))
+    await ledger.accept_many([(child, 1, assignment(child, task), "")], [(parent, child, f"TreeAgent.{task}")])
 
 
 async def test_a_tree_has_every_state_in_the_order_of_the_calls(

@@ -85,6 +85,7 @@ class Children:
         self._generation = generation
         self._may_be_known = generation > 1 or run_number > 1
         self._lend: Lend = lend or _lend_nothing
+        self._ancestors = _ancestors_for_children(assignment)
         self._calls: Counter[str] = Counter()
         self._open: set[str] = set()
 
@@ -147,7 +148,7 @@ class Children:
         """Return the assignment of the next call with these *parameters*: the same in every run of the task."""
         parent, name = self._assignment, f"{callee.agent_id}.{callee.task_name}"
         spelled, digest = _spell(name, parameters)
-        ancestors = _ancestors_for_children(parent)
+        ancestors = self._ancestors
         if (itself := f"{name}:{digest}") in ancestors:
             way = " -> ".join([*(one.partition(":")[0] for one in ancestors[ancestors.index(itself) :]), name])
             raise InvalidInput(f"{name} would wait for itself, with the same parameters: {way}; end the circle")

@@ -15,7 +15,7 @@ from workers.pydantic_agents.conversations import read_conversation
 from workers.pydantic_agents.durability import ASKS, READS, WRITES
 from workers.pydantic_agents.models import RoleModel
 from workers.pydantic_agents.runs import Prompt, run, serve
-from workers.pydantic_agents.tools import agent_tool
+from workers.pydantic_agents.tools import agent_tool, mcp_server, task_tool
 
 __all__ = [
     "ASKS",
@@ -24,7 +24,9 @@ __all__ = [
     "Prompt",
     "RoleModel",
     "agent_tool",
+    "mcp_server",
     "read_conversation",
     "run",
     "serve",
+    "task_tool",
 ]

@@ -11,16 +11,15 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from contracts.errors import ConfigurationError, LlmNotConfigured
-from runtime.models.settings import DEFAULT_ROLE, OPENAI_URL, LlmRole, LlmSettings, Provider
+from runtime.models.client import build_client
+from runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings, Provider
 
 #: Settings of the models of the running task; without a task those of the environment count.
 settings_in_use: ContextVar[LlmSettings | None] = ContextVar("llm_settings", default=None)
 
 #: A client belongs to the event loop that opened its connections.
-_models: "WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Model]]" = WeakKeyDictionary()
+_models: "WeakKeyDictionary[asyncio.AbstractEventLoop, list[tuple[str, LlmSettings, Model]]]" = WeakKeyDictionary()
 
-#: Sent where a server wants no key: the clients would look for one elsewhere.
-_NO_KEY = "none"
 #: By provider: the module and class of its models, and of its provider.
 _CLASSES: dict[Provider, tuple[str, str, str]] = {
     "openai": ("openai", "OpenAIChatModel", "OpenAIProvider"),
@@ -50,11 +49,12 @@ class RoleModel(WrapperModel):
             ConfigurationError: the package of its provider is not installed.
         """
         settings = settings_in_use.get() or _settings_of_environment()
-        models = _models.setdefault(asyncio.get_running_loop(), {})
-        key = self.role, settings.model_dump_json()
-        if key not in models:
-            models[key] = build_model(settings, self.role)
-        return models[key]
+        models = _models.setdefault(asyncio.get_running_loop(), [])
+        for role, of, model in models:
+            if role == self.role and of is settings:
+                return model
+        models.append((self.role, settings, build_model(settings, self.role)))
+        return models[-1][2]
 
 
 def build_model(settings: LlmSettings, role_name: str) -> Model:
@@ -81,9 +81,15 @@ def build_model(settings: LlmSettings, role_name: str) -> Model:
         )
         raise ConfigurationError(msg) from error
     if module == "openai":
-        # The client would look for an address of its own in the environment.
-        base_url = base_url or OPENAI_URL
-    provider = getattr(providers, provider_class)(api_key=key.get_secret_value() if key else _NO_KEY, base_url=base_url)
+        # Retries of a request that was refused or lost: a crash of the worker is not among them.
+        client = build_client(settings).with_options(max_retries=settings.max_attempts - 1)
+        provider = providers.OpenAIProvider(openai_client=client)
+    else:
+        provider = getattr(providers, provider_class)(
+            # One that is not given would be looked for in the environment.
+            api_key=key.get_secret_value() if key else "none",
+            base_url=base_url,
+        )
     built: Model = getattr(models, model_class)(role.model, provider=provider, settings=_settings_of(role))
     return built
 

@@ -33,13 +33,10 @@ from runtime.models.settings import DEFAULT_ROLE
 from runtime.tracing.spans import Value
 from workers.agent import Agent
 from workers.context.context import Context
-from workers.pydantic_agents.durability import Approve, Find, May, TaskDurability, TaskRun
+from workers.pydantic_agents.durability import Approve, Find, May, OnText, TaskDurability, TaskRun
 from workers.pydantic_agents.models import RoleModel, settings_in_use
 
 OutputT = TypeVar("OutputT")
-#: Is given each piece of text as the model writes it.
-OnText = Callable[[str], Awaitable[None]]
-
 #: Requests to models of one run unless its limits say otherwise: a loop of tools ends there.
 MOST_REQUESTS = 50
 
@@ -58,10 +55,10 @@ async def run(
     approve: Approve | None = None,
     on_text: OnText | None = None,
 ) -> AgentRunResult[OutputT]:
-    """Run *agent* within the task of *context*: what an earlier run of the task did is read from its journal.
+    """Run *agent* within the task of *context*; steps of an earlier run of the task are read from its journal.
 
-    Each request to a model and each call of a tool is a step. A model without one of its own has that of the role
-    `default`; tokens and cost go into the task's usage.
+    Each request to a model and each call of a tool is a step. An agent without a model has that of the role `default`.
+    Tokens and cost go into the task's usage. Runs in one task follow one another, so that steps keep their order.
 
     Args:
         agent: the agent, as pydantic-ai declares it; it needs a `name`.
@@ -76,7 +73,7 @@ async def run(
             its effect was not made; without one the model is told that it is not known.
         asks: names of tools that need a person's consent to a call.
         approve: answers for the person, by a tool's name and arguments; without it such calls are refused.
-        on_text: is given the text of the answer as it comes; an answer from the journal is not streamed again.
+        on_text: is given the model's text as it comes, such as `context.emit`; text from the journal comes at once.
 
     Raises:
         UndeclaredAccess: the task does not declare `uses=("llm",)`.
@@ -93,7 +90,7 @@ async def run(
     asked = model if model is not None else agent.model
     role = asked.role if isinstance(asked, RoleModel) else DEFAULT_ROLE
     finders = dict(writes) if isinstance(writes, Mapping) else {}
-    task_run = TaskRun(context, role, declared, approve, finders)
+    task_run = TaskRun(context, agent.name, role, declared, approve, finders, on_text)
     durability = TaskDurability(task_run, name=agent.name, on_event=_text_handler(on_text) if on_text else None)
     token = settings_in_use.set(context.llm.settings)
     attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}

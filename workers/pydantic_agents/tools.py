@@ -1,32 +1,136 @@
 """Tools of an agent that are more than functions: other agents, and MCP servers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pydantic_ai
-from pydantic_ai import RunContext, Tool
+from pydantic import ValidationError
+from pydantic_ai import ModelRetry, RunContext, Tool, ToolFailed
+from pydantic_ai.toolsets import AbstractToolset
 
+from contracts.errors import CallFailed, ConfigurationError
+from contracts.faults import complaint_of
+from contracts.parameters.model import Parameters
 from workers.context.context import Context
+
+#: Codes of JSON-RPC by which a server refuses a call that a model may mend: the request, its method, its parameters.
+_REFUSALS = (-32600, -32601, -32602)
 
 
 def agent_tool(
-    agent: pydantic_ai.Agent[Any, Any], *, context_of: Callable[[RunContext[Any]], Context], description: str = ""
+    agent: pydantic_ai.Agent[Any, Any],
+    *,
+    context_of: Callable[[RunContext[Any]], Context],
+    description: str = "",
+    **options: Any,
 ) -> Tool[Any]:
     """Return a tool that runs *agent* within the same task: its requests and calls are steps of their own.
 
     Such tools of one agent run one after another, so that each run of the task takes its steps in the same order. An
-    agent that another worker serves is called by `context.call` in a function tool, side by side with others.
+    agent that another worker serves is called by `task_tool`, side by side with others.
 
     Args:
         agent: runs on the message that the model writes.
         context_of: finds the task's context in the run's dependencies.
-        description: tells the model when to use it; the agent's own by default.
+        description: when the model is to use it; the agent's own by default.
+        options: as for `run`: `deps`, `writes`, `limits` and so on.
     """
     from workers.pydantic_agents.runs import run
 
     async def ask(ctx: RunContext[Any], message: str) -> object:
-        return (await run(agent, message, context_of(ctx))).output
+        return (await run(agent, message, context_of(ctx), **options)).output
 
     name = f"ask_{agent.name}"
     shown = description or str(agent.description or f"Ask {agent.name}.")
     return Tool(ask, name=name, description=shown, sequential=True, metadata={"tasklore": False})
+
+
+def task_tool(
+    task: str | Callable[..., Any],
+    parameters: type[Parameters],
+    *,
+    context_of: Callable[[RunContext[Any]], Context],
+    description: str,
+    name: str = "",
+    within: timedelta | None = None,
+) -> Tool[Any]:
+    """Return a tool that calls another task, from whichever worker serves it, as `context.call` does.
+
+    Such calls go side by side, and a later run finds their reports. The model is shown the failure of a child.
+
+    Args:
+        task: a function with `@agent.task` on it, or "Agent.task".
+        parameters: its class of parameters, whose schema the model fills.
+        context_of: finds the task's context in the run's dependencies.
+        description: when the model is to use it.
+        name: of the tool; that of the task by default.
+        within: how long the child may take, no longer than this task.
+    """
+
+    async def call(ctx: RunContext[Any], **given: Any) -> object:
+        try:
+            return (await context_of(ctx).map(task, [parameters.model_validate(given)], within=within))[0]
+        except ValidationError as error:
+            faults = [f"{'.'.join(map(str, fault['loc']))} {complaint_of(fault)}" for fault in error.errors()]
+            raise ModelRetry("; ".join(faults)) from error
+        except CallFailed as error:
+            raise ToolFailed(str(error)) from error
+
+    named = name or (task.rpartition(".")[2] if isinstance(task, str) else task.__name__)
+    tool: Tool[Any] = Tool.from_schema(call, named, description, parameters.model_json_schema(), takes_ctx=True)
+    tool.metadata = {"tasklore": False}
+    return tool
+
+
+def mcp_server(
+    name: str,
+    *,
+    command: Sequence[str] = (),
+    url: str = "",
+    env: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout_s: float = 60.0,
+) -> AbstractToolset[Any]:
+    """Return the tools of an MCP server, for `Agent(toolsets=[...])`: of a *command* over stdio, or at a *url*.
+
+    A command is started when a run first needs it, and serves the runs of a worker until that ends or it does.
+
+    Args:
+        name: names its steps; the same while tasks are under way.
+        command: the program and its arguments.
+        url: the address of a server that speaks streamable HTTP.
+        env: variables of the command's environment, beside PATH, HOME and the like.
+        headers: sent with each request to *url*.
+        timeout_s: seconds for the start and for each answer; the task's deadline shortens it.
+
+    Raises:
+        ConfigurationError: not one of *command* and *url* is given, or the packages for MCP are not installed.
+    """
+    if bool(command) == bool(url):
+        raise ConfigurationError(f"MCP server {name!r} is either a command or a url; give one of the two")
+    try:
+        from fastmcp.client.transports import StdioTransport
+        from fastmcp.exceptions import ToolError
+        from mcp.shared.exceptions import MCPError
+        from pydantic_ai.mcp import MCPToolset
+    except ImportError as error:
+        raise ConfigurationError('an MCP server as a tool needs: pip install "tasklore[agents]"') from error
+
+    async def call(_ctx: RunContext[Any], call_tool: Callable[..., Any], tool: str, given: dict[str, Any]) -> object:
+        # An error of the tool is for the model to see; that of a server which is gone is for another run of the task.
+        try:
+            return await call_tool(tool, given)
+        except ToolError as error:
+            raise ModelRetry(str(error)) from error
+        except MCPError as error:
+            if error.code not in _REFUSALS:
+                raise
+            raise ModelRetry(str(error)) from error
+
+    options: dict[str, Any] = {"id": name, "init_timeout": timeout_s, "read_timeout": timeout_s}
+    options |= {"tool_error_behavior": "error", "process_tool_call": call}
+    if url:
+        return MCPToolset(url, headers=dict(headers) if headers else None, **options)
+    program, *arguments = command
+    return MCPToolset(StdioTransport(program, arguments, env=dict(env) if env else None), **options)

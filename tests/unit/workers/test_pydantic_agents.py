@@ -14,9 +14,10 @@ from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolC
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from contracts.errors import CallFailed
 from contracts.messages import ChatTurn
-from workers import Agent, Context
-from workers.pydantic_agents import ASKS, WRITES, Prompt, agent_tool, read_conversation, run, serve
+from workers import Agent, Context, Parameters
+from workers.pydantic_agents import ASKS, WRITES, Prompt, agent_tool, read_conversation, run, serve, task_tool
 from workers.testing import AgentKit
 
 Call = tuple[str, dict[str, Any]]
@@ -130,6 +131,35 @@ async def test_a_tool_that_writes_is_called_once_for_the_same_arguments() -> Non
     assert model.shown == ["sent ana 1", "sent ana 1", "sent bo 1", "sent ana 1"]
 
 
+async def test_two_runs_of_an_agent_in_one_task_share_what_was_written() -> None:
+    """The second one gets the result of the first; another agent with a tool of that name has its own."""
+    calls: list[str] = []
+
+    def make(name: str) -> pydantic_ai.Agent[Any, Any]:
+        agent: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(FunctionModel(Model([("send", {})]).answer), name=name)
+
+        @agent.tool_plain(metadata=WRITES)
+        async def send() -> str:
+            calls.append(name)
+            return "sent"
+
+        return agent
+
+    first, second, served = make("first"), make("second"), Agent("ClerkAgent")
+
+    @served.task(uses=("llm",))
+    async def work(prompt: Prompt, context: Context) -> list[str]:
+        """Run two agents, one of them twice."""
+        said = [(await run(agent, prompt.prompt, context)).output for agent in (first, first, second)]
+        if context.attempt == 1:
+            raise ConnectionResetError("once")
+        return said
+
+    report = await AgentKit(served).run("work", {"prompt": "go"})
+    assert report.result == ["done"] * 3
+    assert calls == ["first", "second"]
+
+
 @pytest.mark.parametrize("found", [None, "sent before", "nothing to look it up"])
 async def test_a_writing_call_that_failed_in_its_middle_is_looked_up(found: str | None) -> None:
     """Found: that is the result. Not made: it is made now. Nothing to look it up: the model is told that."""
@@ -235,7 +265,7 @@ async def test_a_result_of_nine_megabytes_is_refused_with_its_size() -> None:
 
     report, kit = await ask(agent)
     assert report.status == "rejected"
-    assert "tool read" in str(kit.raised[0])
+    assert "tool clerk.read" in str(kit.raised[0])
     assert "9,000,0" in str(kit.raised[0])
 
 
@@ -311,6 +341,41 @@ async def test_an_agent_as_a_tool_has_steps_of_its_own() -> None:
     assert outer_model.shown == ["inner done"]
 
 
+async def test_the_task_of_another_agent_is_a_tool() -> None:
+    """Its parameters are the schema; a fault in them goes back to the model, and so does the child's failure."""
+
+    def count(parameters: Any) -> int:
+        if parameters["text"] == "":
+            raise CallFailed("nothing to count", "failed")
+        return len(parameters["text"].split())
+
+    model = Model([("count", {"words": 1})], [("count", {"text": "a b"}), ("count", {"text": ""})])
+    tool = task_tool("Counter.count", Text, context_of=lambda ctx: ctx.deps, description="Count words.")
+    agent = model.agent(tools=[tool], deps_type=Context)
+    served = Agent("OuterAgent")
+
+    @served.task(uses=("llm",))
+    async def work(prompt: Prompt, context: Context) -> Any:
+        """Run the agent."""
+        result = await run(agent, prompt.prompt, context, deps=context)
+        if context.attempt == 1:
+            raise ConnectionResetError("once")
+        return result.output
+
+    kit = AgentKit(served, calls={"Counter.count": count})
+    report = await kit.run("work", {"prompt": "go"})
+    assert report.result == "done"
+    assert "text is needed" in model.shown[0]
+    assert model.shown[1] == "2"
+    assert "nothing to count" in model.shown[2]
+
+
+class Text(Parameters):
+    """A text."""
+
+    text: str
+
+
 async def test_turns_of_a_conversation_become_messages() -> None:
     """Oldest first, by speaker."""
     model = Model(says="both")
@@ -330,8 +395,8 @@ async def test_turns_of_a_conversation_become_messages() -> None:
     assert kinds == [("ModelRequest", "tea or coffee?"), ("ModelResponse", "tea"), ("ModelRequest", "and?")]
 
 
-async def test_the_text_of_an_answer_is_streamed_once() -> None:
-    """A later run that reads the answer from the journal streams nothing."""
+async def test_the_text_of_an_answer_is_streamed() -> None:
+    """A later run, whose output begins anew, has the text from the journal in one piece."""
     pieces: list[str] = []
 
     async def stream(_messages: list[ModelMessage], _info: AgentInfo) -> Any:
@@ -344,7 +409,7 @@ async def test_the_text_of_an_answer_is_streamed_once() -> None:
     agent: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(FunctionModel(stream_function=stream), name="writer")
     report, _ = await ask(agent, on_text=keep, fails=1)
     assert report.result == "a long answer"
-    assert "".join(pieces) == "a long answer"
+    assert pieces == ["a ", "long ", "answer", "a long answer"]
 
 
 async def test_a_step_of_an_agent_costs_little_beside_its_work() -> None:

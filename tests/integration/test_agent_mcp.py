@@ -1,0 +1,127 @@
+"""A real MCP server of the official package as tools of agents, over stdio and over streamable HTTP."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pydantic_ai
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.toolsets import AbstractToolset
+
+from contracts.errors import ConfigurationError, Unreachable
+from workers import Agent, Context
+from workers.pydantic_agents import Prompt, mcp_server, run
+from workers.testing import AgentKit
+
+DOUBLE = str(Path(__file__).parents[1] / "mcp_double.py")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return the file in which the server notes each call."""
+    path = tmp_path / "calls"
+    path.touch()
+    return path
+
+
+@pytest.fixture(params=["stdio", "http"])
+def toolset(request: pytest.FixtureRequest, log: Path) -> Iterator[AbstractToolset[Any]]:
+    """Return the tools of a server that is reached in either way."""
+    if request.param == "stdio":
+        yield mcp_server("double", command=[sys.executable, DOUBLE, str(log)])
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen([sys.executable, DOUBLE, str(log), str(port)], stderr=subprocess.DEVNULL) as server:
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.05)
+        yield mcp_server("double", url=f"http://127.0.0.1:{port}/mcp")
+        server.kill()
+
+
+def calls_in(log: Path) -> list[str]:
+    """Return the calls that the server noted."""
+    return log.read_text().splitlines()
+
+
+def make_agent(toolset: AbstractToolset[Any], *calls: tuple[str, dict[str, Any]], fails: int = 0) -> Agent:
+    """Return an agent whose model makes *calls* and answers with their results; its first *fails* runs fail then."""
+
+    def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        assert {"count_words", "die_once", "hang", "refuse"} == {tool.name for tool in info.function_tools}
+        number = sum(isinstance(message, ModelResponse) for message in messages)
+        if number < len(calls):
+            return ModelResponse([ToolCallPart(*calls[number])])
+        parts = [part for message in messages for part in message.parts]
+        return ModelResponse([TextPart(" ".join(str(one.content) for one in parts if isinstance(one, ToolReturnPart)))])
+
+    model: pydantic_ai.Agent[Any, str] = pydantic_ai.Agent(FunctionModel(answer), name="reader", toolsets=[toolset])
+    served = Agent("ReaderAgent")
+
+    @served.task(uses=("llm",))
+    async def read(prompt: Prompt, context: Context) -> str:
+        """Run the agent."""
+        result = await run(model, prompt.prompt, context)
+        if context.attempt <= fails:
+            raise ConnectionResetError("after the agent")
+        return result.output
+
+    return served
+
+
+async def test_two_agents_use_one_server_and_repeat_no_call(toolset: AbstractToolset[Any], log: Path) -> None:
+    """Listing the tools and calling them are steps."""
+    first = AgentKit(make_agent(toolset, ("count_words", {"text": "a b"}), ("count_words", {"text": "c"}), fails=2))
+    second = AgentKit(make_agent(toolset, ("count_words", {"text": "d e f"})))
+    reports = await asyncio.gather(*(kit.run("read", {"prompt": "count"}) for kit in (first, second)))
+    assert [report.result for report in reports] == ["2 1", "3"]
+    assert len(first.raised) == 2
+    assert sorted(calls_in(log)) == ["count_words a b", "count_words c", "count_words d e f"]
+
+
+async def test_a_server_that_dies_is_a_retryable_error_and_started_again(log: Path) -> None:
+    """What was done before stays done; over stdio the next run starts the server anew."""
+    toolset = mcp_server("double", command=[sys.executable, DOUBLE, str(log)])
+    kit = AgentKit(make_agent(toolset, ("count_words", {"text": "a b"}), ("die_once", {})))
+    report = await kit.run("read", {"prompt": "count"})
+    assert report.result == "2 alive"
+    assert [type(error) for error in kit.raised] == [Unreachable]
+    assert "MCP server 'double' failed" in str(kit.raised[0])
+    assert calls_in(log) == ["count_words a b", "die_once", "die_once"]
+
+
+async def test_a_server_that_hangs_ends_with_the_time_it_was_given(log: Path) -> None:
+    """The task is run again as often as it may be."""
+    toolset = mcp_server("double", command=[sys.executable, DOUBLE, str(log)], timeout_s=5)
+    kit = AgentKit(make_agent(toolset, ("hang", {})))
+    began = time.monotonic()
+    report = await kit.run("read", {"prompt": "count"}, max_attempts=1)
+    assert report.status == "failed"
+    assert time.monotonic() - began < 40
+    assert isinstance(kit.raised[0], Unreachable)
+
+
+async def test_an_error_of_a_tool_is_shown_to_the_model(toolset: AbstractToolset[Any], log: Path) -> None:
+    """It may call another one; here it gives up, as it repeats itself."""
+    kit = AgentKit(make_agent(toolset, *[("refuse", {})] * 5))
+    report = await kit.run("read", {"prompt": "count"})
+    assert report.error.type == "GiveUp"
+    assert "refuse" in str(kit.raised[0])
+
+
+def test_a_server_is_a_command_or_an_address() -> None:
+    """Both or neither is a slip."""
+    for wrong in ({}, {"command": ["x"], "url": "http://x"}):
+        with pytest.raises(ConfigurationError, match="either a command or a url"):
+            mcp_server("double", **wrong)

@@ -1,0 +1,314 @@
+"""Models by role against scripted servers: each provider's own form, accounting, errors, limits, cancellation."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from decimal import Decimal
+from typing import Any
+
+import openai
+import pydantic_ai
+import pytest
+from pydantic import BaseModel, SecretStr
+
+from contracts.errors import (
+    ConfigurationError,
+    LlmError,
+    LlmNotConfigured,
+    LlmRateLimited,
+    LlmRejected,
+    LlmTimeout,
+    LlmUnavailable,
+)
+from runtime.models.llm import Llm, LlmRole, LlmSettings, ModelPrice
+from runtime.models.settings import Provider, parse_roles
+from tests.agent_script import CALLS, REQUESTS, next_answer, streaming
+from tests.llm_double import Canned, ScriptedLlm, dropped, fault, rate_limited, raw, saying, stalled
+from workers import Agent, Context
+from workers.pydantic_agents import Prompt, RoleModel, run
+from workers.testing import AgentKit
+
+KEY = "sk-test-0123456789abcdef"
+PROVIDERS: dict[str, Provider] = {
+    "chat": "openai",
+    "responses": "openai-responses",
+    "claude": "anthropic",
+    "gemini": "google",
+}
+ROLES = {name: LlmRole(model="scripted", provider=one, temperature=None) for name, one in PROVIDERS.items()}
+
+
+def settings_of(model: ScriptedLlm, **more: Any) -> LlmSettings:
+    """Return settings by which every provider is the scripted server."""
+    root = model.base_url.removesuffix("/v1")
+    given = {
+        "base_url": model.base_url,
+        "api_key": SecretStr(KEY),
+        "anthropic_base_url": root,
+        "anthropic_api_key": SecretStr(KEY),
+        "google_base_url": root,
+        "google_api_key": SecretStr(KEY),
+        "roles": ROLES,
+        "prices": {"scripted": ModelPrice(input=Decimal(1), output=Decimal(10))},
+        "max_attempts": 1,
+    }
+    return LlmSettings(**{**given, **more})
+
+
+def kit_of(agent: pydantic_ai.Agent[Any, Any], llm: Llm, **options: Any) -> AgentKit:
+    """Return a kit whose one task, `ask`, runs *agent* with the models of *llm*."""
+    served = Agent("ClerkAgent")
+
+    @served.task(uses=("llm",), **options)
+    async def ask(prompt: Prompt, context: Context) -> object:
+        """Run the agent."""
+        return (await run(agent, prompt.prompt, context)).output
+
+    kit = AgentKit(served)
+    kit.services.llm = llm  # type: ignore[assignment] # the real one
+    return kit
+
+
+def add_tools(agent: pydantic_ai.Agent[Any, Any]) -> None:
+    """Give *agent* the tools of the script."""
+
+    @agent.tool_plain
+    async def look(number: int) -> str:
+        return f"saw {number}"
+
+    @agent.tool_plain
+    async def send(number: int) -> str:
+        return f"sent {number}"
+
+
+async def test_a_conversation_with_tools_is_held_and_accounted_for() -> None:
+    """Six requests, six calls; 100 tokens in and 20 out each, at 1 and 10 dollars a million."""
+    async with ScriptedLlm(next_answer) as model, Llm(settings_of(model)) as llm:
+        agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk", instructions="Be short.")
+        add_tools(agent)
+        report = await kit_of(agent, llm).run("ask", {"prompt": "go"})
+    assert report.result == "saw 0 sent 1 saw 2 sent 3 saw 4 sent 5"
+    assert report.usage.model_dump() == {"input_tokens": 600, "output_tokens": 120, "cost_usd": 0.0018}
+    assert len(model.requests) == REQUESTS
+    first = model.requests[0]
+    assert (first.model, first.system, first.user) == ("scripted", "Be short.", "go")
+    assert first.headers["authorization"] == f"Bearer {KEY}"
+    assert first.body["max_completion_tokens"] == 2048
+    assert {tool["function"]["name"] for tool in first.body["tools"]} == {"look", "send"}
+
+
+async def test_the_official_client_holds_the_same_conversation() -> None:
+    """The script is no special case of one client."""
+    async with ScriptedLlm(next_answer) as model:
+        client = openai.AsyncOpenAI(api_key=KEY, base_url=model.base_url, max_retries=0)
+        messages: list[Any] = [{"role": "user", "content": "go"}]
+        while True:
+            said = (await client.chat.completions.create(model="scripted", messages=messages)).choices[0].message
+            messages.append(said.model_dump(exclude_none=True))
+            if not said.tool_calls:
+                break
+            for call in said.tool_calls:
+                number = json.loads(call.function.arguments)["number"]
+                verb = {"look": "saw", "send": "sent"}[call.function.name]
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": f"{verb} {number}"})
+        await client.close()
+    assert said.content == "saw 0 sent 1 saw 2 sent 3 saw 4 sent 5"
+    assert sum(len(message.get("tool_calls", ())) for message in messages) == sum(map(len, CALLS))
+
+
+USAGE = {"input_tokens": 100, "output_tokens": 20}
+#: By role: the path that is asked, the header with the key, and an answer in the provider's form.
+FORMS: dict[str, tuple[str, str, Mapping[str, Any]]] = {
+    "responses": (
+        "/v1/responses",
+        "authorization",
+        {
+            "id": "resp_1",
+            "object": "response",
+            "created_at": 0,
+            "model": "scripted",
+            "status": "completed",
+            "output": [
+                {
+                    "id": "msg_1",
+                    "type": "message",
+                    "role": "assistant",
+                    "status": "completed",
+                    "content": [{"type": "output_text", "text": "hello", "annotations": []}],
+                }
+            ],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "usage": {
+                **USAGE,
+                "total_tokens": 120,
+                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+                "output_tokens_details": {"reasoning_tokens": 0},
+            },
+        },
+    ),
+    "claude": (
+        "/v1/messages",
+        "authorization",
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "scripted",
+            "content": [{"type": "text", "text": "hello"}],
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "usage": USAGE,
+        },
+    ),
+    "gemini": (
+        "/v1beta/models/scripted:generateContent",
+        "x-goog-api-key",
+        {
+            "candidates": [{"content": {"role": "model", "parts": [{"text": "hello"}]}, "finishReason": "STOP"}],
+            "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120},
+            "modelVersion": "scripted",
+        },
+    ),
+}
+PACKAGES = {"claude": "anthropic", "gemini": "google.genai"}
+
+
+@pytest.mark.parametrize("role", FORMS)
+async def test_a_role_asks_its_provider_in_the_form_of_that(role: str) -> None:
+    """Path, header of the key, and tokens; a provider whose package is missing says how to install it."""
+    path, header, body = FORMS[role]
+    agent = pydantic_ai.Agent(RoleModel(role), name="clerk")
+    async with ScriptedLlm(lambda _asked: raw(json.dumps(body).encode())) as model, Llm(settings_of(model)) as llm:
+        kit = kit_of(agent, llm)
+        report = await kit.run("ask", {"prompt": "hi"})
+    if role in PACKAGES and not is_installed(PACKAGES[role]):
+        assert "pydantic-ai-slim[" in str(kit.raised[0])
+        return
+    assert (report.result, report.error) == ("hello", None)
+    assert (report.usage.input_tokens, report.usage.output_tokens) == (100, 20)
+    assert [asked.path.partition("?")[0] for asked in model.requests] == [path]
+    assert KEY in model.requests[0].headers[header]
+
+
+def is_installed(package: str) -> bool:
+    """Return whether *package* can be imported."""
+    try:
+        __import__(package)
+    except ImportError:
+        return False
+    return True
+
+
+FAULTS: list[tuple[Canned, type[LlmError]]] = [
+    (rate_limited(7), LlmRateLimited),
+    (fault(503), LlmUnavailable),
+    (fault(400, "no such model"), LlmRejected),
+    (fault(401, f"bad key {KEY}"), LlmRejected),
+    (dropped(), LlmUnavailable),
+]
+
+
+@pytest.mark.parametrize(("canned", "kind"), FAULTS, ids=lambda value: getattr(value, "__name__", ""))
+async def test_an_error_of_the_provider_is_one_of_ours(canned: Canned, kind: type[LlmError]) -> None:
+    """So that the task is run again where that can help; a key is quoted nowhere."""
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
+    async with ScriptedLlm(lambda _asked: canned) as model, Llm(settings_of(model)) as llm:
+        kit = kit_of(agent, llm)
+        report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+    assert report.status == "failed"
+    assert type(kit.raised[0]) is kind
+    assert KEY not in str(kit.raised[0])
+    if kind is LlmRateLimited:
+        assert kit.raised[0].retry_after_s == 7  # type: ignore[attr-defined] # as asserted
+
+
+async def test_a_provider_that_says_nothing_ends_with_the_time_of_an_attempt() -> None:
+    """It is retryable."""
+    roles = {"chat": LlmRole(model="scripted", attempt_deadline_s=0.3)}
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
+    async with ScriptedLlm(lambda _asked: stalled()) as model, Llm(settings_of(model, roles=roles)) as llm:
+        kit = kit_of(agent, llm)
+        await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+    assert type(kit.raised[0]) is LlmTimeout
+
+
+async def test_cancelling_the_task_closes_the_request() -> None:
+    """The server sees that its client hung up, and the slot is free again."""
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
+    async with ScriptedLlm(lambda _asked: stalled()) as model, Llm(settings_of(model, max_concurrency=1)) as llm:
+        running = asyncio.create_task(kit_of(agent, llm).run("ask", {"prompt": "hi"}))
+        await model.wait_for_requests(1, in_flight=True)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        model.respond = lambda _asked: saying("hello")
+        assert (await kit_of(agent, llm).run("ask", {"prompt": "hi"})).result == "hello"
+
+
+class Verdict(BaseModel):
+    """An answer with a shape."""
+
+    score: int
+
+
+async def test_a_structured_answer_is_repaired_over_the_wire() -> None:
+    """The second request shows the fault."""
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="judge", output_type=pydantic_ai.NativeOutput(Verdict))
+    async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
+        model.queue(saying('{"score": "much"}'), saying('{"score": 7}'))
+        report = await kit_of(agent, llm).run("ask", {"prompt": "judge"})
+    assert report.result == {"score": 7}
+    assert "score" in json.dumps(model.requests[1].body["messages"][-1])
+
+
+async def test_text_is_streamed_as_server_sent_events() -> None:
+    """Each delta is a piece; tokens come with the last event."""
+    served = Agent("WriterAgent")
+    writer = pydantic_ai.Agent(RoleModel("chat"), name="writer")
+
+    @served.task(uses=("llm",))
+    async def write(prompt: Prompt, context: Context) -> object:
+        """Write."""
+        return (await run(writer, prompt.prompt, context, on_text=context.emit)).output
+
+    async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
+        model.queue(streaming("An ", "ode", output_tokens=2))
+        kit = AgentKit(served)
+        kit.services.llm = llm  # type: ignore[assignment] # the real one
+        report = await kit.run("write", {"prompt": "an ode"})
+        pieces = [str(one.event) for one in kit.emitted]
+    assert (report.result, "".join(pieces)) == ("An ode", "An ode")
+    assert report.usage.output_tokens == 2
+    assert model.requests[0].body["stream"] is True
+
+
+async def test_an_unset_provider_and_a_role_of_another_kind_say_so() -> None:
+    """`context.llm.ask` asks OpenAI-compatible servers alone."""
+    async with AsyncExitStack() as stack:
+        llm = await stack.enter_async_context(Llm(LlmSettings(roles=ROLES)))
+        kit = kit_of(pydantic_ai.Agent(RoleModel("claude"), name="clerk"), llm)
+        await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+        assert type(kit.raised[0]) is LlmNotConfigured
+        assert "TASKLORE_LLM_ANTHROPIC_API_KEY" in str(kit.raised[0])
+        asked = Llm(LlmSettings(roles=ROLES, api_key=SecretStr(KEY)))
+        with pytest.raises(ConfigurationError, match="served by 'anthropic'"):
+            await asked.ask("claude", Reasoned, system="", user="")
+
+
+class Reasoned(BaseModel):
+    """An answer in the form of `ask`."""
+
+    reasoning: str
+
+
+def test_roles_are_read_with_their_provider() -> None:
+    """A provider that is unknown is named with those that there are."""
+    assert parse_roles(" writer=anthropic:claude-opus-5, reader=google:models/x:y ") == {
+        "writer": ("anthropic", "claude-opus-5"),
+        "reader": ("google", "models/x:y"),
+    }
+    with pytest.raises(ValueError, match="openai-responses, anthropic, google"):
+        parse_roles("writer=mistral:x")
