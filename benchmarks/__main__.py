@@ -23,6 +23,7 @@ from benchmarks import (
     listening_rows,
     memory_rows,
     nats_rows,
+    output_rows,
     peer_rows,
     pipeline_rows,
     project_rows,
@@ -81,6 +82,7 @@ SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list
     "decisions": ("questions of agents", lambda _on, profile: decision_rows.measure(profile)),
     "world": ("a world of agents", lambda on, profile: world_rows.measure(on.nats_url, on.redis_url, profile)),
     "http": ("requests over HTTP", lambda on, profile: http_rows.measure(on.nats_url, on.redis_url, profile)),
+    "output": ("output of tasks", lambda on, profile: output_rows.measure(on.nats_url, on.redis_url, profile)),
     "scrape": ("scrapes", lambda on, profile: scrape_rows.measure(on.redis_url, profile)),
     "peers": ("peers", lambda on, profile: peer_rows.measure(on.redis_url, profile)),
 }

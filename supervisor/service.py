@@ -28,7 +28,7 @@ from supervisor.replies.notices import MEMORY_AGENT, Learned, say_kept, with_not
 from supervisor.replies.report_texts import part_reply, report_reply
 from supervisor.reports.reports import ReportDesk
 from supervisor.requests.readings import FirstReading, PartRead, RequestReadings
-from supervisor.requests.request import Alongside, Ended, Incoming, digest_of, ignore_part, part_task_id
+from supervisor.requests.request import Alongside, Ended, Incoming, ignore_part, part_task_id, single_task_id
 from supervisor.understanding.outcome import Interpreter
 
 log = structlog.get_logger(__name__)
@@ -243,13 +243,8 @@ class Service:
         )
 
     def task_id_of(self, request: PersonRequest) -> str:
-        """Return the id of the task that *request* becomes, which has an id: the same whenever it is sent again.
-
-        A request without a conversation has the same id as its repeat with the conversation of the reply.
-        """
-        conversation_id = request.conversation_id if request.conversation_id != request.request_id else None
-        asked = self._supervisor_id, request.user_id, conversation_id, request.request_id
-        return f"r-{digest_of(*asked)}"
+        """Return the id of the task that *request* becomes, which has an id: the same whenever it is sent again."""
+        return single_task_id(self._supervisor_id, request)
 
     async def _note_answer(self, asked: Incoming, reply: PersonReply) -> None:
         """Keep *reply* as one turn, or as one for each part: a question last, as that is answered next."""

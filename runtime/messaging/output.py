@@ -1,4 +1,4 @@
-"""Readers of the output of running tasks: what is stored in OUTPUT first, then what comes live, each event once.
+"""Readers of the output of running tasks: first the events in OUTPUT, then those that come live, each once.
 
 The stream counts. A live message that does not follow on what a reader has sends it back to the stream, and so does a
 reader that is slower than its task: it keeps a bounded number of messages. Any number of readers of one task share one
@@ -57,13 +57,13 @@ class Emitted(NamedTuple):
 
 
 class Restarted(NamedTuple):
-    """A new run has begun; what was read of the earlier one is void."""
+    """A new run has begun; the output of the earlier one is void."""
 
     at: Position
 
 
 class Gap(NamedTuple):
-    """Events from *first* on were lost, up to *at*; with *is_end* nobody knows how many."""
+    """Events from *first* on were lost, up to *at*; with *is_end* their number is not known."""
 
     at: Position
     first: int
@@ -115,6 +115,8 @@ class OutputReader:
         self._live: deque[_Live] = deque()
         self._live_bytes = 0
         self._retry_s = _RETRY_S
+        self._loop = asyncio.get_running_loop()
+        self._heard_at = 0.0
 
     def hear(self, live: _Live) -> None:
         """Take a live message; when too many wait the stream is read in place of them."""
@@ -124,6 +126,7 @@ class OutputReader:
         # Of too many the last is kept: it shows when the stream has all before it.
         self._live.append(live)
         self._live_bytes += live.size
+        self._heard_at = self._heard_at or self._loop.time()
         self.news.set()
 
     def look_soon(self) -> None:
@@ -131,13 +134,15 @@ class OutputReader:
         self._is_behind = True
         self.news.set()
 
-    async def wait(self, within_s: float) -> None:
-        """Return when there may be news, after *within_s* seconds at the latest."""
+    async def wait(self, within_s: float) -> float:
+        """Return once there may be news, and how late it is; after *within_s* seconds the stream is read."""
+        self._heard_at = 0.0
         try:
             async with asyncio.timeout(within_s):
                 await self.news.wait()
         except TimeoutError:
-            return
+            self.look_soon()
+        return self._loop.time() - self._heard_at if self._heard_at else 0.0
 
     async def read(self) -> list[Item]:
         """Return what follows, a bounded part of it; nothing when nothing is there yet.
@@ -163,7 +168,7 @@ class OutputReader:
             live = self._live[0]
             if not self._follows(live):
                 self._is_behind = True
-                asyncio.get_running_loop().call_later(self._retry_s, self.news.set)
+                self._loop.call_later(self._retry_s, self.news.set)
                 self._retry_s = min(_RETRY_CAP_S, 2 * self._retry_s)
                 break
             self._retry_s = _RETRY_S
@@ -172,25 +177,30 @@ class OutputReader:
             self._accept(live, items)
         return items
 
-    async def read_rest(self, attempt: int) -> AsyncIterator[Item]:
-        """Yield what is stored to the end of a task whose report came from *attempt*; a gap when its end is missing."""
-        loop = asyncio.get_running_loop()
-        gives_up_at = loop.time() + _END_S
+    async def read_rest(self, attempt: int) -> AsyncIterator[list[Item]]:
+        """Yield the rest of the output of a task whose report came from *attempt*; a gap when its end is missing.
+
+        Raises as `read` does.
+        """
+        gives_up_at = self._loop.time() + _END_S
+        # What was heard may be all; else the stream is read.
+        if items := await self.read():
+            yield items
+        self._drop_live()
+        self._is_behind = True
         while not (self.has_ended and self.at.attempt >= attempt):
-            self._drop_live()
-            self._is_behind = True
-            has_news = False
-            for item in await self.read():
-                has_news = True
-                yield item
+            if items := await self.read():
+                yield items
             if self.news.is_set():
                 continue
             is_missing = self._run is not None and self.at.attempt == attempt
-            if not is_missing or loop.time() >= gives_up_at:
+            if not is_missing or self._loop.time() >= gives_up_at:
                 if is_missing and not self.has_ended:
-                    yield Gap(self.at, self.at.sequence + 1, is_end=True)
+                    yield [Gap(self.at, self.at.sequence + 1, is_end=True)]
                 return
-            if not has_news:
+            if not items:
+                self._drop_live()
+                self._is_behind = True
                 await asyncio.sleep(_RETRY_S)
 
     def _drop_live(self) -> None:
@@ -209,7 +219,7 @@ class OutputReader:
         return live.output.run != self._run or live.output.first <= self.at.sequence + 1
 
     def _accept(self, live: _Live, items: list[Item]) -> None:
-        """Add to *items* what is new in *live*."""
+        """Add the new events of *live* to *items*."""
         run, output = (live.generation, live.attempt), live.output
         self.found_any = True
         if run < self.at[:2]:

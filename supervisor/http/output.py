@@ -30,8 +30,12 @@ log = structlog.get_logger(__name__)
 
 #: In place of a number in the id of the last event.
 _END = "end"
-#: Seconds until a stream that cannot be read is read again.
-_PAUSE_S = 1.0
+#: Seconds until a stream that cannot be read is read again, and tries to read its rest before the client is cut off.
+_PAUSE_S, _TRIES = 1.0, 5
+#: Seconds between looks for the report, of which every supervisor hears at once.
+_REPORT_LOOK_S = 15.0
+#: Longest pause between two events of one client, shortest one that is made, and pause for a second of being late.
+_PAUSE_CAP_S, _SHORTEST_S, _PAUSE_FOR_LATE = 1.0, 0.05, 20.0
 #: Milliseconds after which a client that was cut off comes back.
 _OPENING = b"retry: 500\n\n"
 _HEARTBEAT = b": still here\n\n"
@@ -46,9 +50,29 @@ LastOutputId = Annotated[
 ]
 
 
+class _Pace:
+    """Makes events of many clients fewer and larger while this process is late with them."""
+
+    def __init__(self) -> None:
+        self._late_s = 0.0
+
+    def note(self, late_s: float) -> None:
+        """Take into account that an event was so late."""
+        self._late_s += 0.02 * (late_s - self._late_s)
+
+    async def pause(self) -> None:
+        """Wait before the next event of a client."""
+        pause_s = min(_PAUSE_CAP_S, _PAUSE_FOR_LATE * self._late_s)
+        if pause_s >= _SHORTEST_S:
+            loop = asyncio.get_running_loop()
+            ends_at = loop.time() + pause_s
+            await asyncio.sleep(pause_s)
+            self.note(loop.time() - ends_at)
+
+
 def routes(parts: ApiParts) -> APIRouter:
     """Return the route of the output of tasks."""
-    router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
+    router, pace = APIRouter(prefix="/v1/tasks", tags=["tasks"]), _Pace()
 
     @router.get(
         "/{task_id}/output",
@@ -68,17 +92,21 @@ def routes(parts: ApiParts) -> APIRouter:
         if sequence == _END:
             return Response(status_code=204)
         after = Position(int(generation), int(attempt), int(sequence))
-        return EventStream.open(parts, caller, _events_of(parts, caller, task_id, after))
+        return EventStream.open(parts, caller, _events_of(parts, caller, task_id, after, pace))
 
     return router
 
 
-async def _events_of(parts: ApiParts, caller: Caller, task_id: str, after: Position) -> AsyncGenerator[bytes, None]:
+async def _events_of(
+    parts: ApiParts, caller: Caller, task_id: str, after: Position, pace: _Pace
+) -> AsyncGenerator[bytes, None]:
     """Yield the events of a task after position *after*, and at last its report; nothing more when the process ends."""
     yield _OPENING
     loop = asyncio.get_running_loop()
     async with parts.output.follow(task_id, after) as reader:
-        reported = asyncio.ensure_future(parts.reports.report_on(parts.supervisor_id, task_id, math.inf))
+        reported = asyncio.ensure_future(
+            parts.reports.report_on(parts.supervisor_id, task_id, math.inf, look_s=_REPORT_LOOK_S)
+        )
         leaving = asyncio.ensure_future(parts.life.draining.wait())
         for sign in (reported, leaving):
             sign.add_done_callback(lambda _done: reader.news.set())
@@ -89,10 +117,9 @@ async def _events_of(parts: ApiParts, caller: Caller, task_id: str, after: Posit
                     return
                 if items := await _read(reader):
                     yield encode_items(items)
+                    await pace.pause()
                     continue
-                await reader.wait(min(LOOK_S, max(0.0, beat_at - loop.time())))
-                if not reader.news.is_set():
-                    reader.look_soon()
+                pace.note(await reader.wait(min(LOOK_S, max(0.0, beat_at - loop.time()))))
                 if loop.time() < beat_at:
                     continue
                 beat_at = loop.time() + parts.heartbeat_s
@@ -109,7 +136,7 @@ async def _events_of(parts: ApiParts, caller: Caller, task_id: str, after: Posit
 
 
 async def _read(reader: OutputReader) -> list[Item]:
-    """Return what is new; nothing, after a pause, when the stream cannot be read."""
+    """Return new items; none, after a pause, when the stream cannot be read."""
     try:
         return await reader.read()
     except TaskloreError as error:
@@ -122,14 +149,19 @@ async def _read(reader: OutputReader) -> list[Item]:
 async def _last_events(
     reader: OutputReader, report: CompletionReport | None, after: Position
 ) -> AsyncGenerator[bytes, None]:
-    """Yield what was emitted before *report*, and the report."""
-    if report is None:
-        return
-    try:
-        async for item in reader.read_rest(report.attempt):
-            yield encode_items([item])
-    except TaskloreError as error:
-        log.info("output_not_read", error=str(error))
+    """Yield the rest of the output, and *report*."""
+    assert report is not None  # noqa: S101 - it was waited for without end
+    for attempt in range(1, _TRIES + 1):
+        try:
+            async for items in reader.read_rest(report.attempt):
+                yield encode_items(items)
+            break
+        except TaskloreError as error:
+            log.info("output_not_read", error=str(error))
+            if attempt == _TRIES:
+                # It comes back with its id.
+                return
+            await asyncio.sleep(_PAUSE_S)
     place = f"/v1/tasks/{report.task_id}"
     if after.sequence and not reader.found_any:
         yield _event(

@@ -98,11 +98,12 @@ class ReportDesk:
         return await self.report_on(assignment.supervisor_id, assignment.task_id, within_s, is_new=is_new)
 
     async def report_on(
-        self, supervisor_id: str, task_id: str, within_s: float, *, is_new: bool = False
+        self, supervisor_id: str, task_id: str, within_s: float, *, is_new: bool = False, look_s: float = _LOOK_S
     ) -> CompletionReport | None:
         """Return the final report of a task, or None when there is none within *within_s* seconds.
 
-        With *is_new* it was not sent before this call, so that there is nothing to look for yet.
+        With *is_new* it was not sent before this call, so that there is nothing to look for yet. The stores are looked
+        into every *look_s* seconds.
         """
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
@@ -117,7 +118,7 @@ class ReportDesk:
                 left_s = gives_up_at - loop.time()
                 if left_s <= 0:
                     return None
-                await asyncio.wait([waiter], timeout=min(left_s, _LOOK_S))
+                await asyncio.wait([waiter], timeout=min(left_s, look_s))
                 if not waiter.done():
                     await self._look(supervisor_id, task_id)
             return waiter.result()

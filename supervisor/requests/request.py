@@ -28,6 +28,13 @@ _PART = re.compile(r"(r-[0-9a-f]{32})-[1-9][0-9]?\Z")
 #: Called with each of several parts of a request once it is answered, and its place, from 1.
 Ended = Callable[[int, ReplyPart], None]
 
+#: Called with each task that a request becomes, once it has been handed over.
+Routed = Callable[[TaskAssignment], None]
+
+
+def ignore_task(_assignment: TaskAssignment) -> None:
+    """Do nothing, where no client follows the task."""
+
 
 def ignore_part(_place: int, _part: ReplyPart) -> None:
     """Do nothing, where no client follows the parts."""
@@ -97,6 +104,15 @@ class Incoming:
 def digest_of(*parts: str | None) -> str:
     """Return 32 hexadecimal digits of *parts*: two people may choose one request id."""
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def single_task_id(supervisor_id: str, request: PersonRequest) -> str:
+    """Return the id of the one task that *request*, which has an id, becomes at a supervisor.
+
+    A request without a conversation has the same id as its repeat with the conversation of the reply.
+    """
+    conversation_id = request.conversation_id if request.conversation_id != request.request_id else None
+    return f"r-{digest_of(supervisor_id, request.user_id, conversation_id, request.request_id)}"
 
 
 def part_task_id(whole: str, place: int) -> str:

@@ -1,8 +1,11 @@
 """Asking the supervisor: one request over core NATS, sent again without harm until a supervisor takes it."""
 
 import asyncio
+import contextlib
 import shlex
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from nats.aio.client import Client
@@ -44,12 +47,21 @@ def make_request(text: str, **fields: Any) -> PersonRequest:
 async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int:
     """Ask, print the answer (or the whole reply as JSON) and return the exit code.
 
+    On a terminal the words of the task are printed as they come.
+
     Raises:
         Unreachable: nobody answers.
     """
     try:
-        async with patience("asking"):
-            reply = await ask((await endpoints_when_started()).nats, current_supervisor(), request)
+        async with patience("asking") as end_spinner:
+
+            def show(words: str) -> None:
+                end_spinner()
+                print(printable(words), end="", flush=True)
+
+            is_live = sys.stdout.isatty() and not as_json
+            endpoints = await endpoints_when_started()
+            reply = await ask(endpoints.nats, current_supervisor(), request, show=show if is_live else None)
     except asyncio.CancelledError:
         say(f"it may go on without you; {_how_to_fetch(request)}")
         raise
@@ -57,7 +69,7 @@ async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int
     if as_json:
         print(reply.model_dump_json(indent=2), flush=True)
     else:
-        print(printable(reply.text), flush=True)
+        print("" if is_live else printable(reply.text), flush=True)
         if reply.kind == "question":
             say(f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."')
         elif "pending" in kinds:
@@ -80,8 +92,13 @@ def _command(request: PersonRequest, *options: str) -> str:
     return shlex.join(("tasklore", "ask", *options, *user, *zone))
 
 
-async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> PersonReply:
-    """Return the answer to *request*; one of kind `pending` when it takes longer than its `wait_ms`."""
+async def ask(
+    nats_url: str, supervisor_id: str, request: PersonRequest, *, show: Callable[[str], None] | None = None
+) -> PersonReply:
+    """Return the answer to *request*; one of kind `pending` when it takes longer than its `wait_ms`.
+
+    *show* is called with the words of the task that answers as they come, and then with what the answer says beside.
+    """
     await demand_listener(nats_url)
     calls: list[Call] = []
 
@@ -92,7 +109,41 @@ async def ask(nats_url: str, supervisor_id: str, request: PersonRequest) -> Pers
 
     async with connected(nats_url, "tasklore-ask", Listener(reconnected=ask_again)) as client:
         calls.append(_call(client, supervisor_id, request))
-        return await _reply_to(calls[0], request)
+        replying = asyncio.ensure_future(_reply_to(calls[0], request))
+        try:
+            if show is not None:
+                await _show_output(client, supervisor_id, request, replying, show)
+            return await replying
+        finally:
+            replying.cancel()
+
+
+async def _show_output(
+    client: Client,
+    supervisor_id: str,
+    request: PersonRequest,
+    replying: "asyncio.Future[PersonReply]",
+    show: Callable[[str], None],
+) -> None:
+    """Call *show* with the output of the task of *request* until *replying* is done, and with the rest of the reply."""
+    # Who asks for the answer alone loads none of it.
+    from runtime.messaging.link import Link
+    from runtime.messaging.output import LOOK_S, open_output
+    from supervisor.replies.live_text import LiveText
+    from supervisor.requests.request import single_task_id
+
+    async with open_output(Link(client)) as output, contextlib.AsyncExitStack() as stack:
+        live = LiveText(output)
+        stack.push_async_callback(live.close)
+        live.follow(single_task_id(supervisor_id, request))
+        while not replying.done():
+            for delta in await live.take():
+                show(delta.words)
+            news: asyncio.Future[Any] = asyncio.ensure_future(live.wait())
+            await asyncio.wait([replying, news], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            news.cancel()
+        for delta in await live.take_rest(await replying):
+            show(delta.words)
 
 
 async def ask_over(client: Client, supervisor_id: str, request: PersonRequest) -> PersonReply:

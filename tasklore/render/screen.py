@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TextIO
 
 from tasklore.exits import Aborted
@@ -161,14 +161,17 @@ def _print_rich_table(
 
 
 @contextlib.asynccontextmanager
-async def patience(doing: str) -> AsyncIterator[None]:
-    """Show a spinner with *doing* on stderr for as long as the block lasts, once it has lasted `PATIENCE_S`."""
+async def patience(doing: str) -> AsyncIterator[Callable[[], object]]:
+    """Show a spinner with *doing* on stderr for as long as the block lasts, once it has lasted `PATIENCE_S`.
+
+    Yield a function that ends it early.
+    """
     if not sys.stderr.isatty():
-        yield
+        yield lambda: None
         return
     spinner = asyncio.create_task(_spin(doing))
     try:
-        yield
+        yield spinner.cancel
     finally:
         spinner.cancel()
         await asyncio.gather(spinner, return_exceptions=True)

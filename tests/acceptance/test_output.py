@@ -3,6 +3,10 @@
 import asyncio
 from typing import Any
 
+import openai
+
+from tasklore.ask.ask import ask as ask_person
+from tasklore.ask.ask import make_request
 from tests.acceptance.house import AGENTS, House
 from tests.http_client import Connection, ask
 
@@ -72,3 +76,36 @@ async def test_a_task_that_runs_again_emits_again_and_a_client_that_leaves_stops
     first, second = events[:restarted], events[restarted:]
     assert [text_after_restart(one) for one in (first, second)] == texts
     assert events[-1][2]["report"]["attempt"] == 2
+
+
+async def test_a_chat_streams_the_words_of_the_task_that_answers_as_they_come(own_house: House) -> None:
+    """A call of a tool is shown, a run that breaks off is announced, and the answer is not said twice."""
+    own_house.worker(TELLER).ready()
+    served = own_house.supervisor().ready()
+    client = openai.AsyncOpenAI(base_url=f"{served.api}/v1", api_key="none")
+    asked = [{"role": "user", "content": "tell me a tale, words 12, break off yes"}]
+    stream = await client.chat.completions.create(model="tasklore", messages=asked, stream=True)  # type: ignore[call-overload]
+    chunks = [chunk async for chunk in stream]
+    await client.close()
+    words = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]
+    about = [chunk.model_dump()["tasklore"] for chunk in chunks if "tasklore" in chunk.model_dump()]
+    whole = ["".join(f"{run}:{number}é " for number in range(12)) for run in (1, 2)]
+    assert "".join(words).split("\n\n[broke off, and begins again]\n\n") == whole
+    assert len(words) > 4
+    assert [one.get("event") for one in about] == ["value", "restarted", "value", None]
+    assert about[0]["kind"] == "tool_call"
+
+
+async def test_a_person_at_a_terminal_reads_the_words_as_they_come(own_house: House) -> None:
+    """And no more beside them, where the answer says the same; to a pipe the answer goes alone."""
+    own_house.worker(TELLER).ready()
+    own_house.supervisor().ready()
+    pieces: list[str] = []
+    request = make_request("tell me a tale, words 12, break off yes")
+    reply = await ask_person(own_house.servers.nats_url, "SupervisorAgent", request, show=pieces.append)
+    whole = ["".join(f"{run}:{number}é " for number in range(12)) for run in (1, 2)]
+    assert "".join(pieces).split("\n\n[broke off, and begins again]\n\n") == whole
+    assert len(pieces) > 4
+    assert whole[1].strip() in reply.text
+    done = await asyncio.to_thread(own_house.command, "ask", "tell me a tale, words 3")
+    assert "1:0é 1:1é 1:2é" in done.stdout

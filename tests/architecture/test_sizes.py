@@ -16,13 +16,13 @@ MOST_LINES = {
     "contracts": 4_550,
     "quantities": 6_000,
     "memory": 16_700,
-    "runtime": 8_890,
-    "supervisor": 21_800,
-    "workers": 18_930,
+    "runtime": 8_910,
+    "supervisor": 21_860,
+    "workers": 18_960,
     "tasklore": 16_300,
     "deploy": 2_670,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 83_200, 713, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 83_200, 714, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.

@@ -2,9 +2,12 @@
 
 import statistics
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pydantic_ai
+import pytest
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from redis.asyncio import Redis
@@ -14,6 +17,7 @@ from memory.ledger.ledger import Ledger
 from tests.servers import PATIENCE_S
 from workers import Agent, Context
 from workers.pydantic_agents import Prompt, run
+from workers.pydantic_agents.durability import StepBackend
 from workers.testing import AgentKit
 
 ROUNDS = 20
@@ -29,8 +33,30 @@ def answer(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
     return ModelResponse([ToolCallPart("look", {"number": number}) if number < ROUNDS else TextPart("done")])
 
 
-async def test_a_journaled_step_costs_little_beyond_its_own_work(valkey_or_redis: Redis) -> None:
-    """The same run with and without a journal, by turns; the difference of the two for each step."""
+async def test_a_journaled_step_costs_little_beyond_its_own_work(
+    valkey_or_redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time of each step without that of the request or the call that it makes."""
+    extra_ms: list[float] = []
+    execute = StepBackend.execute
+
+    async def timed(self: StepBackend, *, body: Callable[[], Awaitable[object]], **more: Any) -> object:
+        own_s = 0.0
+
+        async def timed_body() -> object:
+            nonlocal own_s
+            began = time.perf_counter()
+            try:
+                return await body()
+            finally:
+                own_s = time.perf_counter() - began
+
+        began = time.perf_counter()
+        payload = await execute(self, body=timed_body, **more)
+        extra_ms.append((time.perf_counter() - began - own_s) * 1000)
+        return payload
+
+    monkeypatch.setattr(StepBackend, "execute", timed)
     clerk = pydantic_ai.Agent(FunctionModel(answer), name="clerk")
 
     @clerk.tool_plain
@@ -40,24 +66,18 @@ async def test_a_journaled_step_costs_little_beyond_its_own_work(valkey_or_redis
     served = Agent("ClerkAgent")
 
     @served.task(uses=("llm",))
-    async def work(prompt: Prompt, context: Context) -> float:
-        """Return how long the agent took."""
-        began = time.perf_counter()
-        await run(clerk, prompt.prompt, context)
-        return time.perf_counter() - began
+    async def work(prompt: Prompt, context: Context) -> str:
+        """Run the agent."""
+        return (await run(clerk, prompt.prompt, context)).output
 
     kit = AgentKit(served)
     kit.services.journal = Journal(valkey_or_redis, deadline_s=PATIENCE_S)  # type: ignore[assignment] # the real one
     ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
-    extra_ms = []
-    for number in range(1, 12):
+    for number in range(1, 11):
         now_ms = int(datetime.now(UTC).timestamp() * 1000)
         await ledger.begin(f"task-{number}", 1, "kit", now_ms, 60_000)
-        report = await kit.run("work", {"prompt": "go"})
-        assert isinstance(report.result, float), report.error
-        began = time.perf_counter()
-        await clerk.run("go")
-        extra_ms.append((report.result - (time.perf_counter() - began)) / STEPS * 1000)
-    median_ms = statistics.median(extra_ms[1:])
-    print(f"\na journaled step: {median_ms:.2f} ms beyond its own work")  # noqa: T201 - for who measures
+        assert (await kit.run("work", {"prompt": "go"})).result == "done"
+    assert len(extra_ms) == 10 * STEPS
+    median_ms = statistics.median(extra_ms)
+    print(f"\na journaled step: {median_ms:.2f} ms at the median beyond its own work")  # noqa: T201 - for who measures
     assert median_ms < MOST_MS

@@ -323,7 +323,7 @@ class Context(TaskCaller):
         await self._services.publish_progress(assignment.supervisor_id, told)
 
     async def emit(self, event: Any, *, kind: str | None = None) -> None:
-        """Show *event* at once to whoever follows the task: a piece of its text, or a value in JSON called *kind*.
+        """Show *event* at once to all who follow the task: a piece of its text, or a value in JSON called *kind*.
 
         Stored for an hour by run and number; a new run of the task begins anew. A slow server makes it wait up to 5 s;
         then events are left out, which readers see. It never fails a task. A remembered answer shows nothing.

@@ -1,7 +1,8 @@
 """The output of a running task: events are sent to the stream OUTPUT in batches, in order and within bounded memory.
 
-One batch of a run is under way at a time, so that the stream has them in order; what is emitted meanwhile is the next
-one. A slow server makes batches larger first, then `emit` wait, and then events are left out, which their numbers show.
+One batch of a run is under way at a time, so that the stream has them in order; events that come meanwhile are the
+next one. A slow server makes batches larger first, then `emit` wait, and then events are left out, which their numbers
+show.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from contracts import subjects
 from contracts.errors import NotAccepted
-from contracts.messages import EmittedValue, TaskOutput
+from contracts.messages import EmittedValue
 
 log = structlog.get_logger(__name__)
 
@@ -77,10 +78,11 @@ class TaskOutputWriter:
     async def emit(self, event: Any, kind: str | None = None) -> None:
         """Send *event*, a text or a value in JSON; wait while the server is slow, but never fail."""
         if isinstance(event, str) and kind is None:
-            text = event.encode("utf-8", "replace").decode()
+            # Half of a surrogate pair is no text.
+            text = event if event.isascii() else event.encode("utf-8", "replace").decode()
             for at in range(0, len(text), LONGEST_TEXT):
                 piece = text[at : at + LONGEST_TEXT]
-                await self._add(piece, len(piece.encode()))
+                await self._add(piece, len(piece) if piece.isascii() else len(piece.encode()))
             return
         try:
             body = to_json(event, fallback=str, inf_nan_mode="null")
@@ -155,10 +157,11 @@ class TaskOutputWriter:
             return
         batch = self._under_way = self._batches.popleft()
         self._sent_at = self._loop.time()
-        body = TaskOutput(run=self._run, first=batch.first, events=tuple(batch.events), end=batch.end)
+        # As `TaskOutput` is written, without its validation: there are thousands a second.
+        body = {"schema_version": 1, "run": self._run, "first": batch.first, "events": batch.events}
         self._send(
             self._subject,
-            body.model_dump_json().encode(),
+            to_json(body | {"end": True} if batch.end else body),
             subjects.output_message_id(*self._name, self._run, batch.first),
             self._settle,
             patience_s=PATIENCE_S,

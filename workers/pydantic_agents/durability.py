@@ -1,12 +1,14 @@
 """The durability engine: pydantic-ai hands each request and each call here, and each becomes a step of the task."""
 
 import asyncio
+import hashlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, cast
+from weakref import WeakKeyDictionary
 
 from pydantic_ai import RunContext, ToolFailed
 from pydantic_ai.agent import EventStreamHandler
@@ -51,30 +53,45 @@ OnText = Callable[[str], Awaitable[None]]
 
 
 class StepConfig(TypedDict, total=False):
-    """What pydantic-ai hands back about one operation; `tool` is empty where no tool is called."""
+    """How the tool of an operation is declared; empty for another operation."""
 
     may: May
-    tool: str
 
 
-#: Fields of a message that differ between two runs and that no model is shown.
-_PASSING = ("timestamp", "run_id", "conversation_id")
+#: Fields of messages that no model is shown; some differ between two runs.
+_HIDDEN = {"timestamp", "run_id", "conversation_id", "usage"}
+_NOT_SHOWN: Any = {"__all__": {**dict.fromkeys(_HIDDEN, True), "parts": {"__all__": {"timestamp"}}}}
 
 _is_in_unit: ContextVar[bool] = ContextVar("is_in_unit", default=False)
 
 
 @dataclass
+class Written:
+    """The results of the writing calls of one run of a task, by agent, tool and arguments."""
+
+    results: dict[str, object] = field(default_factory=dict)
+    locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+
+_written: "WeakKeyDictionary[Context, Written]" = WeakKeyDictionary()
+
+
+@dataclass
 class TaskRun:
-    """The run of one agent in one task, and the results of the writing calls that it has made."""
+    """The run of one agent in one run of a task."""
 
     context: Context
+    agent: str
     role: str
     declared: Mapping[str, May] = field(default_factory=dict)
     approve: Approve | None = None
     finders: Mapping[str, Find] = field(default_factory=dict)
     on_text: OnText | None = None
-    written: dict[str, object] = field(default_factory=dict)
-    locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+    @property
+    def written(self) -> Written:
+        """The writing calls of all agents in this run of the task."""
+        return _written.setdefault(self.context, Written())
 
 
 class StepBackend(JournalCallableOperationBackend[StepConfig]):
@@ -105,7 +122,7 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             return await body()
         if isinstance(operation_id, ModelRequestId):
             request = _Request(self._run, operation_id, body)
-            payload = await self._step(f"chat {operation_id.model_name}", request, _asked(cache_key))
+            payload = await self._step(f"chat {operation_id.model_name}", request, _digest(cache_key))
             if not request.is_executed and self._run.on_text is not None:
                 # What this run of the task shows begins anew.
                 for part in cast("dict[str, Any]", payload)["parts"]:
@@ -121,7 +138,7 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
         if may == "ask":
             await self._ask(tool, arguments)
         if may == "read":
-            return await self._step(f"tool {tool}", call, arguments)
+            return await self._step(f"tool {self._run.agent}.{tool}", call, arguments)
         return await self._write(tool, call, arguments)
 
     async def _step(self, name: str, unit: "_Unit", arguments: object, *, once: bool = False) -> object:
@@ -137,7 +154,7 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
                 "do and leave it to the person"
             )
             raise ToolFailed(msg)
-        if not await self._run.context.step(f"approve {tool}", approve, tool, arguments):
+        if not await self._run.context.step(f"approve {self._run.agent}.{tool}", approve, tool, arguments):
             raise ToolFailed(f"a person refused this call of {tool}; it was not made")
 
     async def _write(self, tool: str, call: "_Unit", arguments: dict[str, Any]) -> object:
@@ -145,17 +162,18 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
         if _is_in_unit.get():
             msg = f"{tool} writes, and is called within another tool's step; give the agent as a tool by agent_tool()"
             raise InvalidInput(msg)
-        key = f"{tool} {to_json(arguments).decode()}"
-        async with self._run.locks[key]:
-            if key not in self._run.written:
+        written, name = self._run.written, f"tool {self._run.agent}.{tool}"
+        key = f"{name} {to_json(arguments).decode()}"
+        async with written.locks[key]:
+            if key not in written.results:
                 try:
-                    self._run.written[key] = await self._step(f"tool {tool}", call, arguments, once=True)
+                    written.results[key] = await self._step(name, call, arguments, once=True)
                 except EffectUncertain as error:
-                    self._run.written[key] = await self._settle(tool, call, arguments, error)
-        written = self._run.written[key]
-        if isinstance(written, Found):
-            raise written
-        return written
+                    written.results[key] = await self._settle(tool, call, arguments, error)
+        result = written.results[key]
+        if isinstance(result, Found):
+            raise result
+        return result
 
     async def _settle(self, tool: str, call: "_Unit", arguments: dict[str, Any], error: EffectUncertain) -> object:
         """Look for the effect of a call that a worker's end interrupted, and make it where it is not there."""
@@ -171,7 +189,7 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             found = await find(**arguments)
             return {"found": found} if found is not None else {"payload": await call.run(None)}
 
-        settled = await self._run.context.step(f"tool {tool} again", find_or_call, arguments)
+        settled = await self._run.context.step(f"tool {self._run.agent}.{tool} again", find_or_call, arguments)
         return Found(settled["found"]) if "found" in settled else settled["payload"]
 
 
@@ -296,15 +314,12 @@ class TaskDurability(BaseDurabilityCapability[Any]):
         return cast("StepConfig | Literal[False]", declared)
 
 
-def _asked(cache_key: tuple[object, ...]) -> object:
-    """Return the JSON by which a request to a model is known again: all that the model is shown, but no times."""
+def _digest(cache_key: tuple[object, ...]) -> str:
+    """Return a digest of a request to a model, by which it is known again: of all that the model is shown."""
     model_id, messages, settings, parameters, _context = cache_key
-    shown = ModelMessagesTypeAdapter.dump_python(cast("list[Any]", messages), mode="json")
-    for message in shown:
-        for part in (message, *message["parts"]):
-            for field_name in _PASSING:
-                part.pop(field_name, None)
-    return [model_id, shown, to_jsonable_python([settings, parameters], fallback=_class_of)]
+    shown = ModelMessagesTypeAdapter.dump_json(cast("list[Any]", messages), exclude=_NOT_SHOWN)
+    rest = to_json([model_id, settings, parameters], fallback=_class_of)
+    return hashlib.blake2b(shown + rest, digest_size=16).hexdigest()
 
 
 def _server_of(operation_id: DurableOperationId) -> str | None:

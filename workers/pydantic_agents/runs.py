@@ -55,10 +55,10 @@ async def run(
     approve: Approve | None = None,
     on_text: OnText | None = None,
 ) -> AgentRunResult[OutputT]:
-    """Run *agent* within the task of *context*: what an earlier run of the task did is read from its journal.
+    """Run *agent* within the task of *context*; steps of an earlier run of the task are read from its journal.
 
-    Each request to a model and each call of a tool is a step. A model without one of its own has that of the role
-    `default`; tokens and cost go into the task's usage.
+    Each request to a model and each call of a tool is a step. An agent without a model has that of the role `default`.
+    Tokens and cost go into the task's usage. Runs in one task follow one another, so that steps keep their order.
 
     Args:
         agent: the agent, as pydantic-ai declares it; it needs a `name`.
@@ -90,7 +90,7 @@ async def run(
     asked = model if model is not None else agent.model
     role = asked.role if isinstance(asked, RoleModel) else DEFAULT_ROLE
     finders = dict(writes) if isinstance(writes, Mapping) else {}
-    task_run = TaskRun(context, role, declared, approve, finders, on_text)
+    task_run = TaskRun(context, agent.name, role, declared, approve, finders, on_text)
     durability = TaskDurability(task_run, name=agent.name, on_event=_text_handler(on_text) if on_text else None)
     token = settings_in_use.set(context.llm.settings)
     attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}

@@ -33,7 +33,7 @@ def agent_tool(
     Args:
         agent: runs on the message that the model writes.
         context_of: finds the task's context in the run's dependencies.
-        description: tells the model when to use it; the agent's own by default.
+        description: when the model is to use it; the agent's own by default.
         options: as for `run`: `deps`, `writes`, `limits` and so on.
     """
     from workers.pydantic_agents.runs import run
@@ -63,7 +63,7 @@ def task_tool(
         task: a function with `@agent.task` on it, or "Agent.task".
         parameters: its class of parameters, whose schema the model fills.
         context_of: finds the task's context in the run's dependencies.
-        description: tells the model when to use it.
+        description: when the model is to use it.
         name: of the tool; that of the task by default.
         within: how long the child may take, no longer than this task.
     """

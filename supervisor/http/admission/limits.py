@@ -20,15 +20,15 @@ class Limits:
     body_bytes: int = 1024 * 1024
     rate: float = 100.0
     burst: int = 500
-    at_once: int = 1000
-    streams: int = 500
+    at_once: int = 2000
+    streams: int = 1500
     share: float = 0.5
     #: Seconds for a body, from the end of its headers: a slow line sends the largest in that time.
     body_s: float = 30.0
     #: Seconds for the headers of a request, from the connection or the end of the keep-alive on.
     head_s: float = 30.0
     #: More than are answered at once, so that most clients read why when it is too much.
-    connections: int = 2000
+    connections: int = 3000
 
     def share_of(self, whole: int) -> int:
         """Return how many of *whole* one key may have."""

@@ -23,6 +23,17 @@ MODEL = "tasklore"
 Words = Annotated[str, Field(max_length=64 * 1024**2)]
 
 
+#: Why a field is refused.
+_REASONS = {
+    "n": "a question has one answer",
+    "tools": "agents call tools of their own, which a stream shows as they are called",
+    "functions": "agents call tools of their own, which a stream shows as they are called",
+    "logprobs": "no token is sampled here",
+    "modalities": "answers are text",
+    "response_format": "the agent that answers decides the form of its result, which the task's report has as JSON",
+}
+
+
 class _Form(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore")
 
@@ -99,7 +110,8 @@ def demand_served(request: ChatRequest) -> str:
     }
     for field, is_asked_for in unserved.items():
         if is_asked_for:
-            raise refuse_field(400, "unsupported_parameter", field, f"{field} is not served here; leave it out")
+            detail = f"{field} is not served here: {_REASONS[field]}; leave it out"
+            raise refuse_field(400, "unsupported_parameter", field, detail)
     for number, message in enumerate(request.messages):
         if isinstance(message.content, tuple) and any(part.type != "text" for part in message.content):
             where = f"messages.{number}.content"

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header
@@ -26,7 +27,7 @@ from supervisor.http.requests.events import EventStream
 from supervisor.http.requests.routes import claim_record
 from supervisor.http.requests.work import is_unstarted
 from supervisor.http.responses import digest_of, while_connected
-from supervisor.requests.request import Ended, ignore_part
+from supervisor.requests.request import Ended, Routed, ignore_part, ignore_task
 from supervisor.understanding.model import counting
 
 #: Milliseconds that an answer is waited for: OpenAI's clients give up after ten minutes.
@@ -84,7 +85,7 @@ def routes(parts: ApiParts) -> APIRouter:
         if body.stream:
             with_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
             request_id, now = asked.request_id or "", int(time.time())
-            pending = PendingAnswer(lambda ended: chat.answer(asked, before, ended), request_id, now)
+            pending = PendingAnswer(partial(chat.answer, asked, before), request_id, now, parts.output)
             chunks = stream_chunks(pending, with_usage=with_usage, beat_s=parts.heartbeat_s)
             return EventStream.open(parts, caller, chunks)
         try:
@@ -154,15 +155,21 @@ class _Chat:
         return request, before
 
     async def answer(
-        self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended = ignore_part
+        self,
+        asked: PersonRequest,
+        before: Sequence[ChatTurn] | None,
+        ended: Ended = ignore_part,
+        routed: Routed = ignore_task,
     ) -> ChatAnswer:
         """Return the answer to *asked*; *ended* is called with each of several parts once it is answered.
+
+        *routed* is called with each task once it is handed over.
 
         Raises:
             Refused: 503, it could not be handed over, or the process leaves; 504, it takes longer than clients wait.
         """
         with counting() as spent:
-            reply = await self._answer_before_leaving(asked, before, ended)
+            reply = await self._answer_before_leaving(asked, before, ended, routed)
         if is_unstarted(reply):
             raise unavailable(reply.text)
         if reply.kind == "pending":
@@ -174,14 +181,14 @@ class _Chat:
         return ChatAnswer(reply, spent.usage.as_usage(), int(time.time()))
 
     async def _answer_before_leaving(
-        self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended
+        self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended, routed: Routed
     ) -> PersonReply:
         """Return the reply, unless it does not come before this process leaves.
 
         Raises:
             Refused: 503, the process leaves; another one can be asked.
         """
-        reply = asyncio.ensure_future(self._parts.service.answer(asked, before=before, ended=ended))
+        reply = asyncio.ensure_future(self._parts.service.answer(asked, before=before, ended=ended, routed=routed))
         leaving = asyncio.ensure_future(self._parts.life.leaving.wait())
         try:
             await asyncio.wait({reply, leaving}, return_when=asyncio.FIRST_COMPLETED)

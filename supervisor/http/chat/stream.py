@@ -11,12 +11,14 @@ import structlog
 
 from contracts.messages import PersonReply, ReplyPart
 from contracts.messages import Usage as Spending
+from runtime.messaging.output import OutputDesk
 from supervisor.http.chat.errors import error_body
 from supervisor.http.chat.forms import MODEL, About, AssistantMessage, Choice, Completion, Usage
 from supervisor.http.problems import Refused, refusal_of
 from supervisor.http.responses import wait_first
 from supervisor.replies.combined import BETWEEN, number_part
-from supervisor.requests.request import Ended
+from supervisor.replies.live_text import Delta, LiveText
+from supervisor.requests.request import Ended, Routed
 
 log = structlog.get_logger(__name__)
 
@@ -49,12 +51,14 @@ class ChatAnswer:
 class PendingAnswer:
     """An answer that `begin` works out; *at* is when it was asked for, as in `ChatAnswer`.
 
-    The argument of `begin` is called with each of several parts once it is answered.
+    The arguments of `begin` are called with each of several parts once it is answered, and with each task once it is
+    handed over. *output* has what tasks emit; None where the answer is to be shown whole.
     """
 
-    begin: Callable[[Ended], Coroutine[Any, Any, ChatAnswer]]
+    begin: Callable[[Ended, Routed], Coroutine[Any, Any, ChatAnswer]]
     request_id: str
     at: int
+    output: OutputDesk
 
 
 def complete(answer: ChatAnswer) -> Completion:
@@ -73,27 +77,31 @@ def complete(answer: ChatAnswer) -> Completion:
 async def stream_chunks(pending: PendingAnswer, *, with_usage: bool, beat_s: float) -> AsyncGenerator[bytes, None]:
     """Yield an answer as events, the first one at once, and a heartbeat after *beat_s* seconds without any.
 
-    Each of several parts follows once it and all before it are answered. An error is the last event, in OpenAI's form:
-    the status was sent long before.
+    What the task emits follows as it comes, and then what the answer says beside that. Each of several parts follows
+    once it and all before it are answered. An error is the last event, in OpenAI's form: the status was sent long
+    before.
     """
     head: dict[str, Any] = {"id": f"chatcmpl-{pending.request_id}", "object": "chat.completion.chunk"}
     head |= {"created": pending.at, "model": MODEL}
 
-    def chunk(delta: dict[str, str], finish_reason: str | None = None, **more: Any) -> bytes:
+    def chunk(delta: dict[str, str], finish_reason: str | None = None, about: dict[str, Any] | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return _event(head | {"choices": [choice]} | more)
+        return _event(head | {"choices": [choice]} | ({"tasklore": about} if about else {}))
 
     yield chunk({"role": "assistant", "content": ""})
-    ordered = _OrderedParts()
-    task = asyncio.ensure_future(pending.begin(ordered.note))
+    ordered, live = _OrderedParts(), LiveText(pending.output)
+    task = asyncio.ensure_future(pending.begin(ordered.note, live.note))
     try:
         while not task.done():
-            await wait_first(asyncio.shield(task), ordered.news.wait(), within_s=beat_s)
-            for piece in split_pieces(words := ordered.take()):
-                yield chunk({"content": piece})
-            if not task.done() and not words:
+            await wait_first(asyncio.shield(task), ordered.news.wait(), live.wait(), within_s=beat_s)
+            deltas = [Delta(piece) for piece in split_pieces(ordered.take())] + await live.take()
+            for words, about in deltas:
+                yield chunk({"content": words} if words else {}, about=about)
+            if not task.done() and not deltas:
                 yield _HEARTBEAT
         answer = task.result()
+        rest = ordered.take_rest(answer.reply)
+        deltas = [Delta(rest)] if ordered.has_given else await live.take_rest(answer.reply)
     except Exception as error:
         refused = refusal_of(error)
         if refused.problem.status >= 500 and not isinstance(error, Refused):
@@ -103,9 +111,11 @@ async def stream_chunks(pending: PendingAnswer, *, with_usage: bool, beat_s: flo
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    for piece in split_pieces(ordered.take_rest(answer.reply)):
-        yield chunk({"content": piece})
-    yield chunk({}, finish_reason="stop", tasklore=_about(answer.reply).model_dump())
+        await live.close()
+    for words, about in deltas:
+        for piece in split_pieces(words) if about is None else [words]:
+            yield chunk({"content": piece} if piece else {}, about=about)
+    yield chunk({}, finish_reason="stop", about=_about(answer.reply).model_dump())
     if with_usage:
         yield _event(head | {"choices": [], "usage": answer.usage.model_dump()})
     yield _END
@@ -118,6 +128,11 @@ class _OrderedParts:
         self.news = asyncio.Event()
         self._answered: dict[int, ReplyPart] = {}
         self._given = 0
+
+    @property
+    def has_given(self) -> bool:
+        """Whether a part was given out before the whole was there."""
+        return self._given > 0
 
     def note(self, place: int, part: ReplyPart) -> None:
         """Take note of *part*, unless its words may still change."""

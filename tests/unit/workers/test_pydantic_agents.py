@@ -131,6 +131,35 @@ async def test_a_tool_that_writes_is_called_once_for_the_same_arguments() -> Non
     assert model.shown == ["sent ana 1", "sent ana 1", "sent bo 1", "sent ana 1"]
 
 
+async def test_two_runs_of_an_agent_in_one_task_share_what_was_written() -> None:
+    """The second one gets the result of the first; another agent with a tool of that name has its own."""
+    calls: list[str] = []
+
+    def make(name: str) -> pydantic_ai.Agent[Any, Any]:
+        agent: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(FunctionModel(Model([("send", {})]).answer), name=name)
+
+        @agent.tool_plain(metadata=WRITES)
+        async def send() -> str:
+            calls.append(name)
+            return "sent"
+
+        return agent
+
+    first, second, served = make("first"), make("second"), Agent("ClerkAgent")
+
+    @served.task(uses=("llm",))
+    async def work(prompt: Prompt, context: Context) -> list[str]:
+        """Run two agents, one of them twice."""
+        said = [(await run(agent, prompt.prompt, context)).output for agent in (first, first, second)]
+        if context.attempt == 1:
+            raise ConnectionResetError("once")
+        return said
+
+    report = await AgentKit(served).run("work", {"prompt": "go"})
+    assert report.result == ["done"] * 3
+    assert calls == ["first", "second"]
+
+
 @pytest.mark.parametrize("found", [None, "sent before", "nothing to look it up"])
 async def test_a_writing_call_that_failed_in_its_middle_is_looked_up(found: str | None) -> None:
     """Found: that is the result. Not made: it is made now. Nothing to look it up: the model is told that."""
@@ -236,7 +265,7 @@ async def test_a_result_of_nine_megabytes_is_refused_with_its_size() -> None:
 
     report, kit = await ask(agent)
     assert report.status == "rejected"
-    assert "tool read" in str(kit.raised[0])
+    assert "tool clerk.read" in str(kit.raised[0])
     assert "9,000,0" in str(kit.raised[0])
 
 
