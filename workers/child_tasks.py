@@ -11,7 +11,7 @@ import structlog
 from pydantic import ValidationError
 
 from contracts import subjects
-from contracts.errors import InvalidInput, MemoryUnavailable, Unreachable
+from contracts.errors import InvalidInput, MemoryUnavailable, TaskCancelled, Unreachable
 from contracts.messages import AgentCard, Cancellation, CompletionReport, TaskAssignment
 from memory.ledger.ledger import Ledger
 from runtime import tracing
@@ -28,6 +28,8 @@ _LOOK_S, _LOOK_CAP_S = 2.0, 15.0
 _READ_S = 2.0
 #: Seconds for which an agent that was found is not looked for again.
 _CARD_S = 60.0
+#: Seconds in which a cancellation that a child has heard of gets into the ledger.
+_NOTED_S = 1.0
 #: How a report says that the ledger was away, so that only the stream has it.
 _UNFENCED = b'"fence":"none"'
 
@@ -117,6 +119,20 @@ class ChildTasks:
         if all(task.name != task_name for task in card.tasks):
             names = ", ".join(task.name for task in card.tasks)
             raise InvalidInput(f"agent {agent_id!r} has no task {task_name!r}; it has {names}")
+
+    async def raise_if_cancelled(self, parent: TaskAssignment) -> None:
+        """Wait a moment whether *parent* is to be cancelled too, or what is above it.
+
+        Raises:
+            TaskCancelled: it is.
+        """
+        above = dict.fromkeys(filter(None, (parent.task_id, parent.parent_id, parent.root_id)))
+        gives_up_at = asyncio.get_running_loop().time() + _NOTED_S
+        while asyncio.get_running_loop().time() < gives_up_at:
+            for task_id in above:
+                if (wish := await self._ledger.wish(task_id)) is not None:
+                    raise TaskCancelled(wish.reason or "cancelled on request")
+            await asyncio.sleep(_NOTED_S / 10)
 
     async def cancel(self, task_id: str, reason: str) -> None:
         """Ask that *task_id* and all below it end; one that is not heard of it runs on."""

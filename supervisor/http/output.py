@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from contracts.errors import TaskloreError
 from contracts.messages import CompletionReport
+from runtime.messaging.direct import NoSuchStream
 from runtime.messaging.output import LOOK_S, Gap, Item, OutputReader, Position, Restarted
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.parts import ApiParts
@@ -155,6 +156,10 @@ async def _last_events(
         try:
             async for items in reader.read_rest(report.attempt):
                 yield encode_items(items)
+            break
+        except NoSuchStream:
+            # Nothing of it will come back; the report has the result.
+            yield encode_items([Gap(reader.at, reader.at.sequence + 1, is_end=True)])
             break
         except TaskloreError as error:
             log.info("output_not_read", error=str(error))

@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import random
+import sys
 from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import httpx2
 import pytest
+from redis.asyncio import Redis
 
 from tests.acceptance.house import AGENTS, House
 from tests.acceptance.outside import Json, Outside, outside
@@ -203,3 +206,38 @@ async def test_a_trace_shows_the_steps_that_a_later_run_would_not_take_again(
         return "step prepare  journaled, 6 B" in drawn and "TreeAgent.leaf  running for" in drawn
 
     await program.eventually(is_shown)
+
+
+@pytest.mark.parametrize("times", [10, pytest.param(200, marks=pytest.mark.long)])
+async def test_trees_cancelled_at_random_moments_stand_still_within_a_second(
+    own_house: House, program: Outside, times: int
+) -> None:
+    """Each grows to 57 tasks of a minute; afterwards every task that was published has its report."""
+    workers = [own_house.worker(TREE, slots=128).ready() for _ in range(2)]
+    own_house.supervisor().ready()
+    chance, still_after = random.Random(57), list[float]()
+    for _ in range(times):
+        tree = {"label": label(), "depth": 2, "width": 7, "ms": 60_000}
+        task_id = await program.assign("TreeAgent", "grow", tree)
+        await asyncio.sleep(chance.uniform(0, 0.4))
+        body = json.dumps({"task_id": task_id, "reason": "enough"}).encode()
+        await program.client.publish(f"cancel.{task_id}", body)
+        began = asyncio.get_running_loop().time()
+        assert (await program.report_of(task_id))["status"] == "cancelled"
+
+        async def is_still() -> bool:
+            return await asyncio.to_thread(lambda: sum(one.metric("tasklore_slots_busy") for one in workers)) == 0
+
+        await program.eventually(is_still)
+        still_after.append(asyncio.get_running_loop().time() - began)
+    still_after.sort()
+    sys.stdout.write(f"{times} trees; still after {still_after[times // 2]:.3f} s, at most {still_after[-1]:.3f} s\n")
+
+    async def all_reported() -> bool:
+        async with Redis.from_url(own_house.servers.redis_url) as redis:
+            pipe = redis.pipeline(transaction=False)
+            async for key in redis.scan_iter("tl:task:*", count=5_000):
+                pipe.hexists(key, "report:1")
+            return all(await pipe.execute())
+
+    await program.eventually(all_reported)

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.messages import CompletionReport, EmittedValue, MemoryNote, TaskOutput
 from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox, open_outbox
 from runtime.messaging.output import Emitted, Gap, Item, OutputDesk, OutputReader, Position, Restarted, open_output
@@ -287,3 +288,13 @@ async def test_an_end_that_was_not_stored_is_a_gap(servers: EmbeddedServers, red
     assert [(kind, data.get("text")) for _, kind, data in found[:2]] == [("text", "begun"), ("gap", None)]
     assert found[1][2] == {"first": 2, "last": None}
     assert found[2][1] == "done"
+
+
+async def test_a_stream_that_is_gone_costs_a_client_its_output_and_not_the_report(own_servers: EmbeddedServers) -> None:
+    """Where no process may make it anew, too."""
+    async with Redis.from_url(own_servers.redis_url) as redis, http_stand(own_servers, redis) as stand:
+        async with worker(own_servers) as outbox:
+            await stand.parts.dispatch.assign(assigned("gone"))
+            await report_of(stand, outbox, "gone")
+        await ask_jetstream(stand.parts.client, f"STREAM.DELETE.{subjects.OUTPUT}")
+        assert [kind for _, kind, _ in await events_on(stand.url, "gone")] == ["gap", "done"]

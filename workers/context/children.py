@@ -179,6 +179,9 @@ class Children:
         self._open.add(assignment.task_id)
         async with self._lend():
             report = await self._services.children.ask(assignment, self._generation, may_be_known=self._may_be_known)
+            if report.status == "cancelled":
+                # The child may have heard sooner than this task that both are.
+                await self._services.children.raise_if_cancelled(self._assignment)
         self._open.discard(assignment.task_id)
         return _result_in(report, callee)
 

@@ -15,6 +15,8 @@ from workers.middleware import Call
 
 #: Seconds until a task is offered again that would wait for others where too many do.
 FULL_S = 2.0
+#: Seconds in which a cancellation that is heard of gets into the ledger, also of a slow one.
+NOTED_S = 5.0
 
 
 class Leaving(TaskloreError):
@@ -172,6 +174,7 @@ class RunningJobs:
         self._all: dict[Name, RunningJob] = {}
         self._behind: set[RunningJob] = set()
         self._is_leaving = False
+        self._cancelled: dict[str, tuple[float, str]] = {}
 
     async def enter(self, running: RunningJob) -> None:
         """Return once no copy of *running* is at work here; call `exit` afterwards, also after an error.
@@ -182,6 +185,7 @@ class RunningJobs:
         if self._is_leaving:
             # The signal came while its batch was still being recalled.
             running.leave()
+        self._cancel_with_parent(running)
         if self._all.setdefault(running.name, running) is running:
             return
         self._behind.add(running)
@@ -192,6 +196,14 @@ class RunningJobs:
                     await ahead.done.wait()
         finally:
             self._behind.discard(running)
+
+    def _cancel_with_parent(self, running: RunningJob) -> None:
+        """Cancel *running* when something above it was cancelled just now, which the ledger may not know yet."""
+        above = running.job.assignment.parent_id, running.job.assignment.root_id
+        for task_id in above if self._cancelled else ():
+            heard_at, reason = self._cancelled.get(task_id or "", (0.0, ""))
+            if asyncio.get_running_loop().time() - heard_at < NOTED_S:
+                running.cancel(reason)
 
     def exit(self, running: RunningJob) -> None:
         """Let the next copy of *running* in."""
@@ -207,14 +219,22 @@ class RunningJobs:
     def cancel(self, task_id: str, reason: str) -> tuple[bool, set[str]]:
         """Cancel *task_id* and all below it; return whether it was here, and the task ids of the children that were."""
         is_here, children = False, set[str]()
+        below = f"its parent was cancelled: {reason}" if reason else "its parent was cancelled"
+        self._remember(task_id, below)
         for running in [*self._all.values(), *self._behind]:
             if running.name[0] == task_id:
                 is_here = True
                 running.cancel(reason)
             elif task_id in (running.job.assignment.parent_id, running.job.assignment.root_id):
                 children.add(running.name[0])
-                running.cancel(f"its parent was cancelled: {reason}" if reason else "its parent was cancelled")
+                running.cancel(below)
         return is_here, children
+
+    def _remember(self, task_id: str, reason: str) -> None:
+        now = asyncio.get_running_loop().time()
+        while self._cancelled and now - next(iter(self._cancelled.values()))[0] > NOTED_S:
+            del self._cancelled[next(iter(self._cancelled))]
+        self._cancelled[task_id] = now, reason
 
     def replace(self, names: list[Name]) -> None:
         """End the runs of *names*, which other workers have taken meanwhile."""

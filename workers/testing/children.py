@@ -58,6 +58,9 @@ class KitChildren:
             return _report(assignment).model_copy(update={"status": failure.status, "error": error})
         return _report(assignment).model_copy(update={"result": to_jsonable_python(answer)})
 
+    async def raise_if_cancelled(self, parent: TaskAssignment) -> None:
+        """Do nothing: in a kit nothing is cancelled from outside."""
+
     async def cancel(self, task_id: str, reason: str) -> None:
         """Do nothing: in a kit no child outlives its call."""
 
