@@ -26,9 +26,9 @@ class LentSlots:
         """How many wait for a slot."""
         return len(self._wanting)
 
-    def add(self, delivery: Delivery) -> bool:
-        """Note that *delivery* lends its slot; return False, and do nothing, when too many do."""
-        if len(self._lent) >= MOST_LENT:
+    def add(self, delivery: Delivery, *, anyway: bool = False) -> bool:
+        """Note that *delivery* lends its slot; return False when too many do, and do it only *anyway* then."""
+        if len(self._lent) >= MOST_LENT and not anyway:
             return False
         self._lent.add(delivery)
         return True

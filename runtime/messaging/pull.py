@@ -187,9 +187,10 @@ class PullEngine:
         if self._release(delivery):
             self._wake.set()
 
-    def lend(self, delivery: Delivery) -> bool:
-        """Give the slot of *delivery* to other tasks until `reclaim`; return False when too many lend theirs."""
-        if (delivery in self._orphans or delivery.reply in self._held) and not self._lent.add(delivery):
+    def lend(self, delivery: Delivery, *, anyway: bool = False) -> bool:
+        """Give the slot of *delivery* to other tasks until `reclaim`; False when too many do, unless it is *anyway*."""
+        is_open = delivery in self._orphans or delivery.reply in self._held
+        if is_open and not self._lent.add(delivery, anyway=anyway):
             return False
         self._lent.give_back()
         self._wake_to_ask()

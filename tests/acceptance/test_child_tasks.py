@@ -47,6 +47,15 @@ async def test_lines_of_several_callers_come_to_their_end_on_one_slot(own_house:
     assert [len(own_house.runs(line)) for line in lines] == [6] * 8
 
 
+async def test_parents_that_find_no_room_to_wait_come_again(own_house: House, program: Outside) -> None:
+    """Their places go to the tasks below them, which would wait for each other otherwise."""
+    own_house.worker(str(AGENTS / "crowded.py"), slots=1).ready()
+    asked = [ask(program, "descend", label=label(), depth=3) for _ in range(6)]
+    reports = await asyncio.gather(*asked)
+    assert [report["result"] for report in reports] == [3] * 6
+    assert max(report["attempt"] for report in reports) > 1
+
+
 async def test_map_returns_results_in_order_and_keeps_failures_where_asked(own_house: House, program: Outside) -> None:
     worker = own_house.worker(TREE).ready()
     all_good = label()

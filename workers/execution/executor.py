@@ -211,7 +211,7 @@ class Executor:
                     log.info("task_left_to_others", task_id=job.assignment.task_id, reason=str(error))
                     engine.hand_back(job.delivery, _PARKED_S * random.uniform(1, 2))  # noqa: S311 - jitter
                     return None
-            slot = RunSlot(running, engine, self._exclusive, alone=alone, grouped=grouped)
+            slot = RunSlot(running, self.jobs, engine, self._exclusive, alone=alone, grouped=grouped)
             try:
                 found = await self._begin(job, engine, alone=alone, most_crashes=most_crashes or 0)
                 if isinstance(found, Run):

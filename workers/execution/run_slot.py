@@ -10,18 +10,26 @@ from contextlib import asynccontextmanager
 
 from runtime.messaging.pull import Delivery, PullEngine
 from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
-from workers.execution.running_jobs import RunningJob
+from workers.execution.running_jobs import RunningJob, RunningJobs
 
 #: Seconds that a question waits in its slot for another task that computes it.
 _LONG_S = 0.25
 
 
 class RunSlot:
-    """The slot of *running* at its engine, and its place among the runs that may overlap here, held until `leave`."""
+    """The slot of *running*, one of *jobs*, and its place among the runs that may overlap here, held until `leave`."""
 
     def __init__(
-        self, running: RunningJob, engine: PullEngine, exclusive: ExclusiveRuns, *, alone: bool, grouped: bool
+        self,
+        running: RunningJob,
+        jobs: RunningJobs,
+        engine: PullEngine,
+        exclusive: ExclusiveRuns,
+        *,
+        alone: bool,
+        grouped: bool,
     ) -> None:
+        self._jobs = jobs
         self._running = running
         self._engine = engine
         self._exclusive = exclusive
@@ -52,7 +60,8 @@ class RunSlot:
 
     def _lend(self) -> None:
         self.leave()
-        self._running.lend(self._engine)
+        if not self._running.lend(self._engine):
+            self._jobs.make_room(self._running, self._engine)
 
     async def _return(self) -> None:
         """Wait for the slot and a place among the runs here, unless another block has begun to wait meanwhile."""

@@ -65,17 +65,21 @@ class RunningJob:
         if not self.has_begun or (self.is_lending and self.job.task.idempotent):
             self._cut_short(Leaving("the worker leaves"))
 
-    def lend(self, engine: PullEngine) -> None:
-        """Lend its slot while it waits for tasks that it called; it is handed back where that cannot be.
+    def lend(self, engine: PullEngine) -> bool:
+        """Lend its slot while it waits for tasks that it called; return False where too many lend theirs.
 
-        A task that must not run twice waits on, in its slot if need be.
+        It is handed back instead where the worker leaves, unless its task must not run twice.
         """
         self.is_lending = True
-        can_leave = self.job.task.idempotent
-        if self._is_to_leave and can_leave:
+        if self._is_to_leave and self.job.task.idempotent:
             self._cut_short(Leaving("the worker leaves"))
-        elif not engine.lend(self.job.delivery) and can_leave:
-            self.hand_back("too many tasks wait here for others")
+            return True
+        return engine.lend(self.job.delivery)
+
+    @property
+    def depth(self) -> int:
+        """How many tasks are above it."""
+        return len(self.job.assignment.ancestors or ())
 
     def hand_back(self, reason: str) -> None:
         """End the run and offer its task again in a while; it is held against nobody."""
@@ -204,6 +208,19 @@ class RunningJobs:
             heard_at, reason = self._cancelled.get(task_id or "", (0.0, ""))
             if asyncio.get_running_loop().time() - heard_at < NOTED_S:
                 running.cancel(reason)
+
+    def make_room(self, running: RunningJob, engine: PullEngine) -> None:
+        """Let *running* lend its slot although too many do: one above it goes back to the queue, else it does itself.
+
+        What is deepest goes on, so that those above it find its report when they come again.
+        """
+        others = [one for one in self._all.values() if one.is_lending and one.job.task.idempotent]
+        above = min(others, key=lambda one: (one.is_cut_short, one.depth), default=running)
+        if above.depth < running.depth and not above.is_cut_short:
+            above.hand_back("tasks below it need its place")
+            engine.lend(running.job.delivery, anyway=True)
+        elif running.job.task.idempotent:
+            running.hand_back("too many tasks wait here for others")
 
     def exit(self, running: RunningJob) -> None:
         """Let the next copy of *running* in."""
