@@ -171,7 +171,7 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
                 except EffectUncertain as error:
                     written.results[key] = await self._settle(tool, call, arguments, error)
         result = written.results[key]
-        if isinstance(result, Found):
+        if isinstance(result, EffectFound):
             raise result
         return result
 
@@ -190,10 +190,10 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             return {"found": found} if found is not None else {"payload": await call.run(None)}
 
         settled = await self._run.context.step(f"tool {self._run.agent}.{tool} again", find_or_call, arguments)
-        return Found(settled["found"]) if "found" in settled else settled["payload"]
+        return EffectFound(settled["found"]) if "found" in settled else settled["payload"]
 
 
-class Found(Exception):
+class EffectFound(Exception):
     """The result of a call that an earlier run made, as its finder returned it."""
 
     def __init__(self, result: object) -> None:
@@ -297,7 +297,7 @@ class TaskDurability(BaseDurabilityCapability[Any]):
         """Return the tool's result, or the one that a finder found."""
         try:
             return await handler(args)
-        except Found as found:
+        except EffectFound as found:
             return found.result
 
     def get_durable_operation_backend(self) -> StepBackend:
