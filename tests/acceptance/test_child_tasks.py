@@ -5,6 +5,7 @@ import json
 import random
 import sys
 from collections.abc import AsyncIterator
+from typing import Literal
 from uuid import uuid4
 
 import httpx2
@@ -103,6 +104,27 @@ async def test_children_of_a_killed_parent_are_asked_once(own_house: House, prog
     # What was under way at the kill may run once more, all others did not.
     assert width <= len(own_house.runs(family)) <= width + 16
     assert len(own_house.runs(f"{family}-parent")) >= 1
+
+
+@pytest.mark.parametrize("struck", ["nats", "valkey"])
+async def test_a_map_outlives_a_server_that_is_killed_under_it(
+    own_house: House, program: Outside, struck: Literal["nats", "valkey"]
+) -> None:
+    own_house.worker(TREE, slots=8).ready()
+    family = label()
+    task_id = await program.assign("TreeAgent", "spread", {"label": family, "width": 60, "ms": 30, "at_once": 8})
+
+    async def has_begun() -> bool:
+        return len(own_house.runs(family)) >= 20
+
+    await program.eventually(has_begun)
+    server = getattr(own_house.servers, struck)
+    server.kill()
+    await asyncio.sleep(1)
+    await server.start()
+    report = await program.report_of(task_id)
+    assert report["result"] == [2 * number for number in range(60)]
+    assert len(own_house.runs(family)) <= 60 + 16
 
 
 async def test_a_cancelled_root_ends_everything_below_it(own_house: House, program: Outside) -> None:
