@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import nats.errors
 import structlog
 from pydantic import ValidationError
 
@@ -15,6 +14,7 @@ from contracts.errors import InvalidInput, MemoryUnavailable, TaskCancelled, Unr
 from contracts.messages import AgentCard, Cancellation, CompletionReport, TaskAssignment
 from memory.ledger.ledger import Ledger
 from runtime import tracing
+from runtime.messaging.direct import read_last
 
 if TYPE_CHECKING:
     from runtime.messaging.link import Arrival, Link
@@ -24,8 +24,6 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between looks for a report whose hint may have been lost: first, and at most.
 _LOOK_S, _LOOK_CAP_S = 2.0, 15.0
-#: Seconds for one direct read of NATS.
-_READ_S = 2.0
 #: Seconds for which an agent that was found is not looked for again.
 _CARD_S = 60.0
 #: Seconds in which a cancellation that a child has heard of gets into the ledger.
@@ -62,7 +60,8 @@ class ChildTasks:
         self._ledger = ledger
         self.caller_id = caller_id
         self._publish_cancellation = publish_cancellation
-        self._is_listening: asyncio.Task[object] | None = None
+        self._is_listening = False
+        self._opening = asyncio.Lock()
         self._waiting: dict[str, list[_Waiter]] = defaultdict(list)
         self._published: list[tuple[str, int, bytes, str]] = []
         self._called: list[tuple[str, str, str]] = []
@@ -79,10 +78,10 @@ class ChildTasks:
             MemoryUnavailable: it is not known whether it was asked for.
             NotAccepted: it could not be published.
         """
-        if self._is_listening is None:
-            listen = self._link.listen(subjects.reports_to(self.caller_id), self._hear)
-            self._is_listening = asyncio.ensure_future(listen)
-        await asyncio.shield(self._is_listening)
+        async with self._opening:
+            if not self._is_listening:
+                await self._link.listen(subjects.reports_to(self.caller_id), self._hear)
+                self._is_listening = True
         task_id, generation, waiter = assignment.task_id, 1, _Waiter()
         self._waiting[task_id].append(waiter)
         try:
@@ -111,7 +110,7 @@ class ChildTasks:
         found_at, card = self._cards.get(agent_id, (0.0, None))
         if card is None or now - found_at > _CARD_S or all(task.name != task_name for task in card.tasks):
             stream = subjects.bucket_stream(subjects.AGENTS_BUCKET)
-            body = await self._read(stream, f"$KV.{subjects.AGENTS_BUCKET}.{agent_id}")
+            body = await read_last(self._link.client, stream, f"$KV.{subjects.AGENTS_BUCKET}.{agent_id}")
             if not body:
                 raise InvalidInput(f"no agent {agent_id!r} has announced itself; correct the name, or start its worker")
             card = AgentCard.model_validate_json(body)
@@ -129,9 +128,8 @@ class ChildTasks:
         above = dict.fromkeys(filter(None, (parent.task_id, parent.parent_id, parent.root_id)))
         gives_up_at = asyncio.get_running_loop().time() + _NOTED_S
         while asyncio.get_running_loop().time() < gives_up_at:
-            for task_id in above:
-                if (wish := await self._ledger.wish(task_id)) is not None:
-                    raise TaskCancelled(wish.reason or "cancelled on request")
+            if (wish := await self._ledger.wish(*above)) is not None:
+                raise TaskCancelled(wish.reason or "cancelled on request")
             await asyncio.sleep(_NOTED_S / 10)
 
     async def cancel(self, task_id: str, reason: str) -> None:
@@ -209,16 +207,9 @@ class ChildTasks:
         except MemoryUnavailable:
             pass
         try:
-            return await self._read(subjects.REPORTS, subjects.report(self.caller_id, task_id, generation))
+            return await read_last(
+                self._link.client, subjects.REPORTS, subjects.report(self.caller_id, task_id, generation)
+            )
         except Unreachable as error:
             log.info("report_not_read", task_id=task_id, error=str(error))
             return None
-
-    async def _read(self, stream: str, subject: str) -> bytes | None:
-        """Return the last message of *stream* on *subject*, None without one."""
-        try:
-            async with asyncio.timeout(_READ_S + 1):
-                found = await self._link.client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=_READ_S)
-        except (TimeoutError, OSError, nats.errors.Error) as error:
-            raise Unreachable(f"NATS did not answer for {subject}: {error or type(error).__name__}") from error
-        return None if (found.headers or {}).get("Status") else found.data

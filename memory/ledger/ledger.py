@@ -166,14 +166,27 @@ class Ledger:
             return found
         return CancelOutcome(int(found[0]), found[1].decode() or "unknown", found[2] or None)
 
-    async def wish(self, task_id: str) -> CancelRequest | None:
-        """Return why the newest known generation of *task_id* is to be cancelled, or was; None when neither.
+    async def wish(self, *task_ids: str) -> CancelRequest | None:
+        """Return why the newest known generation of the first such task is to be cancelled, or was; None for none.
+
+        Neither parameters nor results are read, which may be large and are those of a parent of many.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        entry = await self.read(task_id)
-        return entry.generations[entry.newest].wish if entry is not None else None
+        named = await self._batch.run([("HKEYS", keys.task(task_id)) for task_id in task_ids])
+        newest = [max((number_in(name.rpartition(b":")[2]) or 1 for name in names), default=1) for names in named]
+        found = await self._batch.run(
+            [
+                ("HMGET", keys.task(task_id), f"cancel:{generation}", f"state:{generation}")
+                for task_id, generation in zip(task_ids, newest, strict=True)
+            ]
+        )
+        wishes = (
+            _wish_in({name: value for name, value in (("cancel", reason), ("state", state)) if value is not None})
+            for reason, state in found
+        )
+        return next((wish for wish in wishes if wish is not None), None)
 
     async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
         """Return whether the call *token* is the one that makes the effect *name* of the task, in any generation.

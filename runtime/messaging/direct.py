@@ -70,6 +70,20 @@ class DirectPage:
         self.ended.set()
 
 
+async def read_last(client: Client, stream: str, subject: str, within_s: float = API_S) -> bytes | None:
+    """Return the body of the last message of *stream* on *subject*, None without one.
+
+    Raises:
+        Unreachable: the server did not answer within *within_s* seconds.
+    """
+    try:
+        async with asyncio.timeout(within_s + 1):
+            found = await client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=within_s)
+    except (TimeoutError, OSError, nats.errors.Error) as error:
+        raise Unreachable(f"NATS did not answer for {subject}: {error or type(error).__name__}") from error
+    return None if (found.headers or {}).get("Status") else found.data
+
+
 class DirectReads:
     """Reads one stream, page by page; opened with `open_direct_reads`."""
 

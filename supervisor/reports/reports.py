@@ -10,17 +10,17 @@ import contextlib
 from collections import defaultdict
 from datetime import UTC, datetime
 
-import nats.errors
 import structlog
 from nats.aio.client import Client
 from pydantic import ValidationError
 
 from contracts import subjects
-from contracts.errors import MemoryUnavailable
+from contracts.errors import MemoryUnavailable, Unreachable
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.traces import read_context
 from memory.ledger.ledger import Ledger
 from runtime import tracing
+from runtime.messaging.direct import read_last
 from runtime.messaging.link import Arrival
 from runtime.messaging.pull import Delivery, PullEngine
 from runtime.tracing.letters import processing
@@ -193,11 +193,9 @@ class ReportDesk:
 
     async def _read_stored(self, subject: str) -> bytes | None:
         try:
-            async with asyncio.timeout(_READ_S + 1):
-                stored = await self._client.request(f"$JS.API.DIRECT.GET.{subjects.REPORTS}.{subject}", timeout=_READ_S)
-        except (TimeoutError, OSError, nats.errors.Error):
+            return await read_last(self._client, subjects.REPORTS, subject, _READ_S)
+        except Unreachable:
             return None
-        return None if (stored.headers or {}).get("Status") else stored.data
 
     def _serve(self, report: CompletionReport) -> None:
         for waiter in self._waiters.get(report.task_id, ()):

@@ -175,6 +175,7 @@ async def test_the_newest_generation_is_cancelled_unless_one_is_named(ledger: Le
     assert await ledger.wish("never") is None
     await ledger.finish("child", 1, "cancelled", b"with its parent")
     assert await ledger.wish("child") == CancelRequest("it was cancelled")
+    assert await ledger.wish("never", "child") == CancelRequest("it was cancelled")
 
 
 async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger) -> None:

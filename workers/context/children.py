@@ -158,7 +158,7 @@ class Children:
         named = f"{parent.task_id} {itself} {self._calls[itself]}"
         deadline = None if within is None else self._services.now() + within
         if parent.deadline is not None:
-            deadline = min(deadline or _aware(parent.deadline), _aware(parent.deadline))
+            deadline = min(deadline or aware(parent.deadline), aware(parent.deadline))
         return TaskAssignment(
             task_id=f"c-{hashlib.blake2b(named.encode(), digest_size=20).hexdigest()}",
             agent_id=callee.agent_id,
@@ -218,8 +218,8 @@ def _ancestors_for_children(parent: TaskAssignment) -> tuple[str, ...]:
     return (*(parent.ancestors or ()), f"{name}:{_spell(name, parent.task.parameters)[1]}")
 
 
-def _aware(moment: datetime) -> datetime:
-    # Other programs may leave the zone out; the wire is in UTC.
+def aware(moment: datetime) -> datetime:
+    """Return *moment* with its zone, UTC where other programs left it out."""
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 

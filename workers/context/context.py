@@ -14,6 +14,7 @@ from contracts.messages import Progress, TaskAssignment, Usage
 from runtime.models.llm import Spent
 from workers.context.access import Access
 from workers.context.calls import TaskCaller
+from workers.context.children import aware
 from workers.context.conversation import Conversation
 from workers.context.documents import UserDocuments
 from workers.context.edits import UserEdits
@@ -227,7 +228,8 @@ class Context(TaskCaller):
             UndeclaredAccess: the task does not declare `uses=("llm",)`.
         """
         self._task.demand_use("llm", "llm")
-        return TaskLlm(self._services.llm, self._spent, _aware(self._assignment.deadline), self._services.now)
+        deadline = self._assignment.deadline
+        return TaskLlm(self._services.llm, self._spent, deadline and aware(deadline), self._services.now)
 
     @property
     def usage(self) -> Usage:
@@ -357,8 +359,3 @@ class Context(TaskCaller):
             msg = f"session_id is missing; {self._task.name} works on a session, so send it as a phase of a pipeline"
             raise InvalidInput(msg)
         return self._assignment.session_id
-
-
-def _aware(moment: datetime | None) -> datetime | None:
-    # Other programs may leave the zone out; the wire is in UTC.
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment

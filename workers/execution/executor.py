@@ -273,9 +273,9 @@ class Executor:
 
     async def _ask_ledger(self, job: Job, *, alone: bool, most_crashes: int) -> Beginning:
         assignment, ledger = job.assignment, self._stores.ledger
-        for above in dict.fromkeys(filter(None, (assignment.parent_id, assignment.root_id))):
-            if (wish := await ledger.wish(above)) is not None:
-                return CancelRequest(f"its parent was cancelled: {wish.reason}")
+        above = dict.fromkeys(filter(None, (assignment.parent_id, assignment.root_id)))
+        if above and (wish := await ledger.wish(*above)) is not None:
+            return CancelRequest(f"its parent was cancelled: {wish.reason}")
         found = await ledger.begin(
             assignment.task_id,
             job.generation,

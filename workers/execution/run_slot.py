@@ -49,7 +49,7 @@ class RunSlot:
     async def lent(self) -> AsyncIterator[None]:
         """Lend the slot during the block, which only waits; several blocks of one run lend it once."""
         self._waiting += 1
-        if self._is_inside:
+        if not self._running.is_lending:
             self._lend()
         try:
             yield
@@ -81,6 +81,7 @@ class RunSlot:
                 await asyncio.Event().wait()
             except BaseException:
                 self._engine.reclaim_now(delivery)
+                self._running.is_lending = False
                 raise
             self._is_inside, self._running.is_lending = True, False
             if self._is_waiting():
