@@ -4,6 +4,7 @@ Programs in any language publish and subscribe to these: a change here is a chan
 """
 
 import re
+from datetime import datetime
 
 from contracts.identifiers import PARTITIONS, checked_name, partition_of, user_token
 
@@ -71,6 +72,10 @@ MAX_BODY = 960 * 1024
 
 #: Bytes of a body and its headers that we send, a little below the server's 1 MiB: it closes the connection over more.
 MAX_MESSAGE = 1024 * 1024 - 1024
+
+#: How long a message that has become due stays in LATER: TASKS takes it within milliseconds, one that is full within a
+#: day. It is deleted as soon as its task is delivered (see `workers.execution.due_copies`).
+_DUE_TTL = "24h"
 
 _REPORT = re.compile(r"reports\.[A-Za-z0-9_-]{1,64}\.[A-Za-z0-9_-]{1,64}\.\d+")
 
@@ -202,6 +207,7 @@ CANCEL_ANY = "cancel.*"
 
 #: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
 TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = "tasks.*.*", "reports.*.*.*", "progress.*.*", "runs.*"
+QUESTION_ANY = "questions.*"
 TURN_ANY, FACT_ANY, MESSAGE_ANY = "turns.*.*", "facts.*.*", "messages.*.*.*"
 OUTPUT_ANY = "output.*.*.*.*"
 
@@ -224,6 +230,11 @@ def analyses(supervisor_id: str) -> str:
 def run_events(session_id: str) -> str:
     """Return the subject of the events of a pipeline run (core NATS, not stored)."""
     return f"runs.{checked_name(session_id, 'session_id')}"
+
+
+def questions(task_id: str) -> str:
+    """Return the subject of notices that a task asks a person (core NATS, not stored)."""
+    return f"questions.{checked_name(task_id, 'task_id')}"
 
 
 def turns(owner: str) -> str:
@@ -316,6 +327,20 @@ def task_message_id(task_id: str, generation: int) -> str:
 def retry_message_id(task_id: str, generation: int, attempt: int) -> str:
     """Return the deduplication id of the scheduled run number *attempt*."""
     return f"{task_id}:{generation}:a{attempt}"
+
+
+def wake_message_id(task_id: str, generation: int, attempt: int, slot: str) -> str:
+    """Return the deduplication id of run number *attempt*, scheduled since the wait in *slot* is over."""
+    return f"{retry_message_id(task_id, generation, attempt)}:{slot}"
+
+
+def schedule_headers(due_at: datetime, agent_id: str, task_name: str) -> dict[str, str]:
+    """Return the headers that let LATER publish a task at *due_at*, at once for a time that is over."""
+    return {
+        SCHEDULE_HEADER: f"@at {due_at.isoformat().replace('+00:00', 'Z')}",
+        SCHEDULE_TARGET_HEADER: due(agent_id, task_name),
+        SCHEDULE_TTL_HEADER: _DUE_TTL,
+    }
 
 
 def report_message_id(task_id: str, generation: int) -> str:

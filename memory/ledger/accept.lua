@@ -6,5 +6,6 @@
 redis.call('HSETNX', key, 'assignment' .. g, ARGV[2])
 redis.call('HSETNX', key, 'state' .. g, 'accepted')
 if ARGV[4] then redis.call('HSETNX', key, 'trace' .. g, ARGV[4]) end
-redis.call('PEXPIRE', key, ARGV[3])
+-- A task that waits for days is known for longer.
+if redis.call('PTTL', key) < tonumber(ARGV[3]) then redis.call('PEXPIRE', key, ARGV[3]) end
 return false

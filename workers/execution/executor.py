@@ -20,6 +20,7 @@ from runtime import tracing
 from runtime.messaging.pull import PullEngine
 from runtime.metrics import Metrics
 from workers.context.context import Context
+from workers.context.waits import Waiting
 from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from workers.execution.job import Job
 from workers.execution.outcome import elapsed_ms, outcome_of
@@ -41,6 +42,8 @@ CRASHES_BESIDE_ALL, CRASHES_IN_GROUP = 1, 2
 CRASHES_ALONE = 3
 #: Seconds until a task is offered again that waits for the ledger or runs elsewhere, or failed by a mistake of ours.
 _PARKED_S, _MISTAKE_S = 2.0, 2.0
+#: Seconds until a copy of a task that waits is offered again: by then REPORTS still has a report that came meanwhile.
+_NOT_DUE_S = 3600.0
 
 
 class Executor:
@@ -128,6 +131,8 @@ class Executor:
             log.warning("run_replaced", task_id=job.assignment.task_id, error=str(error))
             # Its delivery is the other worker's by now: acknowledging it would take it from there.
             engine.forget(job.delivery)
+        except Waiting as waiting:
+            await self._retries.wait(job, waiting.wait, engine)
         except (TaskCancelled, TaskExpired) as error:
             await self._fail(job, error, engine)
 
@@ -266,7 +271,7 @@ class Executor:
         elif isinstance(found, Held):
             engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
         elif isinstance(found, NotDue):
-            engine.hand_back(job.delivery, found.wait_ms / 1000)
+            engine.hand_back(job.delivery, min(found.wait_ms / 1000, _NOT_DUE_S))
         else:
             self._publisher.send(assignment, job.generation, found, job.delivery, engine)
         return None
@@ -314,11 +319,13 @@ class Executor:
         try:
             with tracing.span(f"run {job.task.name}"):
                 result = await call_task(job, context, self._hooks, call_in_time)
-        except (RunReplaced, Leaving):
+        except (RunReplaced, Leaving, Waiting):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
+            running.raise_if_parked()
             await self._fail(job, error, engine, context=context, run_ms=run_ms)
             return None
+        running.raise_if_parked()
         if job.memory_key is not None and job.memory in ("miss", "refreshed"):
             await self._stores.remember(job, job.memory_key, result, run_ms, self._now())
         if job.assignment.writes:
