@@ -1,9 +1,11 @@
 """Models by role against scripted servers: each provider's own form, accounting, errors, limits, cancellation."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +27,7 @@ from runtime.models.llm import Llm, LlmRole, LlmSettings, ModelPrice
 from runtime.models.settings import Provider, parse_roles
 from tests.agent_script import CALLS, REQUESTS, next_answer, streaming
 from tests.llm_double import Canned, ScriptedLlm, dropped, fault, rate_limited, raw, saying, stalled
+from tests.llm_questions import Book
 from workers import Agent, Context
 from workers.pydantic_agents import Prompt, RoleModel, run
 from workers.testing import AgentKit
@@ -56,14 +59,14 @@ def settings_of(model: ScriptedLlm, **more: Any) -> LlmSettings:
     return LlmSettings(**{**given, **more})
 
 
-def kit_of(agent: pydantic_ai.Agent[Any, Any], llm: Llm, **options: Any) -> AgentKit:
-    """Return a kit whose one task, `ask`, runs *agent* with the models of *llm*."""
+def kit_of(agent: pydantic_ai.Agent[Any, Any], llm: Llm, *, streams: bool = False) -> AgentKit:
+    """Return a kit whose one task, `ask`, runs *agent* with the models of *llm*, and emits its text if it *streams*."""
     served = Agent("ClerkAgent")
 
-    @served.task(uses=("llm",), **options)
+    @served.task(uses=("llm",))
     async def ask(prompt: Prompt, context: Context) -> object:
         """Run the agent."""
-        return (await run(agent, prompt.prompt, context)).output
+        return (await run(agent, prompt.prompt, context, on_text=context.emit if streams else None)).output
 
     kit = AgentKit(served)
     kit.services.llm = llm  # type: ignore[assignment] # the real one
@@ -211,28 +214,61 @@ FAULTS: list[tuple[Canned, type[LlmError]]] = [
 ]
 
 
+def hasty(settings: LlmSettings) -> Llm:
+    """Return models whose clock makes a second each time that it is read, so that nothing waits."""
+    seconds = itertools.count()
+    return Llm(settings, monotonic=lambda: float(next(seconds)))
+
+
 @pytest.mark.parametrize(("canned", "kind"), FAULTS, ids=lambda value: getattr(value, "__name__", ""))
 async def test_an_error_of_the_provider_is_one_of_ours(canned: Canned, kind: type[LlmError]) -> None:
-    """So that the task is run again where that can help; a key is quoted nowhere."""
+    """While it is away the task comes back without losing an attempt; a key is quoted nowhere."""
     agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
-    async with ScriptedLlm(lambda _asked: canned) as model, Llm(settings_of(model)) as llm:
+    async with ScriptedLlm(lambda _asked: saying("hello")) as model, hasty(settings_of(model)) as llm:
+        model.queue(canned)
         kit = kit_of(agent, llm)
         report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
-    assert report.status == "failed"
-    assert type(kit.raised[0]) is kind
-    assert KEY not in str(kit.raised[0])
-    if kind is LlmRateLimited:
-        assert kit.raised[0].retry_after_s == 7  # type: ignore[attr-defined] # as asserted
+    assert report.status == ("failed" if kind is LlmRejected else "completed")
+    assert len(model.requests) == (1 if kind is LlmRejected else 2)
+    first = kit.raised[0]
+    assert type(first) is kind
+    assert KEY not in str(first)
+    assert isinstance(first, LlmError)
+    assert (first.away_s is None) is (kind is LlmRejected)
+    if isinstance(first, LlmRateLimited):
+        assert first.retry_after_s == 7
 
 
 async def test_a_provider_that_says_nothing_ends_with_the_time_of_an_attempt() -> None:
-    """It is retryable."""
     roles = {"chat": LlmRole(model="scripted", attempt_deadline_s=0.3)}
     agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
-    async with ScriptedLlm(lambda _asked: stalled()) as model, Llm(settings_of(model, roles=roles)) as llm:
+    async with ScriptedLlm(lambda _asked: saying("hello")) as model, hasty(settings_of(model, roles=roles)) as llm:
+        model.queue(stalled())
         kit = kit_of(agent, llm)
         await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
     assert type(kit.raised[0]) is LlmTimeout
+
+
+async def test_a_failed_request_is_sent_again_until_the_provider_counts_as_away() -> None:
+    """As often as a question of `context.llm.ask`; one that was shown in part is not."""
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="writer")
+    async with (
+        ScriptedLlm(lambda _asked: saying("hello")) as model,
+        hasty(settings_of(model, max_attempts=3, backoff_base_s=0.001)) as llm,
+    ):
+        model.queue(fault(503), dropped())
+        kit = kit_of(agent, llm)
+        assert (await kit.run("ask", {"prompt": "hi"}, max_attempts=1)).result == "hello"
+        assert (len(model.requests), kit.raised) == (3, [])
+        model.queue(*[fault(503)] * 3)
+        assert (await kit.run("ask", {"prompt": "hi"}, max_attempts=1)).result == "hello"
+        assert len(model.requests) == 7
+        assert {type(error) for error in kit.raised} == {LlmUnavailable}
+        model.queue(replace(streaming("An ", "ode"), ending="truncate"))
+        kit = kit_of(agent, llm, streams=True)
+        await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+        assert len(model.requests) == 8
+        assert type(kit.raised[0]) is LlmUnavailable
 
 
 async def test_cancelling_the_task_closes_the_request() -> None:
@@ -265,24 +301,17 @@ async def test_a_structured_answer_is_repaired_over_the_wire() -> None:
 
 
 async def test_text_is_streamed_as_server_sent_events() -> None:
-    """Each delta is a piece; tokens come with the last event."""
-    served = Agent("WriterAgent")
-    writer = pydantic_ai.Agent(RoleModel("chat"), name="writer")
-
-    @served.task(uses=("llm",))
-    async def write(prompt: Prompt, context: Context) -> object:
-        """Write."""
-        return (await run(writer, prompt.prompt, context, on_text=context.emit)).output
-
-    async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
+    """Each delta is a piece; tokens come with the last event, and the time of the first one is counted."""
+    writer, book = pydantic_ai.Agent(RoleModel("chat"), name="writer"), Book()
+    async with ScriptedLlm() as model, Llm(settings_of(model), meter=book) as llm:
         model.queue(streaming("An ", "ode", output_tokens=2))
-        kit = AgentKit(served)
-        kit.services.llm = llm  # type: ignore[assignment] # the real one
-        report = await kit.run("write", {"prompt": "an ode"})
+        kit = kit_of(writer, llm, streams=True)
+        report = await kit.run("ask", {"prompt": "an ode"})
         pieces = [str(one.event) for one in kit.emitted]
     assert (report.result, "".join(pieces)) == ("An ode", "An ode")
     assert report.usage.output_tokens == 2
     assert model.requests[0].body["stream"] is True
+    assert len(book.first_chunks) == 1
 
 
 async def test_an_unset_provider_and_a_role_of_another_kind_say_so() -> None:
