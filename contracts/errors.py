@@ -221,6 +221,19 @@ class LlmRateLimited(LlmError):
         self.retry_after_s = retry_after_s
 
 
+class LlmThrottled(LlmRateLimited):
+    """A limit of the deployment has no room for the call now: its task comes back after `away_s`, uncounted."""
+
+
+class BudgetSpent(LlmError):
+    """A limit has no room for a call and refuses it; `limit` names it, `at_limit` is `next` where another model may."""
+
+    def __init__(self, message: str, limit: str, at_limit: str = "refuse") -> None:
+        super().__init__(message)
+        self.limit = limit
+        self.at_limit = at_limit
+
+
 class LlmUnavailable(LlmError):
     """The provider cannot be reached or answers 5xx."""
 

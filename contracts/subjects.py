@@ -4,6 +4,7 @@ Programs in any language publish and subscribe to these: a change here is a chan
 """
 
 import re
+from datetime import datetime
 
 from contracts.identifiers import PARTITIONS, checked_name, partition_of, user_token
 
@@ -56,6 +57,9 @@ SIGNATURE_HEADER = "Tasklore-Signature"
 SCHEDULE_HEADER = "Nats-Schedule"
 SCHEDULE_TARGET_HEADER = "Nats-Schedule-Target"
 SCHEDULE_TTL_HEADER = "Nats-Schedule-TTL"
+#: How long a message that has become due stays in LATER: TASKS takes it within milliseconds, one that is full within a
+#: day. It is deleted as soon as its task is delivered (see `workers.execution.due_copies`).
+DUE_TTL = "24h"
 #: On what a schedule has published: the subject of that schedule.
 SCHEDULER_HEADER = "Nats-Scheduler"
 #: Where a message lies that was read directly.
@@ -124,6 +128,18 @@ def calls_to(agent_id: str) -> str:
 def schedule(task_id: str, generation: int) -> str:
     """Return where the next run of a task is scheduled; a second schedule there replaces the first."""
     return f"schedules.tasks.{checked_name(task_id, 'task_id')}.{generation}"
+
+
+def schedule_headers(due_at: datetime, target: str) -> dict[str, str]:
+    """Return the headers of a message in LATER that is published to *target* at *due_at*, in UTC.
+
+    The server looks four times a second: one that is due at a whole second is out within milliseconds.
+    """
+    return {
+        SCHEDULE_HEADER: f"@at {due_at.isoformat().replace('+00:00', 'Z')}",
+        SCHEDULE_TARGET_HEADER: target,
+        SCHEDULE_TTL_HEADER: DUE_TTL,
+    }
 
 
 def due(agent_id: str, task_name: str) -> str:
@@ -202,6 +218,7 @@ CANCEL_ANY = "cancel.*"
 
 #: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
 TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = "tasks.*.*", "reports.*.*.*", "progress.*.*", "runs.*"
+SCHEDULE_ANY = "schedules.tasks.*.*"
 TURN_ANY, FACT_ANY, MESSAGE_ANY = "turns.*.*", "facts.*.*", "messages.*.*.*"
 OUTPUT_ANY = "output.*.*.*.*"
 

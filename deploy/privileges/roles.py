@@ -142,7 +142,7 @@ def _supervisor() -> Role:
                 hear=(subjects.consumer_deleted(subjects.TASKS, PIPELINE_AGENT),),
             ),
             do.says("bury what is no task of a pipeline", f"dead.{subjects.tasks_of(PIPELINE_AGENT)}"),
-            do.says("assign tasks", subjects.TASK_ANY),
+            do.says("assign tasks", subjects.TASK_ANY, subjects.SCHEDULE_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("pass turns on", subjects.TURN_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),

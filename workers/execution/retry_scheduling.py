@@ -22,9 +22,6 @@ from workers.execution.stores import Stores
 
 log = structlog.get_logger(__name__)
 
-#: How long a message that has become due stays in LATER: TASKS takes it within milliseconds, one that is full within a
-#: day. It is deleted as soon as its task is delivered (see `workers.execution.due_copies`).
-_DUE_TTL = "24h"
 #: Seconds that the ledger lets a task run early: its clock and that of NATS are not the same.
 _EARLY_S = 0.1
 #: Seconds to wait for the schedule to be stored before the delivery is handed back with its delay instead.
@@ -110,9 +107,7 @@ class Retries:
                 **kept,
                 subjects.GENERATION_HEADER: str(job.generation),
                 subjects.ATTEMPT_HEADER: str(attempt),
-                subjects.SCHEDULE_HEADER: f"@at {due_at.isoformat().replace('+00:00', 'Z')}",
-                subjects.SCHEDULE_TARGET_HEADER: subjects.due(assignment.agent_id, assignment.task.name),
-                subjects.SCHEDULE_TTL_HEADER: _DUE_TTL,
+                **subjects.schedule_headers(due_at, subjects.due(assignment.agent_id, assignment.task.name)),
             },
             patience_s=_STORED_WITHIN_S,
         )
