@@ -124,7 +124,7 @@ def _facts_of(overview: Overview) -> Overview:
 
 def _print(overview: Overview, limit: int, *, as_json: bool) -> None:
     if as_json:
-        print_json(dataclasses.asdict(overview))
+        print_json(dataclasses.asdict(overview) | {"at": overview.at.isoformat(timespec="seconds")})
         return
     for number, (title, cells) in enumerate(_tables(overview, limit)):
         print(("\n" if number else "") + styled(title, "dim"))

@@ -34,8 +34,8 @@ def duration(milliseconds: int) -> str:
 
 
 def money(usd: float) -> str:
-    """Return US dollars: "$20.00"; a small amount keeps two digits: "$0.0042", "$0.0000051"."""
-    places = 2 if usd >= 1 or not usd else 4 if usd >= 0.001 else 7
+    """Return US dollars: "$20.00"; a small amount keeps two digits: "$0.50", "$0.0042", "$0.0000051"."""
+    places = 2 if usd >= 1 or round(usd, 2) == usd else 4 if usd >= 0.001 else 7
     return f"${usd:,.{places}f}"
 
 
