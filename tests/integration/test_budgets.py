@@ -82,7 +82,9 @@ async def test_a_budget_of_another_day_is_unspent_and_dollars_are_dollars(redis:
     # Left behind by the limit when it was one for all.
     await redis.hset(keys.budget("account", "each"), mapping={**spent, "win": DAY})
     await redis.sadd(keys.budget("account", "calls"), "c1", "c2")
-    await redis.zadd(keys.budget("accounts"), {keys.budget("account", name): 1 for name in ("each", "calls", "expired")})
+    await redis.zadd(
+        keys.budget("accounts"), {keys.budget("account", name): 1 for name in ("each", "calls", "expired")}
+    )
     old, x, y, calls = (await read_overview(budgets, NOW)).accounts
     assert (old.spent, old.unconfirmed, old.reserved, old.left) == (0, 0, 0.125, 2.375)
     assert (x.whose, x.spent, x.left, x.used) == ({"tenant": "x"}, 2.0, 0.125, 0.95)
@@ -94,7 +96,12 @@ async def test_books_are_summed_by_tenant_agent_or_model_over_days(redis: Redis)
     """Names with the letters that part a line are whole; a tree has a line of its own."""
     budgets = Budgets(redis)
     odd = Payer(tenant="a|b%", agent="Research")
-    for ago, payer, model in ((0, odd, "gpt-6"), (0, Payer(agent="Other"), "gpt-6"), (2, odd, "mini"), (40, odd, "old")):
+    for ago, payer, model in (
+        (0, odd, "gpt-6"),
+        (0, Payer(agent="Other"), "gpt-6"),
+        (2, odd, "mini"),
+        (40, odd, "old"),
+    ):
         line = book_field(payer, model)
         counted = {"calls": 2, "input": 10, "output": 5, "cached": 4, "usd": NANO_USD, "unconfirmed": 5, "saved": 7}
         fields = {f"{line}|{name}": amount for name, amount in counted.items()}

@@ -61,7 +61,9 @@ def test_a_faulty_file_is_refused(text: str, message: str) -> None:
     assert message in str(error.value)
 
 
-def _accounts(limit: dict[str, Any], payer: Payer, model: str = "gpt-6", now: datetime = _NOW, **more: Any) -> list[str]:
+def _accounts(
+    limit: dict[str, Any], payer: Payer, model: str = "gpt-6", now: datetime = _NOW, **more: Any
+) -> list[str]:
     limits = read_limits({"limits": [{"name": "a", **limit}], **more})
     return [one.key for one in limits.accounts_of(model, payer, now)]
 
