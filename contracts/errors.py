@@ -22,6 +22,10 @@ class InvalidParameters(InvalidInput):
         self.problems = tuple(problems)
 
 
+class VersionConflict(InvalidInput):
+    """Somebody changed it since it was read; read it again, then repeat the change."""
+
+
 class MessageTooLarge(InvalidInput):
     """A message is larger than the wire accepts; send a reference to the content instead."""
 
