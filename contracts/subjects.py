@@ -57,6 +57,9 @@ SIGNATURE_HEADER = "Tasklore-Signature"
 SCHEDULE_HEADER = "Nats-Schedule"
 SCHEDULE_TARGET_HEADER = "Nats-Schedule-Target"
 SCHEDULE_TTL_HEADER = "Nats-Schedule-TTL"
+#: How long a message that has become due stays in LATER: TASKS takes it within milliseconds, one that is full within a
+#: day. It is deleted as soon as its task is delivered (see `workers.execution.due_copies`).
+DUE_TTL = "24h"
 #: On what a schedule has published: the subject of that schedule.
 SCHEDULER_HEADER = "Nats-Scheduler"
 #: Where a message lies that was read directly.
@@ -72,10 +75,6 @@ MAX_BODY = 960 * 1024
 
 #: Bytes of a body and its headers that we send, a little below the server's 1 MiB: it closes the connection over more.
 MAX_MESSAGE = 1024 * 1024 - 1024
-
-#: How long a message that has become due stays in LATER: TASKS takes it within milliseconds, one that is full within a
-#: day. It is deleted as soon as its task is delivered (see `workers.execution.due_copies`).
-_DUE_TTL = "24h"
 
 _REPORT = re.compile(r"reports\.[A-Za-z0-9_-]{1,64}\.[A-Za-z0-9_-]{1,64}\.\d+")
 
@@ -129,6 +128,18 @@ def calls_to(agent_id: str) -> str:
 def schedule(task_id: str, generation: int) -> str:
     """Return where the next run of a task is scheduled; a second schedule there replaces the first."""
     return f"schedules.tasks.{checked_name(task_id, 'task_id')}.{generation}"
+
+
+def schedule_headers(due_at: datetime, target: str) -> dict[str, str]:
+    """Return the headers of a message in LATER that is published to *target* at *due_at*, in UTC.
+
+    The server looks four times a second: one that is due at a whole second is out within milliseconds.
+    """
+    return {
+        SCHEDULE_HEADER: f"@at {due_at.isoformat().replace('+00:00', 'Z')}",
+        SCHEDULE_TARGET_HEADER: target,
+        SCHEDULE_TTL_HEADER: DUE_TTL,
+    }
 
 
 def due(agent_id: str, task_name: str) -> str:
@@ -208,6 +219,7 @@ CANCEL_ANY = "cancel.*"
 #: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
 TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = "tasks.*.*", "reports.*.*.*", "progress.*.*", "runs.*"
 QUESTION_ANY = "questions.*"
+SCHEDULE_ANY = "schedules.tasks.*.*"
 TURN_ANY, FACT_ANY, MESSAGE_ANY = "turns.*.*", "facts.*.*", "messages.*.*.*"
 OUTPUT_ANY = "output.*.*.*.*"
 
@@ -332,15 +344,6 @@ def retry_message_id(task_id: str, generation: int, attempt: int) -> str:
 def wake_message_id(task_id: str, generation: int, attempt: int, slot: str) -> str:
     """Return the deduplication id of run number *attempt*, scheduled since the wait in *slot* is over."""
     return f"{retry_message_id(task_id, generation, attempt)}:{slot}"
-
-
-def schedule_headers(due_at: datetime, agent_id: str, task_name: str) -> dict[str, str]:
-    """Return the headers that let LATER publish a task at *due_at*, at once for a time that is over."""
-    return {
-        SCHEDULE_HEADER: f"@at {due_at.isoformat().replace('+00:00', 'Z')}",
-        SCHEDULE_TARGET_HEADER: due(agent_id, task_name),
-        SCHEDULE_TTL_HEADER: _DUE_TTL,
-    }
 
 
 def report_message_id(task_id: str, generation: int) -> str:

@@ -1,6 +1,6 @@
 """Messages about one task: its assignment, its progress, its cancellation and its report."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import not_
 from typing import Annotated, Any, Literal
 
@@ -37,7 +37,8 @@ class TaskAssignment(Message):
     before it reports: `results` is the whole, any other name a property of it; `keep_ms` is how long these entries
     live, None as long as the session. `story_id` and `response_number` say which response of which story is analysed.
     `parent_id` is the task that this one is a part of, `root_id` the one at the top of the tree, and `ancestors` are
-    the calls from there down to the parent, each as `Agent.task:digest` of its parameters.
+    the calls from there down to the parent, each as `Agent.task:digest` of its parameters. `not_before` is when its
+    first run may begin; None is at once.
     """
 
     task_id: Name
@@ -60,6 +61,13 @@ class TaskAssignment(Message):
     keep_ms: int | None = Field(default=None, ge=1)
     story_id: Name | None = None
     response_number: int | None = Field(default=None, ge=0)
+    not_before: datetime | None = Field(default=None, exclude_if=is_none)
+
+    @property
+    def waits_from(self) -> datetime:
+        """When it may begin, in UTC: time in the queue and a task's own deadline count from here."""
+        moment = self.not_before or self.created_at
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 class ErrorNote(Part):
@@ -93,13 +101,15 @@ class Usage(Part):
     """What a task spent on language models, over all of its calls.
 
     `cost_usd` is None when the price of a model is not known, and `unpriced` then says so. Both are left out where they
-    say nothing: readers of 0.1 take a number for the cost or none at all, but no null.
+    say nothing: readers of 0.1 take a number for the cost or none at all, but no null. `models` are those that
+    answered, left out when none did.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = Field(default=0.0, exclude_if=is_none)
     unpriced: bool = Field(default=False, exclude_if=not_)
+    models: tuple[str, ...] = Field(default=(), exclude_if=not_)
 
     @model_validator(mode="before")
     @classmethod
@@ -111,7 +121,8 @@ class CompletionReport(Message):
     """The one terminal report of a generation of a task; published to `reports.{supervisor_id}.{task_id}.{generation}`.
 
     `result` is None unless `status` is `completed`; `error` is None only then. `fence` is `none` when the ledger was
-    away, so that "exactly one" rests on the stream alone. `queued_ms` runs from `created_at` to the first look at it.
+    away, so that "exactly one" rests on the stream alone. `queued_ms` runs from `created_at`, or `not_before`, to the
+    first look at it.
     """
 
     task_id: Name

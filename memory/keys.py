@@ -59,8 +59,7 @@
 | `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
 | `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
 | `tl:story:{id}` | hash | none | where a story begins, and its `revision`, see `memory.stories.store` |
-| `tl:story:{id}:entities` | hash | none | its entities by name |
-| `tl:story:{id}:responses` | hash | none | its last responses by number, the digest of each by `:` and number |
+| `tl:story:{id}:entities`, `:responses` | hash | none | its entities by name, its last responses by number |
 | `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
 | `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
 | `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.stories.analyses` |
@@ -69,6 +68,7 @@
 | `tl:stories:{index}` | sorted set | none | every story, by when it was last loaded or got a response, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
+| `tl:budget:{all}:...` | several | 40 days | limits, accounts and books of models, see `memory.budgets.store` |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
 A key has one pair of braces, the cluster's hash tag; each part is checked or percent-escaped, so that none opens more.
@@ -237,6 +237,11 @@ def steps(task_id: str) -> tuple[str, str]:
 def children(task_id: str) -> str:
     """Return the key of the list of tasks that a task called; same tag."""
     return f"tl:children:{task(task_id)[len(_TASK) :]}"
+
+
+def budget(*parts: str) -> str:
+    """Return the key of a part of the budgets: all in one slot, as one call is held against many accounts."""
+    return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
 
 
 def parse_task(key: bytes) -> str:

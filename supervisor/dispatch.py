@@ -7,6 +7,7 @@ it too. Its sender has no acceptance yet, and asks again under the same id. Assi
 was away are added later, by `tell_ledger`.
 """
 
+from datetime import UTC, timedelta
 from typing import NamedTuple
 
 import structlog
@@ -23,6 +24,10 @@ log = structlog.get_logger(__name__)
 
 #: Bytes of assignments kept for a ledger that is away: minutes of a few hundred a second.
 _MOST_PENDING_BYTES = 64 * 1024 * 1024
+#: How far ahead a task may begin: LATER keeps a message for thirty days.
+MOST_AHEAD = timedelta(days=29)
+#: Milliseconds that the ledger lets a task run early.
+EARLY_MS = 100
 
 
 class _Pending(NamedTuple):
@@ -30,6 +35,7 @@ class _Pending(NamedTuple):
 
     body: bytes
     trace: str
+    due_at_ms: int | None
 
 
 class Dispatch:
@@ -45,23 +51,26 @@ class Dispatch:
     async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
         """Publish *assignment*; return when it is durably stored, and in the ledger, or pending there.
 
+        One with a `not_before` waits in LATER until then, as a run that is retried does.
+
         Raises:
             QueueFull: as much waits as may; nothing was started.
             NotAccepted: it is not known to be stored; send it again with the same task id.
             MessageTooLarge: its parameters do not fit into a message; nothing was started.
         """
         task_id, body = assignment.task_id, assignment.model_dump_json(exclude_none=True).encode()
+        headers, subject = first_run(assignment)
         await self._outbox.put(
-            subjects.task(assignment.agent_id, assignment.task.name),
-            body,
-            subjects.task_message_id(task_id, 1),
-            headers={subjects.GENERATION_HEADER: "1", subjects.ATTEMPT_HEADER: "1"},
-            patience_s=patience_s,
+            subject, body, subjects.task_message_id(task_id, 1), headers=headers, patience_s=patience_s
         )
-        trace = str(tracing.current() or "")
-        self._keep(task_id, _Pending(body, trace))
+        due_at_ms = None
+        if assignment.not_before is not None:
+            # The clocks of the ledger and of NATS are not the same.
+            due_at_ms = int(assignment.waits_from.timestamp() * 1000) - EARLY_MS
+        pending = _Pending(body, str(tracing.current() or ""), due_at_ms)
+        self._keep(task_id, pending)
         try:
-            await self._ledger.accept(task_id, 1, body, trace)
+            await self._accept(task_id, pending)
         except MemoryUnavailable as error:
             log.warning("ledger_away", task_id=task_id, error=str(error))
         else:
@@ -88,10 +97,14 @@ class Dispatch:
         added = 0
         while self._pending:
             task_id, pending = next(iter(self._pending.items()))
-            await self._ledger.accept(task_id, 1, *pending)
+            await self._accept(task_id, pending)
             self._drop(task_id)
             added += 1
         return added
+
+    async def _accept(self, task_id: str, pending: _Pending) -> None:
+        due = {} if pending.due_at_ms is None else {"due_at_ms": pending.due_at_ms}
+        await self._ledger.accept(task_id, 1, pending.body, pending.trace, **due)
 
     def _keep(self, task_id: str, pending: _Pending) -> None:
         self._drop(task_id)
@@ -105,3 +118,13 @@ class Dispatch:
     def _drop(self, task_id: str) -> None:
         if (pending := self._pending.pop(task_id, None)) is not None:
             self._pending_bytes -= len(pending.body)
+
+
+def first_run(assignment: TaskAssignment) -> tuple[dict[str, str], str]:
+    """Return headers and subject of the first run of *assignment*: in TASKS, or in LATER until its `not_before`."""
+    headers = {subjects.GENERATION_HEADER: "1", subjects.ATTEMPT_HEADER: "1"}
+    agent_id, name = assignment.agent_id, assignment.task.name
+    if assignment.not_before is None:
+        return headers, subjects.task(agent_id, name)
+    headers |= subjects.schedule_headers(assignment.waits_from.astimezone(UTC), subjects.due(agent_id, name))
+    return headers, subjects.schedule(assignment.task_id, 1)

@@ -39,6 +39,7 @@ from runtime.messaging.jetstream import ask_or_none
 from runtime.messaging.outbox import Outbox
 from runtime.messaging.streams import REPORTS_KEPT_S
 from runtime.metrics import Metrics
+from supervisor.dispatch import first_run
 
 log = structlog.get_logger(__name__)
 
@@ -185,7 +186,7 @@ class Recovery:
         number = 0
         async for batch in self._unfinished.read():
             tasks = [task for task in batch if task.is_waiting or not waiting_only]
-            letters = [letter for task in tasks if (letter := _letter_of(task)) is not None]
+            letters = [letter for task in tasks if (letter := letter_of(task)) is not None]
             stored = sum(await asyncio.gather(*(self._put(letter) for letter in letters)))
             self._meter.count_tasks_republished(stored)
             number += stored
@@ -230,7 +231,7 @@ def _letter_with(body: bytes | None, user: str) -> _Letter | None:
     )
 
 
-def _letter_of(task: OpenTask) -> _Letter | None:
+def letter_of(task: OpenTask) -> _Letter | None:
     """Return the message that publishes *task* again, or None when the ledger's entry cannot be read."""
     try:
         assignment = TaskAssignment.model_validate_json(task.assignment)
@@ -248,6 +249,9 @@ def _letter_of(task: OpenTask) -> _Letter | None:
         message_id = subjects.retry_message_id(task.task_id, task.generation, attempt)
     context = spelled_context(task.trace)
     traced = context.headers if context is not None else {}
+    if task.generation == 1 and not task.attempts and assignment.not_before is not None:
+        headers, subject = first_run(assignment)
+        return _Letter(subject, task.assignment, message_id, headers | traced)
     return _Letter(
         subjects.task(assignment.agent_id, assignment.task.name),
         task.assignment,

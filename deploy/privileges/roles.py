@@ -142,13 +142,12 @@ def _supervisor() -> Role:
                 hear=(subjects.consumer_deleted(subjects.TASKS, PIPELINE_AGENT),),
             ),
             do.says("bury what is no task of a pipeline", f"dead.{subjects.tasks_of(PIPELINE_AGENT)}"),
-            do.says("assign tasks", subjects.TASK_ANY),
+            do.says("assign tasks", subjects.TASK_ANY, subjects.SCHEDULE_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("pass turns on", subjects.TURN_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("tell of runs", subjects.RUN_ANY),
             do.says("tell of questions", subjects.QUESTION_ANY),
-            do.says("wake tasks that wait", subjects.SCHEDULES_ALL),
             do.says("set unreadable messages aside", f"dead.{subjects.MESSAGES_ALL}"),
             do.looks_into(
                 subjects.TASKS, subjects.LATER, subjects.REPORTS, subjects.MESSAGES, subjects.DEAD, cards, presences
@@ -278,7 +277,7 @@ def _operator() -> Role:
             ),
             do.hears("watch runs", subjects.RUN_ANY, subjects.PROGRESS_ANY, subjects.OUTPUT_ANY),
             do.hears("hear of questions", subjects.QUESTION_ANY),
-            do.says("wake tasks that wait", subjects.SCHEDULES_ALL),
+            do.says("wake tasks that wait", subjects.SCHEDULE_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("send again, and tell", subjects.TASK_ANY, subjects.TURN_ANY),

@@ -1,11 +1,17 @@
 -- Notes that a task was assigned.
 -- KEYS: task
--- ARGV: generation, assignment, keep_ms, its trace if any
+-- ARGV: generation, assignment, keep_ms, its trace or nothing, ms since 1970 when its first run is due or nothing
 -- Returns: nil
 -- include read_report
 redis.call('HSETNX', key, 'assignment' .. g, ARGV[2])
 redis.call('HSETNX', key, 'state' .. g, 'accepted')
-if ARGV[4] then redis.call('HSETNX', key, 'trace' .. g, ARGV[4]) end
+if ARGV[4] and ARGV[4] ~= '' then redis.call('HSETNX', key, 'trace' .. g, ARGV[4]) end
+local keep = tonumber(ARGV[3])
+if ARGV[5] then
+-- include now
+  redis.call('HSETNX', key, 'due_at' .. g, ARGV[5])
+  keep = keep + math.max(0, tonumber(ARGV[5]) - now)
+end
 -- A task that waits for days is known for longer.
-if redis.call('PTTL', key) < tonumber(ARGV[3]) then redis.call('PEXPIRE', key, ARGV[3]) end
+if redis.call('PTTL', key) < keep then redis.call('PEXPIRE', key, string.format('%.0f', keep)) end
 return false

@@ -234,15 +234,22 @@ class Ledger:
             ]
         )
 
-    async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
+    async def accept(
+        self, task_id: str, generation: int, assignment: bytes, trace: str = "", due_at_ms: int | None = None
+    ) -> None:
         """Note that *assignment* is durably published; a worker that was quicker is not undone.
 
-        *trace* is its trace, as a `TraceContext` is spelled: it is published again under that.
+        *trace* is its trace, as a `TraceContext` is spelled: it is published again under that. No run begins before
+        *due_at_ms*, ms since 1970, and it is known as long after that as others are after they were accepted.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        await self.accept_many([(task_id, generation, assignment, trace)])
+        if due_at_ms is None:
+            await self.accept_many([(task_id, generation, assignment, trace)])
+            return
+        noted = generation, assignment, self._keep_ms, trace, due_at_ms
+        await self._batch.run([("FCALL", scripts.ACCEPT, 1, keys.task(task_id), *noted)])
 
     async def accept_many(
         self, assignments: Sequence[tuple[str, int, bytes, str]], children: Sequence[tuple[str, str, str]] = ()

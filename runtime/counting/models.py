@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from runtime.counting.series import Series
-from runtime.counting.words import LLM_BUCKETS
+from runtime.counting.words import LLM_BUCKETS, TOKEN_BUCKETS
 from runtime.models.prices import Expense
 
 #: Seconds after its time within which a task that waits for a model is still expected.
@@ -27,12 +27,38 @@ class ModelCounts:
         self._llm_duration = series.histogram(
             "llm_request_duration_seconds", "One attempt to ask a language model.", LLM_BUCKETS, "role", "model"
         )
+        self._first_chunk = series.histogram(
+            "llm_time_to_first_chunk_seconds",
+            "Until a streamed answer begins (`gen_ai.client.operation.time_to_first_chunk`).",
+            LLM_BUCKETS,
+            "role",
+            "model",
+        )
+        self._request_tokens = series.histogram(
+            "llm_request_tokens",
+            "Tokens of one request that was answered (`gen_ai.client.token.usage`).",
+            TOKEN_BUCKETS,
+            "model",
+            "type",
+        )
         self._llm_errors = series.counter("llm_errors", "Failed attempts.", "class")
 
-    def record(self, role: str, model: str, usage: Expense, duration_s: float, error_class: str | None) -> None:
+    def record(
+        self,
+        role: str,
+        model: str,
+        usage: Expense,
+        duration_s: float,
+        error_class: str | None,
+        first_chunk_s: float | None = None,
+    ) -> None:
         """Count one attempt to ask a language model; *error_class* None is a success."""
-        self._llm_tokens.labels(role, model, "input").inc(usage.input_tokens)
-        self._llm_tokens.labels(role, model, "output").inc(usage.output_tokens)
+        for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+            self._llm_tokens.labels(role, model, kind).inc(tokens)
+            if error_class is None:
+                self._request_tokens.labels(model, kind).observe(tokens)
+        if first_chunk_s is not None:
+            self._first_chunk.labels(role, model).observe(first_chunk_s)
         self._llm_cost.labels(role, model).inc(float(usage.cost_usd))
         if usage.unpriced:
             self._llm_unpriced.labels(model).inc(usage.input_tokens + usage.output_tokens)

@@ -11,6 +11,8 @@ TASK_BUCKETS = (0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 60, 300, 900, 180
 LOOKUP_BUCKETS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1)
 #: Seconds; a language model takes its time.
 LLM_BUCKETS = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+#: Tokens, as the GenAI conventions have them, up to the longest context.
+TOKEN_BUCKETS = (1, 4, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576)
 #: Seconds; what is waited for takes as long as its task.
 HTTP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.5, 10, 60)
 #: Tasks with series of their own; names may come from strangers, so that any further one is counted as `other`.

@@ -22,7 +22,7 @@ from runtime.models.breaker import ModelBreaker
 from runtime.models.client import build_client, complete
 from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
-from runtime.models.tracing import answered, asked
+from runtime.models.tracing import answered, asked, completed
 from runtime.models.wire import T, check_answer_model, read_answer, read_body, read_tokens, retry_after_s
 from runtime.tracing import span
 from runtime.tracing.spans import Value
@@ -49,8 +49,16 @@ _log = structlog.get_logger(__name__)
 class Meter(Protocol):
     """Counts attempts for the whole process; `error_class` is None for an attempt that succeeded."""
 
-    def record(self, role: str, model: str, usage: Expense, duration_s: float, error_class: str | None) -> None:
-        """Count one attempt."""
+    def record(
+        self,
+        role: str,
+        model: str,
+        usage: Expense,
+        duration_s: float,
+        error_class: str | None,
+        first_chunk_s: float | None = None,
+    ) -> None:
+        """Count one attempt; *first_chunk_s* is when the first chunk of a streamed answer came."""
 
     def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
         """Export by model for how long its provider has been away."""
@@ -86,6 +94,14 @@ class Sent:
 
     tokens: Tokens = field(default_factory=Tokens)
     base_url: str | None = None
+    provider: str = ""
+    asked_at: float = field(default_factory=time.monotonic)
+    first_chunk_s: float | None = None
+
+    def note_chunk(self) -> None:
+        """Note that a chunk of a streamed answer came."""
+        if self.first_chunk_s is None:
+            self.first_chunk_s = time.monotonic() - self.asked_at
 
 
 @dataclass(frozen=True)
@@ -233,8 +249,12 @@ class Llm:
         """Hold one of the slots for a request that another client sends in the block, and account for it.
 
         `Sent.tokens` are counted as for an answer of *model*; an error of the block is counted by its class.
+
+        Raises:
+            LlmUnavailable: the provider of *model* is away and was not asked; with `away_s`, as an LlmError of the
+                block has it that says so again.
         """
-        sent, started = Sent(), self._monotonic()
+        started = self._monotonic()
         error_class: str | None = None
         if not self._has_prices:
             await asyncio.to_thread(load_prices)
@@ -244,13 +264,13 @@ class Llm:
             "gen_ai.request.model": model,
             "tasklore.llm.role": role,
         }
-        async with self._slots:
+        async with self._admit(model):
+            sent = Sent()
             self._under_way += 1
             try:
                 with span(f"chat {model}", kind="client", attributes=attributes) as shown:
                     yield sent
-                    tokens = sent.tokens
-                    shown.note({"gen_ai.usage.input_tokens": tokens.input, "gen_ai.usage.output_tokens": tokens.output})
+                    shown.note(completed(sent.provider, sent.tokens, sent.first_chunk_s))
             except Exception as error:
                 error_class = type(error).__name__
                 raise
@@ -261,7 +281,25 @@ class Llm:
                 if spent is not None:
                     spent.add(usage)
                 if self._meter is not None:
-                    self._meter.record(role, model, usage, self._monotonic() - started, error_class)
+                    duration_s = self._monotonic() - started
+                    self._meter.record(role, model, usage, duration_s, error_class, sent.first_chunk_s)
+
+    def pause_s(self, attempt: int, error: LlmError, left_s: float | None) -> float | None:
+        """Return the seconds to wait after attempt number *attempt* before the next one, None when there is none.
+
+        *left_s* is how long there is time, None for ever.
+        """
+        settings = self.settings
+        if not error.retryable or error.away_s is not None or attempt >= settings.max_attempts:
+            return None
+        wanted_s = getattr(error, "retry_after_s", None) or retry_after_s(error.__cause__) or 0.0
+        # Full jitter, on top of the provider's wish: all who were sent away together must not come back together.
+        pause_s = wanted_s + self._uniform(
+            0.0, min(settings.backoff_cap_s, settings.backoff_base_s * 2 ** (attempt - 1))
+        )
+        if wanted_s > settings.patience_s or (left_s is not None and pause_s >= left_s):
+            return None
+        return pause_s
 
     async def _attempt(self, question: _Question[T], spent: Spent | None) -> _Outcome[T]:
         """Ask once and account for it, whatever came of it."""
@@ -291,20 +329,10 @@ class Llm:
 
     def _pause_s(self, question: _Question[T], attempt: int, error: LlmError) -> float | None:
         """Return the seconds to wait before the next attempt, None when there is to be none."""
-        settings = self.settings
-        if not error.retryable or attempt >= settings.max_attempts:
-            return None
         left_s = self._left_s(question)
-        if isinstance(error, LlmMalformed) and error.answer is not None:
+        if isinstance(error, LlmMalformed) and error.answer is not None and attempt < self.settings.max_attempts:
             return None if question.malformed is not None or (left_s is not None and left_s <= 0) else 0.0
-        wanted_s = retry_after_s(error.__cause__) or 0.0
-        # Full jitter, on top of the provider's wish: all who were sent away together must not come back together.
-        pause_s = wanted_s + self._uniform(
-            0.0, min(settings.backoff_cap_s, settings.backoff_base_s * 2 ** (attempt - 1))
-        )
-        if wanted_s > settings.patience_s or (left_s is not None and pause_s >= left_s):
-            return None
-        return pause_s
+        return self.pause_s(attempt, error, left_s)
 
     def _log_failure(self, question: _Question[T], attempt: int, error: LlmError, pause_s: float | None) -> None:
         _log.warning(
@@ -345,6 +373,19 @@ class Llm:
             raise _late(question, role.attempt_deadline_s) from error
         finally:
             self._under_way -= 1
+
+    @asynccontextmanager
+    async def _admit(self, model: str) -> AsyncIterator[None]:
+        """Hold a slot while *model* is asked in the block, whose LlmError counts against its provider."""
+        breaker = self._breaker(model)
+        breaker.demand()
+        try:
+            async with self._slots:
+                with breaker.asking():
+                    yield
+        except LlmError as error:
+            breaker.mark(error)
+            raise
 
     def _breaker(self, model: str) -> ModelBreaker:
         if model not in self._breakers:

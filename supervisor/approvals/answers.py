@@ -142,7 +142,7 @@ class Answers:
                 **(context.headers if context is not None else {}),
                 subjects.GENERATION_HEADER: str(wait.generation),
                 subjects.ATTEMPT_HEADER: str(state.attempts + 1),
-                **subjects.schedule_headers(self._now(), wait.agent_id, wait.task_name),
+                **subjects.schedule_headers(self._now(), subjects.due(wait.agent_id, wait.task_name)),
             },
             patience_s=_WAKE_S,
         )

@@ -111,6 +111,7 @@ def _renew(sequence: int, body: bytes, now: datetime, renewal: Renewal) -> bytes
         return body
     fields = from_json(body)
     fields["created_at"] = _spell(now)
+    fields.pop("not_before", None)
     if renewal.drops_deadline:
         fields.pop("deadline", None)
     elif renewal.deadline is not None:

@@ -4,17 +4,21 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Coroutine, Mapping
-from typing import Any, ClassVar, Literal, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AliasChoices, AwareDatetime, BaseModel, ConfigDict, Field
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive
 
 from supervisor.http.parts import ApiParts
+from supervisor.http.problems import Fault, unusable
 
 _Result = TypeVar("_Result")
 
+#: A minute: clocks differ, and a request takes its time.
+_CLOCKS_DIFFER = timedelta(minutes=1)
 #: The body of a stream of events, for the OpenAPI document.
 EVENTS: dict[str, Any] = {
     "text/event-stream": {
@@ -45,6 +49,33 @@ class Form(BaseModel):
     """A body that the API takes; unknown fields are refused."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
+
+
+class Later(Form):
+    """A body that may say when its work begins: at a time with its zone, or so many seconds from now."""
+
+    at: Annotated[
+        AwareDatetime | None,
+        Field(strict=False, validation_alias=AliasChoices("at", "not_before"), description="RFC 3339, with its zone."),
+    ] = None
+    after: Annotated[float | None, Field(ge=0, description="Seconds.")] = None
+
+    def find_start(self, now: datetime) -> datetime | None:
+        """Return when the work begins, in UTC; None is at once.
+
+        Raises:
+            Refused: 422, both were given, or the time has passed.
+        """
+        if self.at is not None and self.after is not None:
+            raise unusable([Fault(where="after", message="say either `at` or `after`, not both")])
+        if self.after is not None:
+            try:
+                return now + timedelta(seconds=self.after)
+            except OverflowError as error:
+                raise unusable([Fault(where="after", message="is too long; the calendar ends before")]) from error
+        if self.at is not None and self.at < now - _CLOCKS_DIFFER:
+            raise unusable([Fault(where="at", message="has passed; leave it out to start at once")])
+        return self.at.astimezone(UTC) if self.at is not None else None
 
 
 def is_none(value: object) -> bool:

@@ -16,19 +16,21 @@ from contracts.messages import CompletionReport, TaskAssignment, TaskCall
 from memory.ledger.requests import RequestRecord, place_of
 from memory.ledger.task_tree import TaskTree, Trace
 from supervisor.catalogue import Offer
+from supervisor.dispatch import MOST_AHEAD
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.card_fit import demand_fit, demand_offer
 from supervisor.http.owners import demand_conversation, task_place
 from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers, not_found
+from supervisor.http.problems import Fault, Refused, answers, not_found, unusable
 from supervisor.http.requests.routes import IdempotencyKey, claim_record
 from supervisor.http.responses import (
     ACCEPTED,
     Cancelled,
-    Form,
+    Later,
     View,
     cancel_task,
     digest_of,
+    is_none,
     respond_json,
     while_connected,
 )
@@ -38,8 +40,8 @@ from supervisor.service import MAX_ATTEMPTS
 TaskId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a task, as the answer to it says.")]
 
 
-class Send(Form):
-    """A task for an agent; `within_seconds` is how long it may take, its time in the queue included."""
+class Send(Later):
+    """A task for an agent; `within_seconds` is how long it may take from its start, its time in the queue included."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
@@ -58,11 +60,13 @@ class Sent(View):
     """A task now: `accepted`, `running`, or `done` with its one report, whatever its status.
 
     `cancelled` has no report, or none yet: it was cancelled before it was sent, or while it waited, and will not run.
+    `due` is when an accepted task may begin, left out where that is at once.
     """
 
     task_id: str
     state: Literal["accepted", "running", "cancelled", "done"]
     report: CompletionReport | None = None
+    due: datetime | None = Field(default=None, exclude_if=is_none)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,7 @@ class NewTask:
     memory: Literal["use", "refresh", "bypass"] = "use"
     within_s: float | None = None
     max_attempts: int | None = None
+    starts_at: datetime | None = None
 
 
 _ASKING = Depends(require_role("ask"))
@@ -108,6 +113,7 @@ def routes(parts: ApiParts) -> APIRouter:
             memory=body.memory,
             within_s=body.within_seconds,
             max_attempts=body.max_attempts,
+            starts_at=_demand_kept(body.find_start(datetime.now(UTC))),
         )
         sent = await while_connected(request.receive, send_task(parts, caller, task, body.wait_seconds))
         demand_accepted(sent.report)
@@ -142,7 +148,9 @@ async def send_task(parts: ApiParts, caller: Caller, task: NewTask, wait_s: floa
     """
     now = datetime.now(UTC)
     assignment = _make_assignment(parts, caller, task, now)
-    body = assignment.model_dump(mode="json", exclude={"created_at", "deadline"})
+    body = assignment.model_dump(mode="json", exclude={"created_at", "deadline", "not_before"})
+    if task.starts_at is not None and task.starts_at > now + timedelta(seconds=wait_s):
+        wait_s = 0.0
     record = RequestRecord(
         digest=digest_of({**body, "within_s": task.within_s}),
         task_id=assignment.task_id,
@@ -160,7 +168,21 @@ async def send_task(parts: ApiParts, caller: Caller, task: NewTask, wait_s: floa
         awaited.cancel()
         leaving.cancel()
         await asyncio.gather(awaited, leaving, return_exceptions=True)
-    return Sent(task_id=assignment.task_id, state="done" if report is not None else "accepted", report=report)
+    if report is None:
+        return Sent(task_id=assignment.task_id, state="accepted", due=task.starts_at)
+    return Sent(task_id=assignment.task_id, state="done", report=report)
+
+
+def _demand_kept(starts_at: datetime | None) -> datetime | None:
+    """Return *starts_at* when a message can wait so long.
+
+    Raises:
+        Refused: 422, it lies too far ahead.
+    """
+    if starts_at is not None and starts_at > datetime.now(UTC) + MOST_AHEAD:
+        words = f"a task waits for {MOST_AHEAD.days} days at most; POST /v1/schedules with that `at` instead"
+        raise unusable([Fault(where="at", message=words)])
+    return starts_at
 
 
 def demand_accepted(report: CompletionReport | None) -> None:
@@ -185,11 +207,12 @@ def _make_assignment(parts: ApiParts, caller: Caller, task: NewTask, now: dateti
         supervisor_id=parts.supervisor_id,
         task=TaskCall(name=card.name, parameters=task.parameters),
         created_at=now,
-        deadline=now + timedelta(seconds=within_s) if within_s else None,
+        deadline=(task.starts_at or now) + timedelta(seconds=within_s) if within_s else None,
         max_attempts=min(task.max_attempts or card.max_attempts, card.max_attempts or MAX_ATTEMPTS),
         memory=task.memory,
         user_id=task.user_id,
         conversation_id=task.conversation_id,
+        not_before=task.starts_at,
     )
 
 
@@ -215,4 +238,7 @@ async def read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
         return Sent(task_id=task_id, state="done", report=CompletionReport.model_validate_json(newest.report))
     if newest.state == "running":
         return Sent(task_id=task_id, state="running")
-    return Sent(task_id=task_id, state="accepted" if newest.wish is None else "cancelled")
+    if newest.wish is not None:
+        return Sent(task_id=task_id, state="cancelled")
+    due = TaskAssignment.model_validate_json(newest.assignment).not_before if newest.assignment else None
+    return Sent(task_id=task_id, state="accepted", due=due if newest.state == "accepted" else None)

@@ -36,8 +36,7 @@ class Reporter:
         run_ms: int = 0,
     ) -> CompletionReport:
         """Return the report that *assignment* ended now as *status*, in which *attempt*, 0 for none, of *run_ms*."""
-        now, created_at = datetime.now(UTC), assignment.created_at
-        created_at = created_at if created_at.tzinfo else created_at.replace(tzinfo=UTC)
+        now, created_at = datetime.now(UTC), assignment.waits_from
         return CompletionReport(
             task_id=assignment.task_id,
             generation=generation,

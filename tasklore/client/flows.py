@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 from tasklore.client.errors import ApiError, NotDone, Unreachable
@@ -122,8 +123,12 @@ class SystemFlows:
         memory: str | None = None,
         within_s: float = 60.0,
         task_key: str | None = None,
+        at: datetime | None = None,
+        after_s: float | None = None,
     ) -> Flow[Task]:
         """Return a task when it is done, whatever its report says; with 0 *within_s*, once it is accepted.
+
+        It begins *at* a time, which has a zone, or *after_s* seconds, and at once when neither is given.
 
         Raises:
             NotDone: it is not done after *within_s* seconds.
@@ -136,6 +141,10 @@ class SystemFlows:
             "wait_seconds": waits,
             **_without_none(user=user, conversation=conversation, memory=memory),
         }
+        if at is not None:
+            body["at"] = at.isoformat()
+        if after_s is not None:
+            body["after"] = after_s
         sent = yield from fetch(Call("POST", "/v1/tasks", body=body, key=task_key or new_id(), wait_s=waits), Task)
         pause = _PAUSE_S
         while within_s and sent.state not in ("done", "cancelled"):

@@ -39,11 +39,12 @@ class Asked(Result):
 
 
 class Task(Result):
-    """A task as it stands: `accepted`, `running`, `cancelled`, or `done` with its report."""
+    """A task as it stands: `accepted`, perhaps to begin at *due*, `running`, `cancelled`, or `done` with its report."""
 
     task_id: str
     state: str
     report: dict[str, JsonValue] | None = None
+    due: datetime | None = None
 
     @property
     def result(self) -> Any:

@@ -54,9 +54,9 @@ class Outage:
     program: Outside
     provider: Provider
 
-    async def assign(self, count: int = TASKS, **fields: Any) -> list[str]:
+    async def assign(self, count: int = TASKS, task: str = "colour", **fields: Any) -> list[str]:
         """Send *count* tasks that need the model."""
-        return [await self.program.assign("AskerAgent", "colour", {"number": n}, **fields) for n in range(count)]
+        return [await self.program.assign("AskerAgent", task, {"number": n}, **fields) for n in range(count)]
 
     async def reports(self, tasks: list[str]) -> list[Json]:
         """Return the report of each of *tasks*."""
@@ -79,21 +79,24 @@ async def provider_away(house: House, says: Canned, **settings: Any) -> AsyncIte
 
 
 @pytest.mark.parametrize(
-    ("says", "away_s"),
+    ("task", "says", "away_s"),
     [
-        pytest.param(fault(503), 5.0, id="503"),
-        pytest.param(fault(503), 60.0, id="503 for a minute", marks=pytest.mark.long),
-        pytest.param(rate_limited(), 60.0, id="429 for a minute", marks=pytest.mark.long),
+        pytest.param("colour", fault(503), 5.0, id="503"),
+        pytest.param("paint", fault(503), 5.0, id="503 for an agent with tools"),
+        pytest.param("colour", fault(503), 60.0, id="503 for a minute", marks=pytest.mark.long),
+        pytest.param("colour", rate_limited(), 60.0, id="429 for a minute", marks=pytest.mark.long),
+        pytest.param("paint", rate_limited(), 60.0, id="429 for agents with tools", marks=pytest.mark.long),
     ],
 )
-async def test_sixty_tasks_outlive_an_outage_of_their_provider(own_house: House, says: Canned, away_s: float) -> None:
+async def test_sixty_tasks_outlive_an_outage_of_their_provider(
+    own_house: House, task: str, says: Canned, away_s: float
+) -> None:
     """With one attempt allowed all of them complete, others go on meanwhile, and the provider is left alone."""
     async with provider_away(own_house, says) as outage:
-        began = time.monotonic()
-        outage.provider.back_at = began + away_s
-        tasks = await outage.assign(max_attempts=1)
+        tasks = await outage.assign(task=task, max_attempts=1)
         await outage.program.eventually(lambda: _is_open(outage))
         asked_first, opened_at = len(outage.provider.asked_at), time.monotonic()
+        outage.provider.back_at = opened_at + away_s
         while time.monotonic() < outage.provider.back_at:
             sent_at = time.monotonic()
             assert (await outage.program.ask("AskerAgent", "double", {"number": 4}))["result"] == 8

@@ -170,7 +170,9 @@ class FakeLedger:
                 self._touch(report.task_id)[b"user"] = report.user.encode()
         return [await self.finish(*report[:4]) for report in reports]
 
-    async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
+    async def accept(
+        self, task_id: str, generation: int, assignment: bytes, trace: str = "", due_at_ms: int | None = None
+    ) -> None:
         of = self._generation(task_id, generation)
         of.fields.setdefault(b"assignment:%d" % generation, assignment)
         of.fields.setdefault(b"state:%d" % generation, b"accepted")

@@ -1,9 +1,11 @@
 """Models by role against scripted servers: each provider's own form, accounting, errors, limits, cancellation."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +27,7 @@ from runtime.models.llm import Llm, LlmRole, LlmSettings, ModelPrice
 from runtime.models.settings import Provider, parse_roles
 from tests.agent_script import CALLS, REQUESTS, next_answer, streaming
 from tests.llm_double import Canned, ScriptedLlm, dropped, fault, rate_limited, raw, saying, stalled
+from tests.llm_questions import Book
 from workers import Agent, Context
 from workers.pydantic_agents import Prompt, RoleModel, run
 from workers.testing import AgentKit
@@ -56,14 +59,14 @@ def settings_of(model: ScriptedLlm, **more: Any) -> LlmSettings:
     return LlmSettings(**{**given, **more})
 
 
-def kit_of(agent: pydantic_ai.Agent[Any, Any], llm: Llm, **options: Any) -> AgentKit:
-    """Return a kit whose one task, `ask`, runs *agent* with the models of *llm*."""
+def kit_of(agent: pydantic_ai.Agent[Any, Any], llm: Llm, *, streams: bool = False) -> AgentKit:
+    """Return a kit whose one task, `ask`, runs *agent* with the models of *llm*, and emits its text if it *streams*."""
     served = Agent("ClerkAgent")
 
-    @served.task(uses=("llm",), **options)
+    @served.task(uses=("llm",))
     async def ask(prompt: Prompt, context: Context) -> object:
         """Run the agent."""
-        return (await run(agent, prompt.prompt, context)).output
+        return (await run(agent, prompt.prompt, context, on_text=context.emit if streams else None)).output
 
     kit = AgentKit(served)
     kit.services.llm = llm  # type: ignore[assignment] # the real one
@@ -89,7 +92,8 @@ async def test_a_conversation_with_tools_is_held_and_accounted_for() -> None:
         add_tools(agent)
         report = await kit_of(agent, llm).run("ask", {"prompt": "go"})
     assert report.result == "saw 0 sent 1 saw 2 sent 3 saw 4 sent 5"
-    assert report.usage.model_dump() == {"input_tokens": 600, "output_tokens": 120, "cost_usd": 0.0018}
+    usage = {"input_tokens": 600, "output_tokens": 120, "cost_usd": 0.0018, "models": ("scripted",)}
+    assert report.usage.model_dump() == usage
     assert len(model.requests) == REQUESTS
     first = model.requests[0]
     assert (first.model, first.system, first.user) == ("scripted", "Be short.", "go")
@@ -193,6 +197,84 @@ async def test_a_role_asks_its_provider_in_the_form_of_that(role: str) -> None:
     assert KEY in model.requests[0].headers[header]
 
 
+def calling_tool(role: str, name: str, arguments: Mapping[str, Any]) -> Canned:
+    """Answer with a call of a tool, in the form of the provider of *role*."""
+    body = json.loads(json.dumps(FORMS[role][2]))
+    if role == "claude":
+        body |= {"content": [{"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments}]}
+        body["stop_reason"] = "tool_use"
+    else:
+        body["candidates"][0]["content"]["parts"] = [{"functionCall": {"name": name, "args": arguments}}]
+    return raw(json.dumps(body).encode())
+
+
+def streaming_text(role: str, *words: str) -> Canned:
+    """Answer with *words* as events, in the form of the provider of *role*."""
+    body = json.loads(json.dumps(FORMS[role][2]))
+    events: list[dict[str, Any]]
+    if role == "claude":
+        block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+        deltas = [{"type": "text_delta", "text": word} for word in words]
+        ended = {"stop_reason": "end_turn", "stop_sequence": None}
+        events = [
+            {"type": "message_start", "message": body | {"content": [], "stop_reason": None}},
+            block,
+            *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": ended, "usage": USAGE},
+            {"type": "message_stop"},
+        ]
+    else:
+        candidates = [{"content": {"role": "model", "parts": [{"text": word}]}} for word in words]
+        events = [body | {"candidates": [one]} for one in candidates]
+        events[-1]["candidates"][0]["finishReason"] = "STOP"
+    lines = (
+        (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n" for event in events
+    )
+    return raw("".join(lines).encode(), content_type="text/event-stream")
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+async def test_each_provider_calls_tools_and_answers_by_a_schema(role: str) -> None:
+    """Through its own client: the call, its result in the next request, and the answer as a call that fits."""
+    pytest.importorskip(PACKAGES[role])
+    agent = pydantic_ai.Agent(RoleModel(role), name="judge", output_type=Verdict)
+    add_tools(agent)
+    async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
+        model.queue(calling_tool(role, "look", {"number": 3}), calling_tool(role, "final_result", {"score": 7}))
+        report = await kit_of(agent, llm).run("ask", {"prompt": "judge"})
+    assert (report.result, report.error) == ({"score": 7}, None)
+    assert (report.usage.input_tokens, report.usage.output_tokens) == (200, 40)
+    assert "saw 3" in json.dumps(model.requests[1].body)
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+async def test_each_provider_streams_its_text(role: str) -> None:
+    pytest.importorskip(PACKAGES[role])
+    agent, book = pydantic_ai.Agent(RoleModel(role), name="writer"), Book()
+    async with ScriptedLlm() as model, Llm(settings_of(model), meter=book) as llm:
+        model.queue(streaming_text(role, "An ", "ode"))
+        kit = kit_of(agent, llm, streams=True)
+        report = await kit.run("ask", {"prompt": "an ode"})
+    assert (report.result, "".join(str(one.event) for one in kit.emitted)) == ("An ode", "An ode")
+    assert (report.usage.input_tokens, report.usage.output_tokens) == (100, 20)
+    assert len(book.first_chunks) == 1
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+async def test_each_provider_that_is_away_is_waited_for(role: str) -> None:
+    """Its client repeats nothing by itself."""
+    pytest.importorskip(PACKAGES[role])
+    agent = pydantic_ai.Agent(RoleModel(role), name="clerk")
+    ok = raw(json.dumps(FORMS[role][2]).encode())
+    async with ScriptedLlm(lambda _asked: ok) as model, hasty(settings_of(model)) as llm:
+        model.queue(fault(503))
+        kit = kit_of(agent, llm)
+        report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+    assert (report.result, len(model.requests)) == ("hello", 2)
+    assert [type(error) for error in kit.raised[:1]] == [LlmUnavailable]
+
+
 def is_installed(package: str) -> bool:
     """Return whether *package* can be imported."""
     try:
@@ -211,28 +293,61 @@ FAULTS: list[tuple[Canned, type[LlmError]]] = [
 ]
 
 
+def hasty(settings: LlmSettings) -> Llm:
+    """Return models whose clock makes a second each time that it is read, so that nothing waits."""
+    seconds = itertools.count()
+    return Llm(settings, monotonic=lambda: float(next(seconds)))
+
+
 @pytest.mark.parametrize(("canned", "kind"), FAULTS, ids=lambda value: getattr(value, "__name__", ""))
 async def test_an_error_of_the_provider_is_one_of_ours(canned: Canned, kind: type[LlmError]) -> None:
-    """So that the task is run again where that can help; a key is quoted nowhere."""
+    """While it is away the task comes back without losing an attempt; a key is quoted nowhere."""
     agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
-    async with ScriptedLlm(lambda _asked: canned) as model, Llm(settings_of(model)) as llm:
+    async with ScriptedLlm(lambda _asked: saying("hello")) as model, hasty(settings_of(model)) as llm:
+        model.queue(canned)
         kit = kit_of(agent, llm)
         report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
-    assert report.status == "failed"
-    assert type(kit.raised[0]) is kind
-    assert KEY not in str(kit.raised[0])
-    if kind is LlmRateLimited:
-        assert kit.raised[0].retry_after_s == 7  # type: ignore[attr-defined] # as asserted
+    assert report.status == ("failed" if kind is LlmRejected else "completed")
+    assert len(model.requests) == (1 if kind is LlmRejected else 2)
+    first = kit.raised[0]
+    assert type(first) is kind
+    assert KEY not in str(first)
+    assert isinstance(first, LlmError)
+    assert (first.away_s is None) is (kind is LlmRejected)
+    if isinstance(first, LlmRateLimited):
+        assert first.retry_after_s == 7
 
 
 async def test_a_provider_that_says_nothing_ends_with_the_time_of_an_attempt() -> None:
-    """It is retryable."""
     roles = {"chat": LlmRole(model="scripted", attempt_deadline_s=0.3)}
     agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
-    async with ScriptedLlm(lambda _asked: stalled()) as model, Llm(settings_of(model, roles=roles)) as llm:
+    async with ScriptedLlm(lambda _asked: saying("hello")) as model, hasty(settings_of(model, roles=roles)) as llm:
+        model.queue(stalled())
         kit = kit_of(agent, llm)
         await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
     assert type(kit.raised[0]) is LlmTimeout
+
+
+async def test_a_failed_request_is_sent_again_until_the_provider_counts_as_away() -> None:
+    """As often as a question of `context.llm.ask`; one that was shown in part is not."""
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="writer")
+    async with (
+        ScriptedLlm(lambda _asked: saying("hello")) as model,
+        hasty(settings_of(model, max_attempts=3, backoff_base_s=0.001)) as llm,
+    ):
+        model.queue(fault(503), dropped())
+        kit = kit_of(agent, llm)
+        assert (await kit.run("ask", {"prompt": "hi"}, max_attempts=1)).result == "hello"
+        assert (len(model.requests), kit.raised) == (3, [])
+        model.queue(*[fault(503)] * 3)
+        assert (await kit.run("ask", {"prompt": "hi"}, max_attempts=1)).result == "hello"
+        assert len(model.requests) == 7
+        assert {type(error) for error in kit.raised} == {LlmUnavailable}
+        model.queue(replace(streaming("An ", "ode"), ending="truncate"))
+        kit = kit_of(agent, llm, streams=True)
+        await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+        assert len(model.requests) == 8
+        assert type(kit.raised[0]) is LlmUnavailable
 
 
 async def test_cancelling_the_task_closes_the_request() -> None:
@@ -265,24 +380,17 @@ async def test_a_structured_answer_is_repaired_over_the_wire() -> None:
 
 
 async def test_text_is_streamed_as_server_sent_events() -> None:
-    """Each delta is a piece; tokens come with the last event."""
-    served = Agent("WriterAgent")
-    writer = pydantic_ai.Agent(RoleModel("chat"), name="writer")
-
-    @served.task(uses=("llm",))
-    async def write(prompt: Prompt, context: Context) -> object:
-        """Write."""
-        return (await run(writer, prompt.prompt, context, on_text=context.emit)).output
-
-    async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
+    """Each delta is a piece; tokens come with the last event, and the time of the first one is counted."""
+    writer, book = pydantic_ai.Agent(RoleModel("chat"), name="writer"), Book()
+    async with ScriptedLlm() as model, Llm(settings_of(model), meter=book) as llm:
         model.queue(streaming("An ", "ode", output_tokens=2))
-        kit = AgentKit(served)
-        kit.services.llm = llm  # type: ignore[assignment] # the real one
-        report = await kit.run("write", {"prompt": "an ode"})
+        kit = kit_of(writer, llm, streams=True)
+        report = await kit.run("ask", {"prompt": "an ode"})
         pieces = [str(one.event) for one in kit.emitted]
     assert (report.result, "".join(pieces)) == ("An ode", "An ode")
     assert report.usage.output_tokens == 2
     assert model.requests[0].body["stream"] is True
+    assert len(book.first_chunks) == 1
 
 
 async def test_an_unset_provider_and_a_role_of_another_kind_say_so() -> None:

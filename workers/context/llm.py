@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from contracts.errors import LlmError
 from runtime.models.wire import T
 
 if TYPE_CHECKING:
@@ -39,9 +40,17 @@ class TaskLlm:
         """The models by role, for another client than this one."""
         return self._model.settings
 
+    @property
+    def _left_s(self) -> float | None:
+        return None if self._deadline is None else (self._deadline - self._now()).total_seconds()
+
     def request(self, role: str, model: str) -> "AbstractAsyncContextManager[Sent]":
         """Account to the task for a request that another client sends in the block; see `Llm.request`."""
         return self._model.request(role, model, self._spent)
+
+    def pause_s(self, attempt: int, error: LlmError) -> float | None:
+        """Return the seconds after which that request may be sent again, None when it is not; see `Llm.pause_s`."""
+        return self._model.pause_s(attempt, error, self._left_s)
 
     async def ask(self, role: str, answer: type[T], *, system: str, user: str) -> T:
         """Return what the model of *role* says, as an *answer*, whose first field must be `reasoning`.
@@ -52,8 +61,7 @@ class TaskLlm:
             LlmNotConfigured: no model is configured.
             LlmError: it refused, was cut off, did not answer before the task's deadline, or answered another shape.
         """
-        deadline_s = None
-        if self._deadline is not None:
-            deadline_s = (self._deadline - self._now()).total_seconds()
-        reply = await self._model.ask(role, answer, system=system, user=user, deadline_s=deadline_s, spent=self._spent)
+        reply = await self._model.ask(
+            role, answer, system=system, user=user, deadline_s=self._left_s, spent=self._spent
+        )
         return reply.value

@@ -76,7 +76,7 @@ class Consumer:
         """Serve remembered answers to *batch* with one recall, and run the rest side by side."""
         now = self._now()
         jobs, refused, unknown = await self._read(batch, now)
-        await recall(jobs, self._stores.long_term, self._metrics, self._hooks)
+        await recall([job for job in jobs if not job.is_early(now)], self._stores.long_term, self._metrics, self._hooks)
         # The session of a phase comes before its report, and the ledger is asked before the session.
         served = [job for job in jobs if job.recalled is not None and not job.assignment.writes]
         now_ms = int(now.timestamp() * 1000)

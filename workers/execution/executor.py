@@ -7,7 +7,7 @@ import asyncio
 import contextvars
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -277,7 +277,10 @@ class Executor:
         return None
 
     async def _ask_ledger(self, job: Job, *, alone: bool, most_crashes: int) -> Beginning:
-        assignment, ledger = job.assignment, self._stores.ledger
+        assignment, ledger, now = job.assignment, self._stores.ledger, self._now()
+        if job.is_early(now):
+            # A program published it to TASKS; one of a supervisor comes out of LATER in time.
+            return NotDue((assignment.waits_from - now) // timedelta(milliseconds=1))
         above = dict.fromkeys(filter(None, (assignment.parent_id, assignment.root_id)))
         if above and (wish := await ledger.wish(*above)) is not None:
             return CancelRequest(f"its parent was cancelled: {wish.reason}")
@@ -285,7 +288,7 @@ class Executor:
             assignment.task_id,
             job.generation,
             self._worker_id,
-            int(self._now().timestamp() * 1000),
+            int(now.timestamp() * 1000),
             self._lease_ms,
             before=job.first_attempt - 1,
             alone=alone,

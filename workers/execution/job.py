@@ -1,7 +1,7 @@
 """A job: one delivery that has been read, with everything its run and its report need."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,6 +20,9 @@ from memory.long_term.entries import Remembered
 from runtime.messaging.pull import Delivery
 from workers.agent import Agent
 from workers.task import Task
+
+#: Clocks of two machines; `tasklore doctor` warns of more.
+_CLOCKS_DIFFER = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,11 @@ class Job:
         """Return seconds from *now* until the deadline, or None without one."""
         return None if self.deadline is None else max(0.0, (self.deadline - now).total_seconds())
 
+    def is_early(self, now: datetime) -> bool:
+        """Return whether its `not_before` lies further ahead of *now* than clocks may differ."""
+        asked = self.assignment
+        return asked.not_before is not None and asked.waits_from - now > _CLOCKS_DIFFER
+
 
 @dataclass(slots=True, eq=False)
 class UnfitJob:
@@ -144,7 +152,7 @@ class JobReader:
         if task is None:
             msg = f"{agent.agent_id} has no task {call.name!r}; it has {', '.join(sorted(agent.tasks))}"
             raise InvalidInput(msg)
-        created_at = _aware(assignment.created_at)
+        created_at = assignment.waits_from
         age = now - created_at
         deadline = _deadline_of(task, assignment, created_at)
         if deadline is not None and deadline <= now:

@@ -144,7 +144,7 @@ class Retries:
                 **kept,
                 subjects.GENERATION_HEADER: str(job.generation),
                 subjects.ATTEMPT_HEADER: str(attempt),
-                **subjects.schedule_headers(due_at, assignment.agent_id, assignment.task.name),
+                **subjects.schedule_headers(due_at, subjects.due(assignment.agent_id, assignment.task.name)),
             },
             patience_s=_STORED_WITHIN_S,
         )

@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Literal, TypedDict, cast
 from weakref import WeakKeyDictionary
 
+import structlog
 from pydantic_ai import RunContext, ToolFailed
 from pydantic_ai.agent import EventStreamHandler
 from pydantic_ai.capabilities import AbstractCapability, WrapToolExecuteHandler
@@ -27,16 +29,21 @@ from pydantic_ai.durable_exec import (
     ToolsetGetToolsId,
     record_durable_unit,
 )
+from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_json, to_jsonable_python
 
-from contracts.errors import EffectUncertain, InvalidInput, TaskloreError, Unreachable
+from contracts.errors import EffectUncertain, InvalidInput, LlmError, TaskloreError, Unreachable
 from runtime import tracing
+from runtime.models.llm import Sent
 from runtime.models.prices import Tokens
 from runtime.tracing.spans import Value
 from workers.context.context import Context
+from workers.pydantic_agents.models import classify
+
+log = structlog.get_logger(__name__)
 
 #: How a tool is declared: `Tool(..., metadata=WRITES)`. One without a declaration reads.
 READS: dict[str, Any] = {"tasklore": {"may": "read"}}
@@ -87,6 +94,14 @@ class TaskRun:
     approve: Approve | None = None
     finders: Mapping[str, Find] = field(default_factory=dict)
     on_text: OnText | None = None
+    has_shown: bool = False
+    sent: Sent | None = None
+
+    async def show(self, text: str) -> None:
+        """Hand out *text*, which cannot be taken back."""
+        self.has_shown = True
+        if self.on_text is not None:
+            await self.on_text(text)
 
     @property
     def written(self) -> Written:
@@ -123,11 +138,11 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
         if isinstance(operation_id, ModelRequestId):
             request = _Request(self._run, operation_id, body)
             payload = await self._step(f"chat {operation_id.model_name}", request, _digest(cache_key))
-            if not request.is_executed and self._run.on_text is not None:
+            if not request.is_executed:
                 # What this run of the task shows begins anew.
                 for part in cast("dict[str, Any]", payload)["parts"]:
                     if part["part_kind"] == "text":
-                        await self._run.on_text(part["content"])
+                        await self._run.show(part["content"])
             return payload
         if not isinstance(operation_id, ToolsetCallToolId):
             return await self._step(name, _Unit(operation_id, body), None)
@@ -235,12 +250,29 @@ class _Request(_Unit):
         self._task_run, self._model = task_run, operation_id.model_name
 
     async def run(self, _arguments: object) -> object:
+        """Send it, and again as often as the settings allow while the provider fails and nothing of it was shown."""
+        llm, self._task_run.has_shown = self._task_run.context.llm, False
+        for attempt in count(1):
+            try:
+                return await self._send()
+            except LlmError as error:
+                pause_s = None if self._task_run.has_shown else llm.pause_s(attempt, error)
+                if pause_s is None:
+                    raise
+                log.info("llm_request_repeated", model=self._model, error=type(error).__name__, pause_s=pause_s)
+            await asyncio.sleep(pause_s)
+        raise AssertionError("count() never ends")
+
+    async def _send(self) -> object:
         async with self._task_run.context.llm.request(self._task_run.role, self._model) as sent:
-            payload = await super().run(None)
-            usage = cast("dict[str, Any]", payload)["usage"]
-            cached = usage.get("cache_read_tokens", 0)
-            sent.tokens = Tokens(usage["input_tokens"], usage["output_tokens"], cached)
-            sent.base_url = cast("dict[str, Any]", payload).get("provider_url")
+            self._task_run.sent = sent
+            try:
+                payload = cast("dict[str, Any]", await super().run(None))
+            except ModelAPIError as error:
+                raise classify(error) from error
+            usage = payload["usage"]
+            sent.tokens = Tokens(usage["input_tokens"], usage["output_tokens"], usage.get("cache_read_tokens", 0))
+            sent.base_url, sent.provider = payload.get("provider_url"), payload.get("provider_name") or ""
             return payload
 
 

@@ -6,11 +6,28 @@ from contextvars import ContextVar
 from functools import cache
 from weakref import WeakKeyDictionary
 
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelConnectionError,
+    ModelHTTPError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestTimeout,
+    ModelTimeoutError,
+)
 from pydantic_ai.models import Model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from contracts.errors import ConfigurationError, LlmNotConfigured
+from contracts.errors import (
+    ConfigurationError,
+    LlmError,
+    LlmNotConfigured,
+    LlmRateLimited,
+    LlmRejected,
+    LlmTimeout,
+    LlmUnavailable,
+)
 from runtime.models.client import build_client
 from runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings, Provider
 
@@ -81,15 +98,16 @@ def build_model(settings: LlmSettings, role_name: str) -> Model:
         )
         raise ConfigurationError(msg) from error
     if module == "openai":
-        # Retries of a request that was refused or lost: a crash of the worker is not among them.
-        client = build_client(settings).with_options(max_retries=settings.max_attempts - 1)
-        provider = providers.OpenAIProvider(openai_client=client)
+        provider = providers.OpenAIProvider(openai_client=build_client(settings))
     else:
         provider = getattr(providers, provider_class)(
             # One that is not given would be looked for in the environment.
             api_key=key.get_secret_value() if key else "none",
             base_url=base_url,
         )
+        if module == "anthropic":
+            # Retries are ours.
+            provider.client.max_retries = 0
     built: Model = getattr(models, model_class)(role.model, provider=provider, settings=_settings_of(role))
     return built
 
@@ -101,6 +119,25 @@ def _settings_of(role: LlmRole) -> ModelSettings:
     if role.reasons:
         settings["thinking"] = False
     return settings
+
+
+def classify(error: ModelAPIError) -> LlmError:
+    """Return the error of ours for one of pydantic-ai; raise it `from`."""
+    status = error.status_code if isinstance(error, ModelHTTPError) else None
+    # A provider quotes a key that it refuses.
+    quoted = "" if status in (401, 403) else f": {str(error)[:300]}"
+    message = (
+        f"{error.model_name!r} was not asked: status {status}{quoted}" if status else f"{error.model_name!r}{quoted}"
+    )
+    if isinstance(error, ModelTimeoutError | ModelRequestTimeout) or status == 408:
+        return LlmTimeout(message)
+    if isinstance(error, ModelQuotaExceededError):
+        return LlmRejected(message)
+    if isinstance(error, ModelRateLimitError) or status == 429:
+        return LlmRateLimited(message, error.retry_after)
+    if isinstance(error, ModelConnectionError) or status is None or status >= 500:
+        return LlmUnavailable(message)
+    return LlmRejected(message)
 
 
 @cache

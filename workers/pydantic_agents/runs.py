@@ -9,24 +9,13 @@ from pydantic_ai import AgentRunResult, AgentStreamEvent, ImageUrl, RunContext, 
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
-    ModelConnectionError,
-    ModelHTTPError,
-    ModelTimeoutError,
     UsageLimitExceeded,
     UserError,
 )
 from pydantic_ai.messages import ModelMessage, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta, UserContent
 from pydantic_ai.models import Model
 
-from contracts.errors import (
-    ConfigurationError,
-    GiveUp,
-    LlmRateLimited,
-    LlmRejected,
-    LlmTimeout,
-    LlmUnavailable,
-    TaskloreError,
-)
+from contracts.errors import ConfigurationError, GiveUp
 from contracts.parameters.model import Field, Parameters
 from runtime import tracing
 from runtime.models.settings import DEFAULT_ROLE
@@ -34,7 +23,7 @@ from runtime.tracing.spans import Value
 from workers.agent import Agent
 from workers.context.context import Context
 from workers.pydantic_agents.durability import Approve, Find, May, OnText, TaskDurability, TaskRun
-from workers.pydantic_agents.models import RoleModel, settings_in_use
+from workers.pydantic_agents.models import RoleModel, classify, settings_in_use
 
 OutputT = TypeVar("OutputT")
 #: Requests to models of one run unless its limits say otherwise: a loop of tools ends there.
@@ -91,7 +80,7 @@ async def run(
     role = asked.role if isinstance(asked, RoleModel) else DEFAULT_ROLE
     finders = dict(writes) if isinstance(writes, Mapping) else {}
     task_run = TaskRun(context, agent.name, role, declared, approve, finders, on_text)
-    durability = TaskDurability(task_run, name=agent.name, on_event=_text_handler(on_text) if on_text else None)
+    durability = TaskDurability(task_run, name=agent.name, on_event=_event_handler(task_run) if on_text else None)
     token = settings_in_use.set(context.llm.settings)
     attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}
     try:
@@ -152,16 +141,20 @@ def serve(
     return served
 
 
-def _text_handler(on_text: OnText) -> Callable[[RunContext[Any], AsyncIterable[AgentStreamEvent]], Awaitable[None]]:
+def _event_handler(task_run: TaskRun) -> Callable[[RunContext[Any], AsyncIterable[AgentStreamEvent]], Awaitable[None]]:
+    """Return the handler of what a model writes, which is given every event of a run."""
+
     async def handle(_context: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:
         async for event in events:
+            if task_run.sent is not None:
+                task_run.sent.note_chunk()
             text = ""
             if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
                 text = event.part.content
             elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
                 text = event.delta.content_delta
             if text:
-                await on_text(text)
+                await task_run.show(text)
 
     return handle
 
@@ -172,7 +165,7 @@ def _errors_of_tasks() -> Iterator[None]:
     try:
         yield
     except ModelAPIError as error:
-        raise _classify(error) from error
+        raise classify(error) from error
     except UsageLimitExceeded as error:
         raise GiveUp(f"the run was ended by its limits: {error}; raise them, or give the model fewer tools") from error
     except AgentRunError as error:
@@ -180,19 +173,3 @@ def _errors_of_tasks() -> Iterator[None]:
         raise GiveUp(f"the model came to no answer that can be used: {error}") from error
     except UserError as error:
         raise GiveUp(f"the agent cannot be run: {error}") from error
-
-
-def _classify(error: ModelAPIError) -> TaskloreError:
-    status = error.status_code if isinstance(error, ModelHTTPError) else None
-    # A provider quotes a key that it refuses.
-    quoted = "" if status in (401, 403) else f": {str(error)[:300]}"
-    message = (
-        f"{error.model_name!r} was not asked: status {status}{quoted}" if status else f"{error.model_name!r}{quoted}"
-    )
-    if isinstance(error, ModelTimeoutError) or status == 408:
-        return LlmTimeout(message)
-    if status == 429 and error.provider_error_code != "insufficient_quota":
-        return LlmRateLimited(message, error.retry_after)
-    if isinstance(error, ModelConnectionError) or status is None or status >= 500:
-        return LlmUnavailable(message)
-    return LlmRejected(message)

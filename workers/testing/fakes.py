@@ -130,6 +130,10 @@ class ScriptedLlm:
         if spent is not None:
             spent.add(Expense(sent.tokens.input, sent.tokens.output))
 
+    def pause_s(self, attempt: int, error: LlmError, left_s: float | None) -> float | None:  # noqa: ARG002
+        """Return None: a request that failed is not sent again."""
+        return None
+
     async def ask(
         self,
         role: str,

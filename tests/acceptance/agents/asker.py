@@ -1,10 +1,13 @@
 """An agent for tests that needs a model, and one task that needs none."""
 
+import pydantic_ai
 from pydantic import BaseModel
 
 from workers import Agent, Context, Parameters
+from workers.pydantic_agents import RoleModel, run
 
 agent = Agent("AskerAgent", keywords=("asker",))
+painter = pydantic_ai.Agent(RoleModel(), name="painter")
 
 
 class Thing(Parameters):
@@ -25,6 +28,12 @@ async def colour(thing: Thing, context: Context) -> str:
     """Ask for a colour."""
     answer = await context.llm.ask("default", Colour, system="Name a colour.", user=f"thing {thing.number}")
     return answer.colour
+
+
+@agent.task(uses=("llm",))
+async def paint(thing: Thing, context: Context) -> str:
+    """Run an agent of pydantic-ai."""
+    return (await run(painter, f"thing {thing.number}", context)).output
 
 
 @agent.task

@@ -46,7 +46,9 @@ class UnreliableLedger(FakeLedger):
         super().__init__()
         self.traces: list[str] = []
 
-    async def accept(self, task_id: str, generation: int, assignment: bytes, trace: str = "") -> None:
+    async def accept(
+        self, task_id: str, generation: int, assignment: bytes, trace: str = "", due_at_ms: int | None = None
+    ) -> None:
         """Note an assignment, if anybody is there."""
         if self.is_away:
             raise MemoryUnavailable("away")

@@ -127,10 +127,12 @@ def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
 def test_a_language_model_is_counted_in_tokens_money_and_errors() -> None:
     """An attempt without an error counts none."""
     metrics = used(Metrics())
-    metrics.record("finder", "m", Expense(10, 20, Decimal("0.25")), 0.3, None)
+    metrics.record("finder", "m", Expense(10, 20, Decimal("0.25")), 0.3, None, 0.2)
     assert value(metrics, "tasklore_llm_tokens_total", role="finder", model="m", type="input") == 11
     assert value(metrics, "tasklore_llm_tokens_total", role="finder", model="m", type="output") == 22
     assert value(metrics, "tasklore_llm_cost_usd_total", role="finder", model="m") == 0.75
+    assert value(metrics, "tasklore_llm_request_tokens_sum", model="m", type="output") == 20
+    assert value(metrics, "tasklore_llm_time_to_first_chunk_seconds_count", role="finder", model="m") == 1
     metrics.record("finder", "own", Expense(3, 4, unpriced=True), 0.3, None)
     assert samples(metrics)["tasklore_llm_unpriced_tokens_total"] == {frozenset({("model", "own")}): 10.0}
     assert samples(metrics)["tasklore_llm_errors_total"] == {frozenset({("class", "LlmTimeout")}): 1.0}
@@ -184,6 +186,7 @@ def test_a_process_with_all_its_agents_stays_under_two_thousand_series() -> None
         metrics.count_lookup(agent, "hit")
     for role in ("default", "summary", "interpreter", "finder"):
         metrics.record(role, "m", Expense(1, 2, Decimal(0)), 0.3, "LlmTimeout")
+        metrics.record(role, "m", Expense(1, 2, Decimal(0)), 0.3, None, 0.1)
     assert sum(len(series) for series in samples(metrics).values()) <= 2000 - FRAME_SERIES
 
 

@@ -1,0 +1,151 @@
+"""A task that begins later waits in LATER, holds nothing, and can be cancelled until then."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from nats.aio.client import Client
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.identifiers import new_id
+from contracts.messages import TaskAssignment, TaskCall
+from memory.ledger.ledger import Ledger
+from memory.ledger.open_tasks import OpenTasks
+from memory.ledger.runs import NotDue, Run
+from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.messaging.streams import Sizes, declare_streams
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.cancellation import Canceller
+from supervisor.dispatch import Dispatch
+from supervisor.stream_recovery import letter_of
+from tests.http_client import ask
+from tests.integration.http_stand import CARD, http_stand
+from tests.servers import PATIENCE_S
+
+
+@dataclass
+class Fixture:
+    client: Client
+    dispatch: Dispatch
+    canceller: Canceller
+    ledger: Ledger
+    redis: Redis
+
+    async def count(self, stream: str, subject: str) -> int:
+        found = await ask_jetstream(self.client, f"STREAM.INFO.{stream}", {"subjects_filter": subject})
+        return sum((found["state"].get("subjects") or {}).values())
+
+
+@pytest.fixture
+async def later(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Fixture]:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(connected(servers.nats_url, "later"))
+        await declare_streams(client, Sizes())
+        outbox = await stack.enter_async_context(open_outbox(Link(client)))
+        ledger = Ledger(redis, deadline_s=PATIENCE_S)
+        yield Fixture(client, Dispatch(outbox, ledger), Canceller(client, outbox, ledger, "later"), ledger, redis)
+
+
+def a_task(in_s: float) -> TaskAssignment:
+    now = datetime.now(UTC)
+    return TaskAssignment(
+        task_id=new_id(int(now.timestamp() * 1000)),
+        agent_id=f"Later{new_id(0)[-8:]}",
+        supervisor_id="S",
+        task=TaskCall(name="t"),
+        created_at=now,
+        not_before=now + timedelta(seconds=in_s),
+    )
+
+
+async def test_a_task_waits_in_later_until_it_is_due(later: Fixture) -> None:
+    """It comes within a second of its time, never before; the ledger begins no run until then."""
+    task = a_task(1.5)
+    await later.dispatch.assign(task)
+    due, waiting = subjects.tasks_of(task.agent_id), subjects.schedule(task.task_id, 1)
+    assert (await later.count(subjects.TASKS, due), await later.count(subjects.LATER, waiting)) == (0, 1)
+    begun = await later.ledger.begin(task.task_id, 1, "w", 0, 1000)
+    assert isinstance(begun, NotDue)
+    assert 0 < begun.wait_ms <= 1500
+    async with asyncio.timeout(PATIENCE_S):
+        while not await later.count(subjects.TASKS, due):  # noqa: ASYNC110 - a server is asked
+            await asyncio.sleep(0.005)
+    late_s = time.time() - task.waits_from.timestamp()
+    assert late_s >= -0.01
+    assert isinstance(await later.ledger.begin(task.task_id, 1, "w", 0, 1000), Run)
+
+
+async def test_a_task_that_was_cancelled_before_it_was_due_never_comes(later: Fixture) -> None:
+    """It is taken out of LATER and reported."""
+    task = a_task(600)
+    await later.dispatch.assign(task)
+    assert (await later.canceller.cancel(task.task_id, "not needed")).outcome == "cancelled"
+    assert await later.count(subjects.LATER, subjects.schedule(task.task_id, 1)) == 0
+    entry = await later.ledger.read(task.task_id)
+    assert entry is not None
+    assert entry.generations[1].state == "cancelled"
+
+
+async def test_a_lost_stream_is_given_back_what_is_not_due_yet(later: Fixture) -> None:
+    """As a schedule with its time, not as a task that may run at once."""
+    task = a_task(600)
+    await later.dispatch.assign(task)
+    found = [one async for batch in OpenTasks(later.redis).read() for one in batch if one.task_id == task.task_id]
+    letter = letter_of(found[0])
+    assert letter is not None
+    assert letter.subject == subjects.schedule(task.task_id, 1)
+    assert letter.headers[subjects.SCHEDULE_HEADER].startswith("@at ")
+
+
+async def test_the_ledger_keeps_a_task_until_it_is_due_and_a_week_longer(later: Fixture) -> None:
+    """However far ahead it is due."""
+    task = a_task(20 * 86_400)
+    await later.dispatch.assign(task)
+    assert await later.redis.pttl(f"tl:task:{{{task.task_id}}}") > 26 * 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("when", "field", "cure"),
+    [
+        ({"at": "2020-01-01T00:00:00Z"}, "at", "leave it out"),
+        ({"at": "2099-01-01T00:00:00"}, "at", "timezone"),
+        ({"at": "soon"}, "at", ""),
+        ({"after": -1}, "after", ""),
+        ({"after": 1e300}, "after", "too long"),
+        ({"after": 86_400 * 40}, "at", "/v1/schedules"),
+        ({"after": 1, "at": "2099-01-01T00:00:00Z"}, "after", "not both"),
+    ],
+)
+async def test_a_time_that_cannot_be_kept_is_refused_with_its_cure(
+    servers: EmbeddedServers, redis: Redis, when: dict[str, object], field: str, cure: str
+) -> None:
+    """Nothing is started."""
+    async with http_stand(servers, redis) as stand:
+        body = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}, "wait_seconds": 0, **when}
+        answer = await ask(stand.url, "POST", "/v1/tasks", body)
+        assert answer.status == 422
+        assert [one["where"] for one in answer.body["problems"]] == [field]
+        assert cure in answer.body["problems"][0]["message"]
+
+
+@pytest.mark.parametrize("when", [{"after": 600}, {"at": "LATER"}, {"not_before": "LATER"}])
+async def test_a_task_over_http_that_is_due_later_is_accepted_at_once(
+    servers: EmbeddedServers, redis: Redis, when: dict[str, object]
+) -> None:
+    """Although its sender would wait for half a minute; looking at it tells when it is due."""
+    due = datetime.now(UTC) + timedelta(seconds=600)
+    spelled = {name: due.isoformat() if value == "LATER" else value for name, value in when.items()}
+    async with http_stand(servers, redis) as stand:
+        body = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}, **spelled}
+        answer = await ask(stand.url, "POST", "/v1/tasks", body)
+        assert (answer.status, answer.body["state"]) == (202, "accepted")
+        seen = (await ask(stand.url, "GET", f"/v1/tasks/{answer.body['task_id']}")).body
+        assert abs((datetime.fromisoformat(seen["due"]) - due).total_seconds()) < 5
