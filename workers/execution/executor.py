@@ -26,7 +26,7 @@ from workers.execution.job import Job
 from workers.execution.outcome import elapsed_ms, outcome_of
 from workers.execution.report_publisher import ReportPublisher
 from workers.execution.retry_decision import RetryPolicy, decide_retry
-from workers.execution.retry_scheduling import Retries
+from workers.execution.retry_scheduling import NOT_DUE_S, Retries
 from workers.execution.run_slot import RunSlot, lent_when_long
 from workers.execution.running_jobs import Leaving, RunningJob, RunningJobs, contain
 from workers.execution.stores import Stores
@@ -42,8 +42,6 @@ CRASHES_BESIDE_ALL, CRASHES_IN_GROUP = 1, 2
 CRASHES_ALONE = 3
 #: Seconds until a task is offered again that waits for the ledger or runs elsewhere, or failed by a mistake of ours.
 _PARKED_S, _MISTAKE_S = 2.0, 2.0
-#: Seconds until a copy of a task that waits is offered again: by then REPORTS still has a report that came meanwhile.
-_NOT_DUE_S = 3600.0
 
 
 class Executor:
@@ -271,7 +269,7 @@ class Executor:
         elif isinstance(found, Held):
             engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
         elif isinstance(found, NotDue):
-            engine.hand_back(job.delivery, min(found.wait_ms / 1000, _NOT_DUE_S))
+            engine.hand_back(job.delivery, min(found.wait_ms / 1000, NOT_DUE_S))
         else:
             self._publisher.send(assignment, job.generation, found, job.delivery, engine)
         return None
@@ -318,6 +316,7 @@ class Executor:
             finally:
                 run_ms = elapsed_ms(context.started)
                 await context.close_output()
+                running.raise_if_parked()
 
         try:
             with tracing.span(f"run {job.task.name}"):
@@ -325,10 +324,8 @@ class Executor:
         except (RunReplaced, Leaving, Waiting):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
-            running.raise_if_parked()
             await self._fail(job, error, engine, context=context, run_ms=run_ms)
             return None
-        running.raise_if_parked()
         if job.memory_key is not None and job.memory in ("miss", "refreshed"):
             await self._stores.remember(job, job.memory_key, result, run_ms, self._now())
         if job.assignment.writes:

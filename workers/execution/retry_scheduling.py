@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 #: Seconds that the ledger lets a task run early: its clock and that of NATS are not the same.
 _EARLY_S = 0.1
+#: Seconds until a copy of a task that waits is offered again: by then REPORTS still has a report that came meanwhile.
+NOT_DUE_S = 3600.0
 #: Seconds to wait for the schedule to be stored before the delivery is handed back with its delay instead.
 _STORED_WITHIN_S = 10.0
 #: After which time a wait that is not stored yet never will be.
