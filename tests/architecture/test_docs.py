@@ -198,7 +198,19 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         assert (module / "__main__.py" if module.is_dir() else module.with_suffix(".py")).is_file()
         return
     assert Path(program).name == "tasklore", command
-    group = words[0] in ("agents", "analysis", "dlq", "k8s", "ltm", "memory", "pipeline", "project", "session", "story")
+    group = words[0] in (
+        "agents",
+        "analysis",
+        "approvals",
+        "dlq",
+        "k8s",
+        "ltm",
+        "memory",
+        "pipeline",
+        "project",
+        "session",
+        "story",
+    )
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:
         if word.startswith("--"):
