@@ -5,8 +5,7 @@
 | `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | a remembered result, see `memory.long_term.entries` |
 | `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | the same, remembered for one user |
 | `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `long_term.neighbours` |
-| `tl:ltm:{Agent}:near:v1.1:frame:until` | sorted set | the same | the same, by when their entries go, in ms |
-| `tl:ltm:{Agent}:near:v1.1:frame:2` | sorted sets | the same | the same, by the second value and each further one |
+| `tl:ltm:{Agent}:near:v1.1:frame:until`, `:2` | sorted sets | the same | the same, by expiry in ms; by further values |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
 | `tl:ltm-users:{token}` | sorted set | its longest entry's | entry keys that a user's tasks stored, by expiry in ms |
 | `tl:ltm-served:{token}` | hash | that of the list | how often a user was served each entry of that list |
@@ -33,19 +32,15 @@
 | `tl:episodes:{token}:settings` | hash | none | whether turns of that owner are kept, and for how many days |
 | `tl:turns:{token}`, `tl:facts:{token}` | hash | none | the table of a user's turns and facts: a row by id |
 | `tl:facts:{token}:pending` | sorted set | none | ids that wait, in order |
-| `tl:facts:{token}:state` | hash | none | how far each row is: attempts, outcome, reason |
-| `tl:facts:{token}:closed` | sorted set | none | ids that are done or failed, by when, in ms |
-| `tl:facts:{token}:lease` | hash | the lease | who works on that user's rows: `holder`, `fence` |
-| `tl:facts:{token}:fence` | string | none | the number of the last row or lease, which only grows |
+| `tl:facts:{token}:state`, `:closed` | hash, sorted set | none | how far each row is; those that are over, by ms |
+| `tl:facts:{token}:lease`, `:fence` | hash, string | the lease, none | who works on those rows; it only grows |
 | `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
 | `tl:notices:{token}` | list | 2 days after its last line | new facts not yet said; `:hurry` a reply that waits |
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `sessions.session` |
 | `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
-| `tl:session:{id}:hits` | hash | the same | how often each entry was used |
-| `tl:session:{id}:uses` | set | the same | readers that are counted among those uses |
-| `tl:session:{id}:phases` | hash | the same | how far each phase of its pipeline is, see `sessions.pipeline_runs` |
-| `tl:session:{id}:tasks` | hash | the same | the task that may write for each phase |
+| `tl:session:{id}:hits`, `:uses` | hash, set | the same | how often each entry was used; readers that are counted |
+| `tl:session:{id}:phases`, `:tasks` | hash | the same | how far each phase is; the task that may write for it |
 | `tl:session:{id}:corrected` | hash | the same | phases whose entries are hidden, and which phase replaces each |
 | `tl:session:{id}:seen` | hash | the same | what each phase read beside the session: files, standards, design |
 | `tl:session:{id}:lease` | hash | the lease | which supervisor drives the run: `holder`, `fence` |
@@ -59,14 +54,13 @@
 | `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
 | `tl:story:{id}` | hash | none | where a story begins, and its `revision`, see `memory.stories.store` |
 | `tl:story:{id}:entities` | hash | none | its entities by name |
-| `tl:story:{id}:responses` | hash | none | its last responses by number, the digest of each by `:` and number |
-| `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
+| `tl:story:{id}:responses`, `:written` | hash, sorted set | none | its last responses by number; their order |
 | `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
 | `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.stories.analyses` |
-| `tl:analysis:{id}:records` | hash | none | how far each is, by number; `:n` its text, `+n` under way, `@n` its base |
-| `tl:analysis:{id}:written` | sorted set | none | those analyses, by which was written before which |
+| `tl:analysis:{id}:records`, `:written` | hash, sorted set | none | how far each is, by number; their order |
 | `tl:stories:{index}` | sorted set | none | every story, by when it was last loaded or got a response, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
+| `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, see `memory.schedules.store` |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
@@ -389,6 +383,12 @@ def story_changes(story_id: str, section: str) -> str:
 def analysing(supervisor_id: str) -> str:
     """Return the key that lists the analyses under way for *supervisor_id*."""
     return f"tl:analysing:{{{check_name(supervisor_id, 'supervisor id')}}}"
+
+
+def schedules(supervisor_id: str) -> key_parts.ScheduleKeys:
+    """Return the keys of the schedules of *supervisor_id*."""
+    root = f"tl:schedules:{{{check_name(supervisor_id, 'supervisor id')}}}"
+    return key_parts.ScheduleKeys(root, f"{root}:state", f"{root}:due", f"{root}:owned")
 
 
 def request(digest: str) -> tuple[str, str, str]:

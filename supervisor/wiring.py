@@ -50,6 +50,7 @@ from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports import comparison
 from supervisor.reports.reports import HINT_PAUSE_S, ReportDesk
 from supervisor.requests.refusals import make_refusals
+from supervisor.schedules.desk import ScheduleDesk
 from supervisor.service import Service
 from supervisor.services import (
     Connections,
@@ -57,6 +58,7 @@ from supervisor.services import (
     make_cached_interpreter,
     make_learned,
     make_pipelines,
+    make_schedules,
     open_api,
     open_delivering,
 )
@@ -111,6 +113,7 @@ class _Parts:
     pipelines: PipelineRequests
     analysing: AnalysisDesk
     analyses: AnalysisRequests
+    schedules: ScheduleDesk
     output: OutputDesk
     delivering: Delivering
     watches: tuple[Watcher, ...]
@@ -198,6 +201,7 @@ class Supervisor:
                 "comparisons": parts.comparing.vital_sign,
                 "pipelines": parts.desk.vital_sign,
                 "analyses": parts.analysing.vital_sign,
+                "schedules": parts.schedules.vital_sign,
                 "messages": parts.delivering.vital_sign,
             }
             self.process.serve_probes(stack, vital, {"reports": self._ready, "messages": self._delivers})
@@ -215,9 +219,8 @@ class Supervisor:
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
             await offer_functions(redis)
-        leases = await stack.enter_async_context(
-            Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
-        )
+        leasing = Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
+        leases = await stack.enter_async_context(leasing)
         link, ledger = Link(client), self._make_ledger(redis)
         boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
         outbox = await stack.enter_async_context(boxing)
@@ -250,8 +253,9 @@ class Supervisor:
         everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output)
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(everything, leases, heal, tasks)
-        driven = (desk, pipelines, *make_analyses(everything), output)
-        api = open_api(everything, service, sessions, pipelines)
+        schedules, book, maker = make_schedules(everything, pipelines)
+        driven = (desk, pipelines, *make_analyses(everything), schedules, output)
+        api = open_api(everything, service, sessions, pipelines, (book, maker))
         watches = make_watches(process.metrics, link, redis, self._cards, reports.run_times)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, api)
 
@@ -279,6 +283,7 @@ class Supervisor:
         self.process.spawn(parts.recovery.run())
         self.process.spawn(parts.desk.run())
         self.process.spawn(parts.analysing.run())
+        self.process.spawn(parts.schedules.run())
         self.process.spawn(parts.delivering.run())
         self.process.spawn(self._sweep_sessions())
         self.process.spawn(self._reload_cards())
@@ -298,7 +303,9 @@ class Supervisor:
             await parts.api.drain(self.process.hurried)
         parts.engine.stop()
         parts.comparing.stop()
-        await asyncio.gather(parts.desk.drain(), parts.analysing.drain(), parts.delivering.drain())
+        await asyncio.gather(
+            parts.desk.drain(), parts.analysing.drain(), parts.schedules.drain(), parts.delivering.drain()
+        )
 
     def _ready(self) -> tuple[bool, str]:
         ready = self._parts is not None and self._parts.engine.ready
@@ -355,6 +362,7 @@ class Supervisor:
             self._parts.output.look_soon()
             self._parts.desk.look_soon()
             self._parts.analysing.look_soon()
+            self._parts.schedules.look_soon()
             self.process.spawn(self._load_cards())
 
     def _demand_parts(self) -> _Parts:

@@ -22,7 +22,19 @@ _STORE = (
     *("append", "strlen", "getrange"),
     *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "ltrim", "rpush"),
     *("sadd", "srem", "scard", "sismember", "smembers", "publish", "subscribe", "unsubscribe"),
-    *("zadd", "zrem", "zremrangebyrank", "zremrangebyscore", "zpopmin", "zcard", "zcount", "zrank", "zscore", "zscan"),
+    *(
+        "zadd",
+        "zrem",
+        "zremrangebyrank",
+        "zremrangebyscore",
+        "zpopmin",
+        "zcard",
+        "zcount",
+        "zrank",
+        "zscore",
+        "zscan",
+        "zlexcount",
+    ),
     *("zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebyscore"),
 )
 #: Commands that show every key there is, whoever's: not for whoever runs code of others.
@@ -165,7 +177,7 @@ def _supervisor() -> Role:
             *_keys(
                 *("task", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
                 *("session", "sessions", "request", "running", "run", "user-sessions", "project", "projects"),
-                *("story", "stories", "analysis", "analysing", "notices"),
+                *("story", "stories", "analysis", "analysing", "notices", "schedules"),
             ),
             _READS,
         ),
