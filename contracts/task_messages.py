@@ -101,13 +101,15 @@ class Usage(Part):
     """What a task spent on language models, over all of its calls.
 
     `cost_usd` is None when the price of a model is not known, and `unpriced` then says so. Both are left out where they
-    say nothing: readers of 0.1 take a number for the cost or none at all, but no null.
+    say nothing: readers of 0.1 take a number for the cost or none at all, but no null. `models` are those that
+    answered, left out when none did.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = Field(default=0.0, exclude_if=is_none)
     unpriced: bool = Field(default=False, exclude_if=not_)
+    models: tuple[str, ...] = Field(default=(), exclude_if=not_)
 
     @model_validator(mode="before")
     @classmethod

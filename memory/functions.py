@@ -10,8 +10,9 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from contracts.errors import Forbidden, MemoryUnavailable, Unreachable
+from memory.budgets import scripts as _budgets  # noqa: F401 - registers its functions, as all below
 from memory.command_batch import demand_loaded
-from memory.conversations import scripts as _conversations  # noqa: F401 - registers its functions, as all below
+from memory.conversations import scripts as _conversations  # noqa: F401
 from memory.documents.storage import scripts as _documents  # noqa: F401
 from memory.episodes import store as _episodes  # noqa: F401
 from memory.episodes import vectors as _vectors  # noqa: F401

@@ -7,27 +7,23 @@
 | `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `long_term.neighbours` |
 | `tl:ltm:{Agent}:near:v1.1:frame:until`, `:2` | sorted sets | the same | the same, by expiry in ms; by further values |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
-| `tl:ltm-users:{token}` | sorted set | its longest entry's | entry keys that a user's tasks stored, by expiry in ms |
-| `tl:ltm-served:{token}` | hash | that of the list | how often a user was served each entry of that list |
+| `tl:ltm-users:{token}`, `tl:ltm-served:{token}` | set, hash | its longest entry's | what tasks stored; what was served |
 | `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
 | `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.owners` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
 | `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
+| `tl:waits:{index}` | sorted set | none | open waits, by when to look at them next, in ms |
 | `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
-| `tl:conversation:{id}:ids` | sorted set | the same | the ids of that, and of what waits, so that none is added twice |
-| `tl:conversation:{id}:digest` | hash | the same | digest of messages that are not shown any more |
-| `tl:inbox:{id}` | list | the same | what waits to be taken into that conversation: an id and a body in turn |
-| `tl:inbox:{id}:state` | hash | the same | how many messages there were, how many were seen, and who took which |
-| `tl:observations:{id}` | list | 30 days after the last | what the agent of a conversation sensed and did, in order |
-| `tl:observations:{id}:ids` | sorted set | the same | the tasks in which it did, so that none is added twice |
+| `tl:conversation:{id}:ids`, `:digest` | sorted set, hash | the same | ids of that and of what waits; the rest |
+| `tl:inbox:{id}`, `:state` | list, hash | the same | what waits to be taken into that conversation; how much was seen |
+| `tl:observations:{id}`, `:ids` | list, sorted set | 30 days after the last | what it sensed and did; in which tasks |
 | `tl:doc:{token}:resource` | hash | none | a JSON memory document: `revision`, `born`, `body`, `form` |
 | `tl:doc:{token}:resource:log` | list | none | every edit of that document with its inverse, oldest first |
-| `tl:doc:{token}:plans` | hash | none | applied plans by id: origin, time, documents |
-| `tl:doc:{token}:reads` | hash | none | when each place was last shown, for the audit |
+| `tl:doc:{token}:plans`, `:reads` | hash | none | applied plans by id; when each place was last shown |
 | `tl:episodes:{token}` | hash | from its last turn | turns of an owner; `:ids`, `:words`, `:meta` find them |
 | `tl:episodes:{token}:settings` | hash | none | whether turns of that owner are kept, and for how many days |
 | `tl:turns:{token}`, `tl:facts:{token}` | hash | none | the table of a user's turns and facts: a row by id |
@@ -41,8 +37,7 @@
 | `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
 | `tl:session:{id}:hits`, `:uses` | hash, set | the same | how often each entry was used; readers that are counted |
 | `tl:session:{id}:phases`, `:tasks` | hash | the same | how far each phase is; the task that may write for it |
-| `tl:session:{id}:corrected` | hash | the same | phases whose entries are hidden, and which phase replaces each |
-| `tl:session:{id}:seen` | hash | the same | what each phase read beside the session: files, standards, design |
+| `tl:session:{id}:corrected`, `:seen` | hash | the same | phases that others replace; what each read beside |
 | `tl:session:{id}:lease` | hash | the lease | which supervisor drives the run: `holder`, `fence` |
 | `tl:flight:{id}:...` | hash | the lease | who computes the entry of that session and key, or of a story |
 | `tl:sessions:{index}` | sorted set | none | every session, by its last update in ms |
@@ -53,8 +48,8 @@
 | `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
 | `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
 | `tl:story:{id}` | hash | none | where a story begins, and its `revision`, see `memory.stories.store` |
-| `tl:story:{id}:entities` | hash | none | its entities by name |
-| `tl:story:{id}:responses`, `:written` | hash, sorted set | none | its last responses by number; their order |
+| `tl:story:{id}:entities`, `:responses` | hash | none | its entities by name, its last responses by number |
+| `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
 | `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
 | `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.stories.analyses` |
 | `tl:analysis:{id}:records`, `:written` | hash, sorted set | none | how far each is, by number; their order |
@@ -62,10 +57,10 @@
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
 | `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, see `memory.schedules.store` |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
+| `tl:budget:{all}:...` | several | 40 days | limits, accounts and books of models, see `memory.budgets.store` |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
-A key has exactly one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project, story,
-request, conversation or slot. Each part is checked or percent-escaped: none opens a second pair or imitates another.
+A key has one pair of braces, the cluster's hash tag; each part is checked or percent-escaped, so that none opens more.
 A new key has a row above, a role in `deploy.privileges.roles`, and for words of a person `workers.forgetting.stores`.
 """
 
@@ -233,6 +228,11 @@ def children(task_id: str) -> str:
     return f"tl:children:{task(task_id)[len(_TASK) :]}"
 
 
+def budget(*parts: str) -> str:
+    """Return the key of a part of the budgets: all in one slot, as one call is held against many accounts."""
+    return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
+
+
 def parse_task(key: bytes) -> str:
     """Return the task id in a key made by `task`; another program may have made it."""
     return unquote(key.decode(errors="replace")[len(_TASK) + 1 : -1])
@@ -337,8 +337,8 @@ def session_flight(session_id: str, entry_key: str) -> str:
     return f"{_FLIGHT}{{{check_name(session_id, 'session id')}}}:{escape(entry_key, 'session key')}"
 
 
-def index(name: Literal["sessions", "projects", "stories"]) -> str:
-    """Return the key that lists every session, project or story."""
+def index(name: Literal["sessions", "projects", "stories", "waits"]) -> str:
+    """Return the key that lists every session, project, story or open wait."""
     return f"tl:{name}:{{index}}"
 
 

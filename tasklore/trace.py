@@ -12,7 +12,7 @@ from runtime.servers import valkey
 from tasklore.places import current_endpoints, demand_listener
 from tasklore.render.board import STATUSES
 from tasklore.render.screen import HELD, folded, patience, print_json, printable, styled
-from tasklore.render.words import count_of, duration, one_line, size
+from tasklore.render.words import count_of, duration, money, one_line, size
 
 #: Seconds for one look into the ledger: a person waits, and an answer late is better than none.
 _LEDGER_S = 5.0
@@ -140,7 +140,7 @@ def _word_of(task: TracedTask) -> tuple[str, str]:
 
 
 def describe_task(task: TracedTask) -> str:
-    """Return *task* in a line: name, state, times, runs, the memory's part, tokens and cost, error."""
+    """Return *task* in a line: name, state, times, runs, the memory's part, models, tokens and cost, error."""
     facts = [_word_of(task)[0]]
     if task.run_ms is not None and not (task.memory in ("hit", "near", "joined") and not task.run_ms):
         facts[0] += f" {'in' if not task.is_open else 'for'} {duration(task.run_ms)}"
@@ -156,6 +156,7 @@ def describe_task(task: TracedTask) -> str:
         saved = f" (saved {duration(task.saved_ms)})" if task.saved_ms else ""
         facts.append(_RECALLED[task.memory] + saved)
     usage = task.usage
+    facts += [one_line(model, 60) for model in usage.models]
     facts += _price(usage.input_tokens, usage.output_tokens, usage.cost_usd or 0, is_unpriced=usage.unpriced)
     if task.error:
         facts.append(one_line(task.error, 200))
@@ -188,7 +189,6 @@ def _price(input_tokens: int, output_tokens: int, cost_usd: float, *, is_unprice
     if input_tokens or output_tokens:
         yield f"{input_tokens:,} + {output_tokens:,} tokens"
     if cost_usd:
-        places = 2 if cost_usd >= 1 else 4 if cost_usd >= 0.001 else 7
-        yield f"${cost_usd:,.{places}f}" + (" and more, unpriced" if is_unpriced else "")
+        yield money(cost_usd) + (" and more, unpriced" if is_unpriced else "")
     elif is_unpriced:
         yield "unpriced"

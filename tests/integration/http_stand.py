@@ -184,6 +184,7 @@ async def http_stand(
             "records": records,
             "work": Work(service, records),
             "pipelines": None,
+            "answers": None,
             "runs": PipelineRuns(redis, deadline_s=PATIENCE_S),
             "sessions": SessionCache(redis, deadline_s=PATIENCE_S),
             "grace_s": 5.0,

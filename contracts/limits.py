@@ -1,0 +1,234 @@
+"""Limits on models: what a deployment may ask and spend, for whom, in which time, and what happens at the limit.
+
+A limit that names no model, tenant, user or agent covers all of them together; `*` gives each value an account of its
+own. One without `every` is of requests under way at the same time.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from contracts.errors import InvalidInput
+from contracts.faults import fault_of
+from contracts.identifiers import Name, user_token
+from contracts.zones import TimeZone, zone_of
+
+AtLimit = Literal["park", "next", "refuse"]
+Every = Literal["minute", "day", "month", "task", "tree"]
+Measure = Literal["requests", "tokens", "usd", "at_once"]
+
+#: Money is counted in billionths of a dollar, so that a single token has a whole price.
+NANO_USD = 1_000_000_000
+#: Limits of one deployment, and the largest of any of them: sums stay exact in a double.
+MOST_LIMITS, _MOST = 200, 4_000_000
+_DIMENSIONS = ("model", "tenant", "user", "agent", "task")
+
+
+@dataclass(frozen=True)
+class Payer:
+    """For whom a model is asked: names of the tenant, agent and task, the user's token, ids of the task and its tree.
+
+    `run` names the run of the task, by which its calls are known; all are empty where there is none.
+    """
+
+    tenant: str = ""
+    user: str = ""
+    agent: str = ""
+    task: str = ""
+    task_id: str = ""
+    root_id: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that is about to leave: its `text`, most tokens of the answer, and nano-dollars by token counts."""
+
+    model: str
+    payer: Payer
+    text: str
+    most_output: int
+    price: Callable[[int, int], int | None]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a provider counted for a call, and what it said of its limits: ms of a pause, and counts of this minute."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    nano_usd: int = 0
+    requests: int = 1
+    pause_ms: int | None = None
+    requests_in_minute: int | None = None
+    tokens_in_minute: int | None = None
+
+
+@dataclass(frozen=True)
+class Account:
+    """One count that a call is held against: `key` names it, `limit` is in whole units of `measure`.
+
+    `window` is the part of the key for the present day or month; `refills_in_s` is None for one that never refills.
+    """
+
+    name: str
+    key: str
+    measure: Measure
+    every: Every | None
+    limit: int
+    at_limit: AtLimit
+    window: str = ""
+    refills_in_s: float | None = None
+
+
+class Limit(BaseModel):
+    """One limit; exactly one of `requests`, `tokens`, `usd` and `at_once` says of what.
+
+    `model` may hold `*` as part of a name ("gpt-6*"): all models that fit share one account. `at_limit` is `park` (the
+    task waits without a slot until there is room), `next` (the next model of the fallbacks answers) or `refuse`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Name
+    model: str = Field(default="", max_length=200)
+    tenant: str = Field(default="", max_length=200)
+    user: str = Field(default="", max_length=200)
+    agent: str = Field(default="", max_length=200)
+    task: str = Field(default="", max_length=200)
+    requests: Annotated[int, Field(ge=1, le=_MOST * 1000)] | None = None
+    tokens: Annotated[int, Field(ge=1, le=_MOST * 1_000_000)] | None = None
+    usd: Annotated[Decimal, Field(ge=Decimal(1) / NANO_USD, le=_MOST)] | None = None
+    at_once: Annotated[int, Field(ge=1, le=_MOST)] | None = None
+    every: Every | None = None
+    at_limit: AtLimit = "park"
+
+    @property
+    def measure(self) -> Measure:
+        """Of what it is."""
+        measures: tuple[Measure, ...] = ("requests", "tokens", "usd", "at_once")
+        return next(one for one in measures if getattr(self, one) is not None)
+
+    @property
+    def amount(self) -> int:
+        """Its size: requests, tokens, or billionths of a dollar."""
+        return int(self.usd * NANO_USD) if self.usd is not None else int(getattr(self, self.measure))
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        given = [one for one in ("requests", "tokens", "usd", "at_once") if getattr(self, one) is not None]
+        if len(given) != 1:
+            raise ValueError(f"name one of requests, tokens, usd and at_once, not {' and '.join(given) or 'none'}")
+        if (self.at_once is None) != (self.every is not None):
+            raise ValueError('set every = "minute", "day", "month", "task" or "tree"; at_once has none')
+        if self.every in ("task", "tree") and self.at_limit == "park":
+            raise ValueError('what a task or tree has spent never refills: set at_limit = "refuse" or "next"')
+        return self
+
+    def account_of(self, model: str, payer: Payer, now: datetime, zone: tzinfo) -> Account | None:
+        """Return the account of a call of *model* for *payer*, None where the limit does not cover it."""
+        values = {"model": model, "tenant": payer.tenant, "user": payer.user, "agent": payer.agent, "task": payer.task}
+        own = []
+        for dimension in _DIMENSIONS:
+            wanted, value = getattr(self, dimension), values[dimension]
+            if dimension == "user" and wanted not in ("", "*"):
+                wanted = user_token(wanted)
+            if wanted == "*":
+                own.append(f"{dimension}={value}")
+            elif wanted and not (fnmatchcase(value, wanted) if dimension == "model" else value == wanted):
+                return None
+        if self.every in ("task", "tree"):
+            id_ = payer.task_id if self.every == "task" else payer.root_id or payer.task_id
+            if not id_:
+                return None
+            own.append(f"{self.every}={id_}")
+        window, refills_at = window_of(self.every, now, zone)
+        left_s = None if refills_at is None else (refills_at - now).total_seconds()
+        key = ";".join((self.name, *own))
+        return Account(self.name, key, self.measure, self.every, self.amount, self.at_limit, window, left_s)
+
+
+class Limits(BaseModel):
+    """All limits of a deployment.
+
+    `fallbacks` names the models that answer in place of another one, at the same address, the best one first.
+    `without_store` says what happens to calls under limits of money and of rates while the store of the accounts is
+    away. `time_zone` is that of days and months.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    limits: tuple[Limit, ...] = Field(default=(), max_length=MOST_LIMITS)
+    fallbacks: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=MOST_LIMITS)
+    without_store: dict[Literal["money", "rates"], Literal["refuse", "pass"]] = Field(default_factory=dict)
+    time_zone: TimeZone = "UTC"
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        names = [limit.name for limit in self.limits]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"two limits are called {min(twice)!r}; give each a name of its own")
+        return self
+
+    def accounts_of(self, model: str, payer: Payer, now: datetime) -> tuple[Account, ...]:
+        """Return every account that a call of *model* for *payer* is held against."""
+        zone = zone_of(self.time_zone)
+        found = (limit.account_of(model, payer, now, zone) for limit in self.limits)
+        return tuple(account for account in found if account is not None)
+
+    def passes_without_store(self, accounts: tuple[Account, ...]) -> bool:
+        """Say whether a call may go out unchecked while the store is away: no by default where money is limited."""
+        asked = {"money" if account.measure == "usd" else "rates" for account in accounts}
+        defaults = {"money": "refuse", "rates": "pass"} | dict(self.without_store)
+        return all(defaults[one] == "pass" for one in asked)
+
+
+def parse_limits(text: str) -> Limits:
+    """Return the limits in *text*, in TOML.
+
+    Raises:
+        InvalidInput: it is no TOML, or a field does not fit; the message names the field and the cure.
+    """
+    try:
+        return read_limits(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"the limits are no TOML: {error}") from error
+
+
+def read_limits(value: Mapping[str, Any]) -> Limits:
+    """Return *value* as limits.
+
+    Raises:
+        InvalidInput: a field does not fit; the message names it and the cure.
+    """
+    try:
+        return Limits.model_validate(value)
+    except ValidationError as error:
+        faults = []
+        for details in error.errors(include_url=False, include_context=False):
+            match details["loc"]:
+                case ("limits", int(place), *rest) if isinstance(name := value["limits"][place], Mapping):
+                    place_of = (f"limit {name.get('name', place + 1)!r}", *rest)
+                    faults.append(fault_of({**details, "loc": place_of}))
+                case _:
+                    faults.append(fault_of(details, "limits"))
+        raise InvalidInput("; ".join(faults)) from error
+
+
+def window_of(every: Every | None, now: datetime, zone: tzinfo) -> tuple[str, datetime | None]:
+    """Return the name of the present window, and when the next one begins."""
+    local = now.astimezone(zone)
+    if every == "day":
+        begins = (local + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        return f"{local:%Y-%m-%d}", begins.astimezone(UTC)
+    if every == "month":
+        begins = (local.replace(day=1) + timedelta(days=32)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        return f"{local:%Y-%m}", begins.astimezone(UTC)
+    return "", None

@@ -1,0 +1,265 @@
+"""The governor of one process: reserves each call to a model before it leaves, and settles it after.
+
+A call that is covered by no limit costs no round trip before it; one that is costs one. Settlements go out together,
+behind the answer.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from redis.asyncio import Redis
+
+from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
+from contracts.limits import NANO_USD, Account, Call, Limits, Measure, Payer, Taken
+from memory import keys
+from memory.breaker import Breaker
+from memory.budgets import scripts
+from memory.budgets.store import KEEP, book_field, book_of, read_stored
+from memory.command_batch import Command, CommandBatch
+from memory.rendering.tokens import counter
+
+log = structlog.get_logger(__name__)
+
+#: Seconds that a reservation outlives its process, and between two renewals, which also look for other limits.
+LEASE_S, RENEWED_S = 20.0, 1.0
+#: Seconds for one answer of the store.
+_DEADLINE_S = 1.0
+#: Characters that are counted on the event loop; more take longer than 1 ms.
+_COUNTED_HERE = 20_000
+#: Tokens that a provider adds to a request.
+_FRAME_TOKENS = 32
+#: The first word on how a provider counts, for a model whose tokens are not known exactly.
+_UNKNOWN = 1.25
+_KINDS = {"requests": "w", "tokens": "w", "usd": "c", "at_once": "l"}
+
+
+@dataclass
+class Reservation:
+    """A call under way, to be settled once; `accounts` are those it was reserved on."""
+
+    call_id: str
+    call: Call
+    input_tokens: int
+    accounts: tuple[Account, ...] = ()
+    counted: int = 0
+    is_closed: bool = False
+
+
+class Governor:
+    """Holds the calls of this process to the limits of the deployment.
+
+    Args:
+        client: Where limits, accounts and books are.
+        unchecked: Counts calls that went out while the store was away.
+        now: The clock, in UTC.
+    """
+
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        unchecked: Callable[[str], None] = lambda _model: None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._batch = CommandBatch(client, _DEADLINE_S, Breaker())
+        self._unchecked = unchecked
+        self._now = now
+        self._process = uuid4().hex[:12]
+        self._numbers = count(1)
+        self._limits: Limits | None = None
+        self._version: bytes | None = None
+        self._under_way: dict[str, Reservation] = {}
+        self._settlements: list[Command] = []
+        self._sending: asyncio.Task[None] | None = None
+        #: By model, how many tokens a provider counts for one of ours.
+        self._ratios: dict[str, float] = {}
+        self._count = counter()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Governor"]:
+        """Renew reservations and look for other limits until the block ends; then send what is to be settled."""
+        beat = asyncio.create_task(self._beat(), name="governor")
+        try:
+            yield self
+        finally:
+            beat.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await beat
+            for held in list(self._under_way.values()):
+                self.settle(held, None)
+            with contextlib.suppress(MemoryUnavailable):
+                await self.flush()
+
+    async def limits(self) -> Limits:
+        """Return the limits as they were within the last second, or before the store went away.
+
+        Raises:
+            MemoryUnavailable: the store is away, and was never read.
+        """
+        if self._limits is None:
+            self._version, self._limits = await read_stored(self._batch)
+        return self._limits
+
+    async def reserve(self, call: Call) -> Reservation:
+        """Reserve the worst case of *call*.
+
+        Raises:
+            LlmThrottled: a limit leaves no room now; `away_s` says when to come back.
+            BudgetSpent: a limit leaves no room, and says that such a call is refused or goes to another model.
+            MemoryUnavailable: the accounts cannot be read, and limits are not to be passed unchecked.
+        """
+        payer, model = call.payer, call.model
+        # No number is used again, also not by a run that goes on elsewhere under the same attempt.
+        call_id = f"{payer.run}:{self._process}:{next(self._numbers)}"
+        accounts = (await self.limits()).accounts_of(model, payer, self._now())
+        held = Reservation(call_id, call, 0, accounts)
+        self._under_way[call_id] = held
+        if not accounts:
+            return held
+        held.counted = await self._count_tokens(call.text)
+        ratio = self._ratios.get(model, 1.0 if model.startswith(("gpt-", "o")) else _UNKNOWN)
+        held.input_tokens = int(held.counted * ratio) + _FRAME_TOKENS
+        try:
+            await self._reserve(held)
+        except MemoryUnavailable:
+            if not (await self.limits()).passes_without_store(accounts):
+                self._drop(held)
+                raise
+            log.warning("call_unchecked", model=model, limits=[account.name for account in accounts])
+            self._unchecked(model)
+        except BaseException:
+            self._drop(held)
+            raise
+        return held
+
+    def settle(self, held: Reservation, taken: Taken | None) -> None:
+        """Settle *held* once; None is a call of which it is not known what it took: it counts in full, unconfirmed."""
+        if held.is_closed:
+            return
+        self._drop(held)
+        call = held.call
+        if taken is not None and taken.input and held.counted:
+            self._learn(call.model, taken.input / held.counted)
+        if taken is None and not held.accounts:
+            return
+        book, numbers = book_of(self._now()), taken or Taken()
+        tree = keys.budget("tree", call.payer.root_id or call.payer.task_id) if call.payer.task_id else book
+        places = keys.budget("calls"), keys.budget("leases"), book, tree
+        self._settlements.append(
+            (
+                *("FCALL", scripts.SETTLE, len(places), *places, "", held.call_id, int(bool(held.accounts))),
+                book_field(call.payer, call.model),
+                "" if taken is None else taken.requests,
+                numbers.input + numbers.output,
+                *(numbers.nano_usd, numbers.input, numbers.output, numbers.cached, KEEP // timedelta(milliseconds=1)),
+                *("" if one is None else one for one in (numbers.pause_ms, numbers.requests_in_minute)),
+                "" if numbers.tokens_in_minute is None else numbers.tokens_in_minute,
+            )
+        )
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.get_running_loop().create_task(self._send())
+
+    def save(self, payer: Payer, model: str, nano_usd: int) -> None:
+        """Enter into the books that a recalled answer spared what it had cost."""
+        book = book_of(self._now())
+        self._settlements.append(("HINCRBY", book, f"{book_field(payer, model)}|saved", nano_usd))
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.get_running_loop().create_task(self._send())
+
+    async def flush(self) -> None:
+        """Send what is to be settled.
+
+        Raises:
+            MemoryUnavailable: the store is away; it is kept for the next time.
+        """
+        commands, self._settlements = self._settlements, []
+        try:
+            await self._batch.run(commands)
+        except MemoryUnavailable:
+            # A settlement that arrived all the same counts once: the call is known.
+            self._settlements = commands + self._settlements
+            raise
+
+    async def _send(self) -> None:
+        await asyncio.sleep(0)
+        while self._settlements:
+            try:
+                await self.flush()
+            except MemoryUnavailable:
+                return
+
+    def _drop(self, held: Reservation) -> None:
+        held.is_closed = True
+        self._under_way.pop(held.call_id, None)
+
+    async def _reserve(self, held: Reservation) -> None:
+        call = held.call
+        tokens = held.input_tokens + call.most_output
+        price = call.price(held.input_tokens, call.most_output)
+        needs: dict[Measure, int] = {"requests": 1, "tokens": tokens, "usd": price or 0, "at_once": 1}
+        places = [keys.budget("calls"), keys.budget("leases"), keys.budget("accounts")]
+        rows: list[Any] = []
+        for account in held.accounts:
+            if account.measure == "usd" and price is None:
+                msg = f"limit {account.name!r}: the price of {call.model!r} is not known; set TASKLORE_LLM_PRICES"
+                raise BudgetSpent(msg, account.name, account.at_limit)
+            place = keys.budget("account", account.key)
+            places += place, f"{place}:queue"
+            kind = "c" if account.every not in (None, "minute") else _KINDS[account.measure]
+            kind = "w" if account.every == "minute" else kind
+            refill = "" if account.refills_in_s is None else int(account.refills_in_s * 1000) + 1
+            rows += kind, account.measure, account.limit, needs[account.measure], account.window, refill
+        waiter = call.payer.run.rpartition(":")[0] or held.call_id
+        book, lease_ms = book_of(self._now()), int(LEASE_S * 1000)
+        heads = "", held.call_id, waiter, lease_ms, book, book_field(call.payer, call.model), price or 0
+        answer = (await self._batch.run([("FCALL", scripts.RESERVE, len(places), *places, *heads, *rows)]))[0]
+        if answer[0]:
+            return
+        raise _refusal(held, held.accounts[answer[1] - 1], needs, answer[2])
+
+    async def _count_tokens(self, text: str) -> int:
+        if len(text) <= _COUNTED_HERE:
+            return self._count(text)
+        return await asyncio.to_thread(self._count, text)
+
+    def _learn(self, model: str, ratio: float) -> None:
+        known = self._ratios.get(model, 0.0)
+        self._ratios[model] = ratio if ratio > known else max(ratio, 0.98 * known)
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(RENEWED_S)
+            places = keys.budget("calls"), keys.budget("leases"), keys.budget("limits")
+            mine = [held.call_id for held in self._under_way.values() if held.accounts]
+            renewal: Command = ("FCALL", scripts.RENEW, 3, *places, "", int(LEASE_S * 1000), *mine)
+            with contextlib.suppress(MemoryUnavailable):
+                version = (await self._batch.run([renewal]))[0]
+                if self._limits is None or version != self._version:
+                    self._version, self._limits = await read_stored(self._batch)
+                await self.flush()
+
+
+def _refusal(held: Reservation, account: Account, needs: dict[Measure, int], wait_ms: int) -> Exception:
+    """Return the error for a call that *account* has no room for within *wait_ms*, -1 for ever."""
+    need, unit = needs[account.measure], account.measure
+    shown: object = need
+    if unit == "usd":
+        shown = f"{need / NANO_USD:.6f}"
+    if need > account.limit:
+        cure = "raise the limit, ask for less, or lower max_output_tokens"
+        msg = f"limit {account.name!r}: a call of {held.call.model!r} may take {shown} {unit}, more than all; {cure}"
+        return BudgetSpent(msg, account.name, "refuse" if account.at_limit == "park" else account.at_limit)
+    msg = f"limit {account.name!r} has no room for {shown} {unit} of {held.call.model!r}"
+    if account.at_limit != "park" or wait_ms < 0:
+        return BudgetSpent(msg, account.name, account.at_limit)
+    error = LlmThrottled(msg)
+    error.away_s, error.model = wait_ms / 1000, held.call.model
+    return error

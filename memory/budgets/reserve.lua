@@ -1,0 +1,53 @@
+-- Reserves the worst case of a call on every account, or says which one has no room and when to come back.
+-- KEYS: calls, leases, accounts: ms of the last use by key; then for each account its counts and its queue
+-- ARGV: now_ms or nothing, call, waiter, lease_ms, book, field, usd; then for each account: kind, measure, limit, need,
+--   window, ms until it refills or nothing
+-- Returns: {1}: reserved; {0, number of the account, ms}: no room until then, -1 for ever
+-- include clock
+-- include accounts
+local call, waiter = ARGV[2], ARGV[3]
+expire(KEYS[1], KEYS[2])
+if redis.call('HEXISTS', KEYS[1], call) == 1 then return {1} end
+local record = {at = now, book = ARGV[5], field = ARGV[6], usd = tonumber(ARGV[7]), accounts = {}}
+local full, longest = 0, 0
+for i = 1, (#KEYS - 3) / 2 do
+  local key, queue, a = KEYS[2 * i + 2], KEYS[2 * i + 3], 6 * i + 1
+  local kind, limit, need = ARGV[a + 1], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
+  record.accounts[i] = {key, kind, ARGV[a + 2], need}
+  if need > limit then return {0, i, -1} end
+  local wait
+  if kind == 'w' then wait = rate_wait(key, limit, need)
+  elseif kind == 'c' then wait = budget_wait(key, limit, need, ARGV[a + 5], ARGV[a + 6])
+  else wait = redis.call('SCARD', key) < limit and 0 or SLOT / 2 end
+  if wait < 0 then return {0, i, -1} end
+  -- Those who wait go first, in their order; one that does not come back within 10 s has lost its place.
+  redis.call('ZREMRANGEBYSCORE', queue, '-inf', text(now - 10000))
+  local due = tonumber(redis.call('ZSCORE', queue, waiter) or nil)
+  if due and due > now + SLOT / 2 then
+    wait = math.max(wait, due - now)
+  elseif wait > 0 and due then
+    redis.call('ZADD', queue, text(now + wait), waiter)
+  elseif wait > 0 or (not due and redis.call('ZCARD', queue) > 0) then
+    local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or '0')
+    local pace = 2
+    if kind == 'w' then
+      pace = 0.9 * need * tonumber(redis.call('HGET', key, 'q') or '1') * MINUTE / limit
+    end
+    due = math.ceil(math.max(now + wait, last + pace))
+    wait = math.max(1, due - now)
+    redis.call('ZADD', queue, text(due), waiter)
+    redis.call('PEXPIRE', queue, text(wait + DAY))
+  end
+  if wait > longest then full, longest = i, wait end
+end
+if full > 0 then return {0, full, math.ceil(longest)} end
+for i, account in ipairs(record.accounts) do
+  local key, kind = account[1], account[2]
+  if kind == 'l' then redis.call('SADD', key, call) else redis.call('HINCRBY', key, 'r', text(account[4])) end
+  redis.call('PEXPIRE', key, kind == 'w' and 10 * MINUTE or 40 * DAY)
+  redis.call('ZREM', KEYS[2 * i + 3], waiter)
+  redis.call('ZADD', KEYS[3], text(now), key)
+end
+redis.call('HSET', KEYS[1], call, cjson.encode(record))
+redis.call('ZADD', KEYS[2], text(now + tonumber(ARGV[4])), call)
+return {1}

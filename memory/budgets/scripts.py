@@ -1,0 +1,12 @@
+"""The Lua of budgets: all keys are in one slot, since a call is held against accounts of different owners at once."""
+
+from pathlib import Path
+
+from memory.scripts import load
+
+_HERE = Path(__file__).parent
+
+RESERVE = load(_HERE, "reserve", "refuse")
+SETTLE = load(_HERE, "settle", "finish")
+RENEW = load(_HERE, "renew", "finish")
+CHANGE = load(_HERE, "change", "refuse")
