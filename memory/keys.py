@@ -7,7 +7,7 @@
 | `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `long_term.neighbours` |
 | `tl:ltm:{Agent}:near:v1.1:frame:until`, `:2` | sorted sets | the same | the same, by expiry in ms; by further values |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
-| `tl:ltm-users:{token}`, `tl:ltm-served:{token}` | set, hash | its longest entry's | what tasks stored; what was served |
+| `tl:ltm-users:{token}`, `tl:ltm-served:{token}` | set, hash | its longest entry's | what tasks stored, what served |
 | `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
 | `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.owners` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
