@@ -20,7 +20,7 @@ _STORE = (
     *("get", "mget", "set", "incr", "incrby", "exists", "type", "del", "unlink", "pexpire", "persist", "pttl"),
     *("hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hsetnx", "hincrby", "hdel", "hstrlen"),
     *("append", "strlen", "getrange"),
-    *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "ltrim", "rpush"),
+    *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "lpush", "ltrim", "rpush"),
     *("sadd", "srem", "scard", "sismember", "smembers", "publish", "subscribe", "unsubscribe"),
     *("zadd", "zrem", "zremrangebyrank", "zremrangebyscore", "zpopmin", "zcard", "zcount", "zrank", "zscore", "zscan"),
     *("zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebyscore"),
@@ -165,7 +165,7 @@ def _supervisor() -> Role:
             *_keys(
                 *("task", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
                 *("session", "sessions", "request", "running", "run", "user-sessions", "project", "projects"),
-                *("story", "stories", "analysis", "analysing", "notices"),
+                *("story", "stories", "analysis", "analysing", "notices", "budget"),
             ),
             _READS,
         ),
