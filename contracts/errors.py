@@ -104,6 +104,14 @@ class EffectUncertain(GiveUp):
     """An earlier run ended between the right to a step's effect and its result: look whether the effect was made."""
 
 
+class NotAnswered(GiveUp):
+    """Nobody answered, or sent the signal, in time; catch it, or say with `otherwise` how to go on."""
+
+
+class ApprovalChanged(GiveUp):
+    """The question or its arguments changed after a person had answered: nothing of it was done; ask anew."""
+
+
 class CallFailed(GiveUp):
     """A task that was called ended otherwise than completed: *status* says how, *error_type* names its error's class.
 

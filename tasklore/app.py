@@ -257,9 +257,13 @@ def api_key(
     name: Annotated[str, Argument(metavar="NAME", help="What the key is called; rates are counted by it.")],
     roles: Annotated[
         list[str] | None,
-        Option("--role", metavar="ROLE", help="ask, read or admin, repeatable; ask without it, admin is all three."),
+        Option("--role", metavar="ROLE", help="ask, read, approve or admin, repeatable; ask without it, admin is all."),
     ] = None,
     user: Annotated[str | None, Option("--user", metavar="ID", help="The only user that it may act for.")] = None,
+    approves: Annotated[
+        list[str] | None,
+        Option("--approves", metavar="NAME", help="A role, such as finance, in which it answers; repeatable."),
+    ] = None,
     file: Annotated[
         Path | None, Option("--file", metavar="FILE", help="Where keys are kept; else TASKLORE_API_KEYS_FILE.")
     ] = None,
@@ -270,7 +274,7 @@ def api_key(
     """
     from tasklore.api_keys import print_new_key
 
-    print_new_key(name, roles or (), user, file)
+    print_new_key(name, roles or (), user, file, approves or ())
 
 
 @app.command(cls=Command, epilog=example("tasklore init greeter"))

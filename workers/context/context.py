@@ -13,6 +13,7 @@ from contracts.errors import InvalidInput, UndeclaredAccess
 from contracts.messages import Progress, TaskAssignment, Usage
 from runtime.models.llm import Spent
 from workers.context.access import Access
+from workers.context.asks import TaskAsker
 from workers.context.calls import TaskCaller
 from workers.context.children import aware
 from workers.context.conversation import Conversation
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from workers.context.children import Lend
     from workers.context.output import TaskOutputWriter
     from workers.context.services import Services
+    from workers.context.waits import Waiting
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -57,7 +59,7 @@ _WHO_ASKED = (
 )
 
 
-class Context(TaskCaller):
+class Context(TaskCaller, TaskAsker):
     """What the host hands to a handler that asks for it; one for every run of a task.
 
     Whatever can make two runs differ is declared: the clock and the LLM with `uses`, the person who asks with
@@ -76,6 +78,7 @@ class Context(TaskCaller):
         claim: Callable[[str], Awaitable[bool]] | None = None,
         run: "RunName | None" = None,
         lend: "Lend | None" = None,
+        park: "Callable[[Waiting], None] | None" = None,
     ) -> None:
         super().__init__(run.generation if run is not None else 1, attempt, lend)
         self._task = task
@@ -86,6 +89,7 @@ class Context(TaskCaller):
         self._claim = claim
         self._output: TaskOutputWriter | None = None
         self._steps = Steps(services.journal, run, self.once) if run is not None else None
+        self._park = park
         self._cancelled = False
         self._spent = Spent()
         self.started = time.monotonic()
