@@ -43,6 +43,7 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivery import Delivering
 from supervisor.dispatch import Dispatch
+from supervisor.limits_file import LimitsFile
 from supervisor.pipelines.analysis.desk import AnalysisDesk
 from supervisor.pipelines.analysis.requests import AnalysisRequests
 from supervisor.pipelines.as_tasks import agent_card, read_pipelines
@@ -223,6 +224,8 @@ class Supervisor:
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
             await offer_functions(redis)
+        if settings.limits_file is not None and not await (limits := LimitsFile(redis, settings.limits_file)).apply():
+            process.spawn(limits.run())
         leasing = Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
         leases = await stack.enter_async_context(leasing)
         link, ledger = Link(client), self._make_ledger(redis)
@@ -260,7 +263,7 @@ class Supervisor:
         schedules, book, maker = make_schedules(everything, pipelines)
         driven = (desk, pipelines, *make_analyses(everything), schedules, output, delivering, waiting)
         api = open_api(everything, service, sessions, pipelines, (book, maker))
-        watches = make_watches(process.metrics, link, redis, self._cards, reports.run_times)
+        watches = make_watches(process.metrics, link, redis, self._cards, reports)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
 
     def _recovery(self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch) -> Recovery:

@@ -20,7 +20,7 @@ _STORE = (
     *("get", "mget", "set", "incr", "incrby", "exists", "type", "del", "unlink", "pexpire", "persist", "pttl"),
     *("hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hsetnx", "hincrby", "hdel", "hstrlen"),
     *("append", "strlen", "getrange"),
-    *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "ltrim", "rpush"),
+    *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "lpush", "ltrim", "rpush"),
     *("sadd", "srem", "scard", "sismember", "smembers", "publish", "subscribe", "unsubscribe"),
     *("zadd", "zrem", "zremrangebyrank", "zremrangebyscore", "zpopmin", "zcard", "zcount", "zrank", "zscore", "zscan"),
     *("zlexcount", "zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebyscore"),
@@ -166,7 +166,7 @@ def _supervisor() -> Role:
             *_keys(
                 *("task", "waits", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
                 *("session", "sessions", "request", "running", "run", "user-sessions", "project", "projects"),
-                *("story", "stories", "analysis", "analysing", "notices", "schedules"),
+                *("story", "stories", "analysis", "analysing", "notices", "schedules", "budget"),
             ),
             _READS,
         ),
