@@ -172,6 +172,13 @@ class Limits(BaseModel):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
+        for model in self.fallbacks:
+            seen, chain = {model}, list(self.fallbacks[model])
+            while chain:
+                if (name := chain.pop()) in seen:
+                    raise ValueError(f"fallbacks of {model!r} lead back to {name!r}; let a chain end")
+                seen.add(name)
+                chain += self.fallbacks.get(name, ())
         names = [limit.name for limit in self.limits]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"two limits are called {min(twice)!r}; give each a name of its own")

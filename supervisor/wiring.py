@@ -20,6 +20,7 @@ from contracts import subjects
 from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
 from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
 from memory.breaker import Breaker
+from memory.budgets.governor import Governor
 from memory.conversations.conversation import Conversations
 from memory.functions import offer_functions
 from memory.ledger.ledger import Ledger
@@ -221,7 +222,9 @@ class Supervisor:
         link, ledger = Link(client), self._make_ledger(redis)
         boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
         outbox = await stack.enter_async_context(boxing)
-        llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
+        governing = Governor(redis, unchecked=process.metrics.count_unchecked).running()
+        governor = await stack.enter_async_context(governing)
+        llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics, governor=governor))
         await llm.warm_up()
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
         heal = functools.partial(self._heal, client)

@@ -38,6 +38,8 @@ _COUNTED_HERE = 20_000
 _FRAME_TOKENS = 32
 #: The first word on how a provider counts, for a model whose tokens are not known exactly.
 _UNKNOWN = 1.25
+#: Stands in the books where no model was asked.
+RECALLED = "recalled"
 _KINDS = {"requests": "w", "tokens": "w", "usd": "c", "at_once": "l"}
 
 
@@ -167,10 +169,18 @@ class Governor:
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
-    def save(self, payer: Payer, model: str, nano_usd: int) -> None:
+    def count(self, held: Reservation, text: str) -> tuple[int, int]:
+        """Return the tokens of a reserved request, and those of the *text* that came of its answer."""
+        return held.input_tokens or self._count(held.call.text), self._count(text)
+
+    def fallbacks(self, model: str) -> tuple[str, ...]:
+        """Return the models that answer in place of *model*, the best one first; none before limits were read."""
+        return () if self._limits is None else self._limits.fallbacks.get(model, ())
+
+    def save(self, payer: Payer, nano_usd: int) -> None:
         """Enter into the books that a recalled answer spared what it had cost."""
         book = book_of(self._now())
-        self._settlements.append(("HINCRBY", book, f"{book_field(payer, model)}|saved", nano_usd))
+        self._settlements.append(("HINCRBY", book, f"{book_field(payer, RECALLED)}|saved", nano_usd))
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
@@ -210,7 +220,7 @@ class Governor:
         for account in held.accounts:
             if account.measure == "usd" and price is None:
                 msg = f"limit {account.name!r}: the price of {call.model!r} is not known; set TASKLORE_LLM_PRICES"
-                raise BudgetSpent(msg, account.name, account.at_limit)
+                raise BudgetSpent(msg, account.name, account.at_limit, unit="usd")
             place = keys.budget("account", account.key)
             places += place, f"{place}:queue"
             kind = "c" if account.every not in (None, "minute") else _KINDS[account.measure]
@@ -256,10 +266,11 @@ def _refusal(held: Reservation, account: Account, needs: dict[Measure, int], wai
     if need > account.limit:
         cure = "raise the limit, ask for less, or lower max_output_tokens"
         msg = f"limit {account.name!r}: a call of {held.call.model!r} may take {shown} {unit}, more than all; {cure}"
-        return BudgetSpent(msg, account.name, "refuse" if account.at_limit == "park" else account.at_limit)
+        at_limit = "refuse" if account.at_limit == "park" else account.at_limit
+        return BudgetSpent(msg, account.name, at_limit, unit=unit)
     msg = f"limit {account.name!r} has no room for {shown} {unit} of {held.call.model!r}"
     if account.at_limit != "park" or wait_ms < 0:
-        return BudgetSpent(msg, account.name, account.at_limit)
+        return BudgetSpent(msg, account.name, account.at_limit, unit=unit)
     error = LlmThrottled(msg)
     error.away_s, error.model = wait_ms / 1000, held.call.model
     return error

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any, Protocol
 
 from contracts.errors import LlmError, LlmTimeout, LlmUnavailable
@@ -22,6 +23,9 @@ class Governor(Protocol):
 
     def settle(self, held: Any, taken: Taken | None) -> None:
         """Settle a reservation once; None is a call of which it is not known what it took."""
+
+    def count(self, held: Any, text: str) -> tuple[int, int]:
+        """Return the tokens of a reserved request, and those of the *text* that came of its answer."""
 
     def fallbacks(self, model: str) -> tuple[str, ...]:
         """Return the models that answer in place of *model*, the best one first."""
@@ -63,38 +67,38 @@ async def governed(governor: Governor | None, asked: Asked, prices: Mapping[str,
 
     def price(tokens: Tokens) -> int | None:
         expense = expense_of(tokens, asked.model, asked.base_url, prices)
-        return None if expense.unpriced else int(expense.cost_usd * NANO_USD + 1) if expense.cost_usd else 0
+        return None if expense.unpriced else ceil(expense.cost_usd * NANO_USD)
 
-    call = Call(
-        asked.model, asked.payer, asked.text, asked.most_output, lambda read, written: price(Tokens(read, written))
-    )
+    def worst(read: int, written: int) -> int | None:
+        return price(Tokens(read, written))
+
+    call = Call(asked.model, asked.payer, asked.text, asked.most_output, worst)
     held = await governor.reserve(call)
     try:
         yield bill
-    except LlmError as error:
-        governor.settle(held, _taken_by(error))
+    except BaseException as error:
+        taken = _taken_by(error) if isinstance(error, LlmError) else None
+        if taken is None and bill.text:
+            tokens = Tokens(*governor.count(held, bill.text))
+            taken = Taken(tokens.input, tokens.output, 0, price(tokens) or 0)
+        governor.settle(held, taken)
         raise
-    except BaseException:
-        governor.settle(held, None)
-        raise
-    tokens = bill.tokens
-    if tokens is None:
+    counted, used = bill.tokens, (_used(bill.headers, "requests"), _used(bill.headers, "tokens"))
+    if counted is None:
         governor.settle(held, None)
         return
-    used = _used(bill.headers, "requests"), _used(bill.headers, "tokens")
-    taken = Taken(tokens.input, tokens.output, tokens.cached_input, price(tokens) or 0, 1, None, *used)
-    governor.settle(held, taken)
+    whole = Taken(counted.input, counted.output, counted.cached_input, price(counted) or 0, 1, None, *used)
+    governor.settle(held, whole)
 
 
 def _taken_by(error: LlmError) -> Taken | None:
     """Return what a failed request took: nothing when it was refused, None when that is not known."""
-    response = getattr(error.__cause__, "response", None)
-    is_refused = (
-        response is not None or type(error.__cause__.__cause__ if error.__cause__ else None).__name__ in _NOT_SENT
-    )
+    cause = error.__cause__
+    is_refused = getattr(cause, "response", None) is not None or getattr(cause, "status_code", None) is not None
+    is_refused = is_refused or type(getattr(cause, "__cause__", None)).__name__ in _NOT_SENT
     if isinstance(error, LlmTimeout | LlmUnavailable) and not is_refused:
         return None
-    pause_s = retry_after_s(error.__cause__)
+    pause_s = getattr(error, "retry_after_s", None) or retry_after_s(cause)
     return Taken(requests=0, pause_ms=None if pause_s is None else int(pause_s * 1000))
 
 

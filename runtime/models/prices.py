@@ -5,7 +5,7 @@ beside the client, by those alone who ask a model (see `load_prices`).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import zip_longest
@@ -55,6 +55,7 @@ class Expense:
     output_tokens: int = 0
     cost_usd: Decimal = Decimal(0)
     unpriced: bool = False
+    cached_tokens: int = 0
 
     def __add__(self, other: "Expense") -> "Expense":
         return Expense(
@@ -62,15 +63,18 @@ class Expense:
             self.output_tokens + other.output_tokens,
             self.cost_usd + other.cost_usd,
             self.unpriced or other.unpriced,
+            self.cached_tokens + other.cached_tokens,
         )
 
-    def as_usage(self) -> Usage:
-        """Return the expense as a report carries it."""
+    def as_usage(self, models: Iterable[str] = ()) -> Usage:
+        """Return the expense as a report carries it; *models* answered."""
         return Usage(
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             cost_usd=None if self.unpriced else float(self.cost_usd),
             unpriced=self.unpriced,
+            cached_tokens=self.cached_tokens,
+            models=tuple(models),
         )
 
 
@@ -106,12 +110,19 @@ def expense_of(tokens: Tokens, model: str, base_url: str, prices: Mapping[str, M
         return Expense()
     price = prices.get(model) or prices.get(_DATE.sub("", model))
     cost = _listed(tokens, model, base_url) if price is None else _priced(tokens, price)
-    return Expense(tokens.input, tokens.output, cost or Decimal(0), unpriced=cost is None)
+    cached = min(tokens.cached_input, tokens.input)
+    return Expense(tokens.input, tokens.output, cost or Decimal(0), unpriced=cost is None, cached_tokens=cached)
 
 
 def is_priced(model: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bool:
     """Say whether the price of *model* at *base_url* is known."""
     return not expense_of(Tokens(1, 1), model, base_url, prices).unpriced
+
+
+def dearer(model: str, other: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bool:
+    """Say whether *model* costs as much as *other* or more, or its price is not known."""
+    mine, its = (expense_of(Tokens(1_000, 1_000), name, base_url, prices) for name in (model, other))
+    return mine.unpriced or (not its.unpriced and mine.cost_usd >= its.cost_usd)
 
 
 def _priced(tokens: Tokens, price: ModelPrice) -> Decimal:

@@ -106,6 +106,15 @@ def read_tokens(body: Mapping[str, Any]) -> Tokens:
     return Tokens(counts.prompt_tokens, counts.completion_tokens, cached or 0)
 
 
+def read_tokens_of(raw: bytes) -> Tokens | None:
+    """Return the tokens counted in the reply *raw*; None for one that counts none."""
+    try:
+        tokens = read_tokens(read_body(raw))
+    except LlmMalformed:
+        return None
+    return tokens if tokens.input or tokens.output else None
+
+
 def read_answer(body: Mapping[str, Any], answer: type[T]) -> T:
     """Return the answer in *body* as an instance of *answer*.
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from pydantic import BaseModel
 
 from contracts.errors import InvalidInput, UndeclaredAccess
+from contracts.identifiers import user_token
+from contracts.limits import NANO_USD, Payer
 from contracts.messages import Progress, TaskAssignment, Usage
 from runtime.models.llm import Spent
 from workers.context.access import Access
@@ -87,7 +89,7 @@ class Context(TaskCaller):
         self._output: TaskOutputWriter | None = None
         self._steps = Steps(services.journal, run, self.once) if run is not None else None
         self._cancelled = False
-        self._spent = Spent()
+        self._spent = Spent(payer=_payer_of(assignment, run.generation if run is not None else 1, attempt))
         self.started = time.monotonic()
 
     @cached_property
@@ -234,7 +236,12 @@ class Context(TaskCaller):
     @property
     def usage(self) -> Usage:
         """What this run has spent on language models so far; the host puts it on the report."""
-        return self._spent.usage.as_usage()
+        return self._spent.usage.as_usage(self._spent.models)
+
+    @property
+    def nano_usd(self) -> int:
+        """What this run has spent so far, in billionths of a dollar, as far as prices are known."""
+        return math.ceil(self._spent.usage.cost_usd * NANO_USD)
 
     @property
     def cancelled(self) -> bool:
@@ -359,3 +366,11 @@ class Context(TaskCaller):
             msg = f"session_id is missing; {self._task.name} works on a session, so send it as a phase of a pipeline"
             raise InvalidInput(msg)
         return self._assignment.session_id
+
+
+def _payer_of(assignment: TaskAssignment, generation: int, attempt: int) -> Payer:
+    """Return for whom the run of *assignment* asks models."""
+    user = user_token(assignment.user_id) if assignment.user_id else ""
+    task_id = assignment.task_id
+    run, root = f"{task_id}:{generation}:{attempt}", assignment.root_id or task_id
+    return Payer(assignment.tenant or "", user, assignment.agent_id, assignment.task.name, task_id, root, run)
