@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 LEASE_S, RENEWED_S = 20.0, 1.0
 #: Seconds for one answer of the store.
 _DEADLINE_S = 1.0
+#: Seconds after which a call that waits for a far refill looks whether there is room before it.
+_LOOKS_AGAIN_S = 300.0
 #: Characters that are counted on the event loop; more take longer than 1 ms.
 _COUNTED_HERE = 20_000
 #: Tokens that a provider adds to a request.
@@ -61,7 +63,7 @@ class Governor:
     Args:
         client: Where limits, accounts and books are.
         unchecked: Counts calls that went out while the store was away.
-        now: The clock, in UTC.
+        now: The clock, in UTC; that of the store by default.
     """
 
     def __init__(
@@ -69,11 +71,12 @@ class Governor:
         client: Redis,
         *,
         unchecked: Callable[[str], None] = lambda _model: None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._batch = CommandBatch(client, _DEADLINE_S, Breaker())
         self._unchecked = unchecked
-        self._now = now
+        self._now = now or _now
+        self._has_own_clock = now is not None
         self._process = uuid4().hex[:12]
         self._numbers = count(1)
         self._limits: Limits | None = None
@@ -157,7 +160,7 @@ class Governor:
         places = keys.budget("calls"), keys.budget("leases"), book, tree
         self._settlements.append(
             (
-                *("FCALL", scripts.SETTLE, len(places), *places, "", held.call_id, int(bool(held.accounts))),
+                *("FCALL", scripts.SETTLE, len(places), *places, self._clock(), held.call_id, int(bool(held.accounts))),
                 book_field(call.payer, call.model),
                 "" if taken is None else taken.requests,
                 numbers.input + numbers.output,
@@ -226,14 +229,19 @@ class Governor:
             kind = "c" if account.every not in (None, "minute") else _KINDS[account.measure]
             kind = "w" if account.every == "minute" else kind
             refill = "" if account.refills_in_s is None else int(account.refills_in_s * 1000) + 1
-            rows += kind, account.measure, account.limit, needs[account.measure], account.window, refill
+            waits = int(account.at_limit == "park")
+            rows += kind, account.measure, account.limit, needs[account.measure], account.window, refill, waits
         waiter = call.payer.run.rpartition(":")[0] or held.call_id
         book, lease_ms = book_of(self._now()), int(LEASE_S * 1000)
-        heads = "", held.call_id, waiter, lease_ms, book, book_field(call.payer, call.model), price or 0
+        heads = self._clock(), held.call_id, waiter, lease_ms, book, book_field(call.payer, call.model), price or 0
         answer = (await self._batch.run([("FCALL", scripts.RESERVE, len(places), *places, *heads, *rows)]))[0]
         if answer[0]:
             return
         raise _refusal(held, held.accounts[answer[1] - 1], needs, answer[2])
+
+    def _clock(self) -> int | str:
+        """Return ms since 1970 for the scripts, nothing where the store's own clock counts."""
+        return int(self._now().timestamp() * 1000) if self._has_own_clock else ""
 
     async def _count_tokens(self, text: str) -> int:
         if len(text) <= _COUNTED_HERE:
@@ -249,12 +257,16 @@ class Governor:
             await asyncio.sleep(RENEWED_S)
             places = keys.budget("calls"), keys.budget("leases"), keys.budget("limits")
             mine = [held.call_id for held in self._under_way.values() if held.accounts]
-            renewal: Command = ("FCALL", scripts.RENEW, 3, *places, "", int(LEASE_S * 1000), *mine)
+            renewal: Command = ("FCALL", scripts.RENEW, 3, *places, self._clock(), int(LEASE_S * 1000), *mine)
             with contextlib.suppress(MemoryUnavailable):
                 version = (await self._batch.run([renewal]))[0]
                 if self._limits is None or version != self._version:
                     self._version, self._limits = await read_stored(self._batch)
                 await self.flush()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _refusal(held: Reservation, account: Account, needs: dict[Measure, int], wait_ms: int) -> Exception:
@@ -272,5 +284,6 @@ def _refusal(held: Reservation, account: Account, needs: dict[Measure, int], wai
     if account.at_limit != "park" or wait_ms < 0:
         return BudgetSpent(msg, account.name, account.at_limit, unit=unit)
     error = LlmThrottled(msg)
-    error.away_s, error.model = wait_ms / 1000, held.call.model
+    # Limits may be raised meanwhile: it looks again before long.
+    error.away_s, error.model = min(wait_ms / 1000, _LOOKS_AGAIN_S), held.call.model
     return error

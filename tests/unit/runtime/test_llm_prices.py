@@ -28,7 +28,9 @@ OWN = "http://127.0.0.1:8080/v1"
 )
 def test_the_list_has_the_shipped_models_and_older_ones(model: str, usd: str, url: str) -> None:
     """By the list of the provider; a gateway that it does not know is reckoned by OpenAI's."""
-    assert expense_of(MILLION, model, url, {}) == Expense(1_000_000, 1_000_000, Decimal(usd))
+    assert expense_of(MILLION, model, url, {}) == Expense(
+        1_000_000, 1_000_000, Decimal(usd), cached_tokens=MILLION.cached_input
+    )
 
 
 @pytest.mark.parametrize("model", ["own", "gpt-99", "", "gpt-6.1-terracotta", "\ud800"])
