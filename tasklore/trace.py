@@ -140,7 +140,7 @@ def _word_of(task: TracedTask) -> tuple[str, str]:
 
 
 def describe_task(task: TracedTask) -> str:
-    """Return *task* in a line: name, state, times, runs, the memory's part, tokens and cost, error."""
+    """Return *task* in a line: name, state, times, runs, the memory's part, models, tokens and cost, error."""
     facts = [_word_of(task)[0]]
     if task.run_ms is not None and not (task.memory in ("hit", "near", "joined") and not task.run_ms):
         facts[0] += f" {'in' if not task.is_open else 'for'} {duration(task.run_ms)}"
@@ -156,6 +156,7 @@ def describe_task(task: TracedTask) -> str:
         saved = f" (saved {duration(task.saved_ms)})" if task.saved_ms else ""
         facts.append(_RECALLED[task.memory] + saved)
     usage = task.usage
+    facts += [one_line(model, 60) for model in usage.models]
     facts += _price(usage.input_tokens, usage.output_tokens, usage.cost_usd or 0, is_unpriced=usage.unpriced)
     if task.error:
         facts.append(one_line(task.error, 200))

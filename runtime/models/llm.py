@@ -90,16 +90,13 @@ class Spent:
 
     usage: Expense = field(default_factory=Expense)
     attempts: int = 0
-    #: For whom models are asked, and which ones answered, in the order of their first answers.
+    #: For whom models are asked.
     payer: Payer = field(default_factory=Payer)
-    models: dict[str, None] = field(default_factory=dict)
 
-    def add(self, usage: Expense, model: str = "") -> None:
-        """Count one more attempt; *model* is named when it answered."""
+    def add(self, usage: Expense) -> None:
+        """Count one more attempt."""
         self.usage += usage
         self.attempts += 1
-        if model and usage.output_tokens:
-            self.models[model] = None
 
 
 @dataclass(frozen=True)
@@ -329,7 +326,7 @@ class Llm:
                     bill.tokens = sent.tokens
                 usage = expense_of(sent.tokens, model, sent.base_url or address, self.settings.prices)
                 if spent is not None:
-                    spent.add(usage, model)
+                    spent.add(usage)
                 if self._meter is not None:
                     duration_s = self._monotonic() - started
                     self._meter.record(role, model, usage, duration_s, error_class, sent.first_chunk_s)
@@ -375,7 +372,7 @@ class Llm:
             return _Outcome(result, Expense(), is_sent=False)
         usage = expense_of(tokens, model, self.settings.base_url or OPENAI_URL, self.settings.prices)
         if spent is not None:
-            spent.add(usage, model)
+            spent.add(usage)
         if self._meter is not None:
             error_class = type(result).__name__ if isinstance(result, LlmError) else None
             self._meter.record(question.role_name, model, usage, self._monotonic() - started, error_class)

@@ -5,8 +5,8 @@ beside the client, by those alone who ask a model (see `load_prices`).
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import zip_longest
 from typing import Annotated
@@ -22,6 +22,8 @@ _MILLION = Decimal(1_000_000)
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 #: Whose list counts for a server of an address that the library does not know: a gateway, or a scripted one.
 _PROVIDER = "openai"
+#: Models that a report names.
+_MOST_MODELS = 8
 _NAME = TypeAdapter(Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)])
 
 
@@ -48,13 +50,15 @@ class Tokens:
 class Expense:
     """Tokens and US dollars of one call, or the sum of several.
 
-    `cost_usd` leaves out calls whose price is unknown; `unpriced` says that there was one.
+    `cost_usd` leaves out calls whose price is unknown; `unpriced` says that there was one. `models` are those that
+    answered.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: Decimal = Decimal(0)
     unpriced: bool = False
+    models: tuple[str, ...] = field(default=(), compare=False)
     cached_tokens: int = 0
 
     def __add__(self, other: "Expense") -> "Expense":
@@ -63,18 +67,19 @@ class Expense:
             self.output_tokens + other.output_tokens,
             self.cost_usd + other.cost_usd,
             self.unpriced or other.unpriced,
+            tuple(dict.fromkeys(self.models + other.models))[:_MOST_MODELS],
             self.cached_tokens + other.cached_tokens,
         )
 
-    def as_usage(self, models: Iterable[str] = ()) -> Usage:
-        """Return the expense as a report carries it; *models* answered."""
+    def as_usage(self) -> Usage:
+        """Return the expense as a report carries it."""
         return Usage(
             input_tokens=self.input_tokens,
             output_tokens=self.output_tokens,
             cost_usd=None if self.unpriced else float(self.cost_usd),
             unpriced=self.unpriced,
             cached_tokens=self.cached_tokens,
-            models=tuple(models),
+            models=self.models,
         )
 
 
@@ -110,8 +115,8 @@ def expense_of(tokens: Tokens, model: str, base_url: str, prices: Mapping[str, M
         return Expense()
     price = prices.get(model) or prices.get(_DATE.sub("", model))
     cost = _listed(tokens, model, base_url) if price is None else _priced(tokens, price)
-    cached = min(tokens.cached_input, tokens.input)
-    return Expense(tokens.input, tokens.output, cost or Decimal(0), unpriced=cost is None, cached_tokens=cached)
+            cached_tokens=self.cached_tokens,
+            models=self.models,
 
 
 def is_priced(model: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bool:

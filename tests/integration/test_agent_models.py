@@ -92,7 +92,8 @@ async def test_a_conversation_with_tools_is_held_and_accounted_for() -> None:
         add_tools(agent)
         report = await kit_of(agent, llm).run("ask", {"prompt": "go"})
     assert report.result == "saw 0 sent 1 saw 2 sent 3 saw 4 sent 5"
-    assert report.usage.model_dump() == {"input_tokens": 600, "output_tokens": 120, "cost_usd": 0.0018}
+    usage = {"input_tokens": 600, "output_tokens": 120, "cost_usd": 0.0018, "models": ("scripted",)}
+    assert report.usage.model_dump() == usage
     assert len(model.requests) == REQUESTS
     first = model.requests[0]
     assert (first.model, first.system, first.user) == ("scripted", "Be short.", "go")

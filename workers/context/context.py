@@ -236,7 +236,7 @@ class Context(TaskCaller):
     @property
     def usage(self) -> Usage:
         """What this run has spent on language models so far; the host puts it on the report."""
-        return self._spent.usage.as_usage(self._spent.models)
+        return self._spent.usage.as_usage()
 
     @property
     def nano_usd(self) -> int:

@@ -30,7 +30,6 @@ _REASONS = {
     "functions": "agents call tools of their own, which a stream shows as they are called",
     "logprobs": "no token is sampled here",
     "modalities": "answers are text",
-    "response_format": "the agent that answers decides the form of its result, which the task's report has as JSON",
 }
 
 
@@ -50,13 +49,28 @@ class ChatMessage(_Form):
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Words | tuple[TextPart, ...] | None = None
+    refusal: Words | None = Field(default=None, exclude_if=is_none)
 
     @property
     def text(self) -> str:
-        """The text of its parts."""
+        """The text of its parts, or the words that stood in place of an answer as JSON."""
         if isinstance(self.content, str) or self.content is None:
-            return self.content or ""
+            return self.content or self.refusal or ""
         return "\n".join(part.text for part in self.content if part.text)
+
+
+class JsonSchema(_Form):
+    """A schema of a client's own, which an answer is to fit as a whole."""
+
+    name: str = Field(default="", max_length=64)
+    body: dict[str, Any] = Field(alias="schema")
+
+
+class ResponseFormat(_Form):
+    """The form of an answer: words, an object, or JSON that fits a schema."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = None
 
 
 class StreamOptions(_Form):
@@ -87,7 +101,12 @@ class ChatRequest(_Form):
     functions: tuple[Any, ...] | None = None
     logprobs: bool | None = None
     modalities: tuple[str, ...] | None = None
-    response_format: dict[str, Any] | None = None
+    response_format: ResponseFormat | None = None
+
+    @property
+    def unread_roles(self) -> str:
+        """The roles of messages that are not read, by name and comma; "" when there are none."""
+        return ", ".join(sorted({message.role for message in self.messages} - {"user", "assistant"}))
 
 
 def demand_served(request: ChatRequest) -> str:
@@ -106,7 +125,6 @@ def demand_served(request: ChatRequest) -> str:
         "functions": bool(request.functions),
         "logprobs": bool(request.logprobs),
         "modalities": any(one != "text" for one in request.modalities or ()),
-        "response_format": (request.response_format or {}).get("type", "text") != "text",
     }
     for field, is_asked_for in unserved.items():
         if is_asked_for:
@@ -143,11 +161,11 @@ class Usage(BaseModel):
 
 
 class AssistantMessage(BaseModel):
-    """The answer."""
+    """The answer; where JSON was asked for and there is none, `refusal` says why, or asks back."""
 
     role: Literal["assistant"] = "assistant"
-    content: str
-    refusal: None = None
+    content: str | None
+    refusal: str | None = None
 
 
 class Choice(BaseModel):

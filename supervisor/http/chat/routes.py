@@ -17,9 +17,19 @@ from contracts.zones import TimeZone
 from memory.ledger.requests import RequestRecord, place_of
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.chat.errors import answers
-from supervisor.http.chat.forms import MODEL, ChatRequest, Completion, Model, ModelList, demand_served, refuse_field
+from supervisor.http.chat.forms import (
+    MODEL,
+    AssistantMessage,
+    ChatRequest,
+    Completion,
+    Model,
+    ModelList,
+    demand_served,
+    refuse_field,
+)
 from supervisor.http.chat.history import History, derive_conversation
 from supervisor.http.chat.stream import ChatAnswer, PendingAnswer, complete, stream_chunks
+from supervisor.http.chat.structured import AnswerFormat
 from supervisor.http.owners import demand_conversation
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, unavailable
@@ -58,6 +68,8 @@ ZoneHeader = Annotated[
         description="Where the person is, by IANA's name, for clients that cannot send the field `time_zone`.",
     ),
 ]
+#: In an answer: the roles of messages that were sent and not read.
+_UNREAD = "X-Tasklore-Unread"
 _ASKING = Depends(require_role("ask"))
 
 
@@ -81,18 +93,22 @@ def routes(parts: ApiParts) -> APIRouter:
         time_zone: ZoneHeader = None,
     ) -> Response:
         zoned = body.model_copy(update={"time_zone": body.time_zone or time_zone})
+        form = await chat.read_format(body)
         asked, before = await chat.read(zoned, caller, conversation_id, idempotency_key)
+        unread = {_UNREAD: body.unread_roles} if body.unread_roles else {}
         if body.stream:
             with_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
             request_id, now = asked.request_id or "", int(time.time())
-            pending = PendingAnswer(partial(chat.answer, asked, before), request_id, now, parts.output)
+            pending = PendingAnswer(partial(chat.answer, asked, before, form), request_id, now, parts.output)
             chunks = stream_chunks(pending, with_usage=with_usage, beat_s=parts.heartbeat_s)
-            return EventStream.open(parts, caller, chunks)
+            stream = EventStream.open(parts, caller, chunks)
+            stream.headers.update(unread)
+            return stream
         try:
-            answer = await while_connected(request.receive, chat.answer(asked, before))
+            answer = await while_connected(request.receive, chat.answer(asked, before, form))
         except ClientDisconnect:
             return Response(status_code=204)
-        return Response(complete(answer).model_dump_json(), media_type="application/json")
+        return Response(complete(answer).model_dump_json(), media_type="application/json", headers=unread)
 
     @router.get("/models", summary="What can be asked, in OpenAI's form", responses=answers())
     async def models(_caller: Annotated[Caller, _ASKING]) -> ModelList:
@@ -154,22 +170,35 @@ class _Chat:
         )
         return request, before
 
+    async def read_format(self, body: ChatRequest) -> AnswerFormat | None:
+        """Return what the answer to *body* is to fit, None when it is words.
+
+        Raises:
+            Refused: 400, its schema is none.
+        """
+        asked = body.response_format
+        return None if asked is None or asked.type == "text" else await asyncio.to_thread(AnswerFormat, asked)
+
     async def answer(
         self,
         asked: PersonRequest,
         before: Sequence[ChatTurn] | None,
+        form: AnswerFormat | None,
         ended: Ended = ignore_part,
         routed: Routed = ignore_task,
     ) -> ChatAnswer:
-        """Return the answer to *asked*; *ended* is called with each of several parts once it is answered.
+        """Return the answer to *asked*, in words without a *form*.
 
-        *routed* is called with each task once it is handed over.
+        In words, *ended* is called with each of several parts once it is answered, and *routed* with each task once it
+        is handed over.
 
         Raises:
-            Refused: 503, it could not be handed over, or the process leaves; 504, it takes longer than clients wait.
+            Refused: 400, it does not fit *form*; 503, it could not be handed over, or the process leaves; 504, it takes
+                longer than clients wait.
         """
         with counting() as spent:
-            reply = await self._answer_before_leaving(asked, before, ended, routed)
+            heard = (ended, routed) if form is None else (ignore_part, ignore_task)
+            reply = await self._answer_before_leaving(asked, before, *heard)
         if is_unstarted(reply):
             raise unavailable(reply.text)
         if reply.kind == "pending":
@@ -178,7 +207,9 @@ class _Chat:
             detail = f"{', '.join(map(str, busy))} is still at it; {later}"
             # OpenAI's clients would ask twice more, ten minutes each.
             raise Refused(504, "still_running", detail, headers={"x-should-retry": "false"})
-        return ChatAnswer(reply, spent.usage.as_usage(), int(time.time()))
+        content = reply.text if form is None else await asyncio.to_thread(form.write, reply)
+        message = AssistantMessage(content=content, refusal=reply.text if content is None else None)
+        return ChatAnswer(reply, spent.usage.as_usage(), int(time.time()), message)
 
     async def _answer_before_leaving(
         self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended, routed: Routed

@@ -32,11 +32,15 @@ _END = b"data: [DONE]\n\n"
 
 @dataclass(frozen=True, slots=True)
 class ChatAnswer:
-    """A reply, the usage of models for understanding the question, and when it was given, in seconds since 1970."""
+    """A reply, the usage of models for understanding the question, and when it was given, in seconds since 1970.
+
+    *message* has its words, or the JSON that was asked for.
+    """
 
     reply: PersonReply
     understanding: Spending
     at: int
+    message: AssistantMessage
 
     @property
     def usage(self) -> Usage:
@@ -52,7 +56,7 @@ class PendingAnswer:
     """An answer that `begin` works out; *at* is when it was asked for, as in `ChatAnswer`.
 
     The arguments of `begin` are called with each of several parts once it is answered, and with each task once it is
-    handed over. *output* has what tasks emit; None where the answer is to be shown whole.
+    handed over. *output* has what tasks emit.
     """
 
     begin: Callable[[Ended, Routed], Coroutine[Any, Any, ChatAnswer]]
@@ -68,7 +72,7 @@ def complete(answer: ChatAnswer) -> Completion:
         id=f"chatcmpl-{reply.request_id}",
         created=answer.at,
         model=MODEL,
-        choices=(Choice(message=AssistantMessage(content=reply.text)),),
+        choices=(Choice(message=answer.message),),
         usage=answer.usage,
         tasklore=_about(reply),
     )
@@ -100,8 +104,9 @@ async def stream_chunks(pending: PendingAnswer, *, with_usage: bool, beat_s: flo
             if not task.done() and not deltas:
                 yield _HEARTBEAT
         answer = task.result()
-        rest = ordered.take_rest(answer.reply)
-        deltas = [Delta(rest)] if ordered.has_given else await live.take_rest(answer.reply)
+        reply = answer.reply.model_copy(update={"text": answer.message.content or ""})
+        rest = ordered.take_rest(reply)
+        deltas = [Delta(rest)] if ordered.has_given else await live.take_rest(reply)
     except Exception as error:
         refused = refusal_of(error)
         if refused.problem.status >= 500 and not isinstance(error, Refused):
@@ -115,7 +120,9 @@ async def stream_chunks(pending: PendingAnswer, *, with_usage: bool, beat_s: flo
     for words, about in deltas:
         for piece in split_pieces(words) if about is None else [words]:
             yield chunk({"content": piece} if piece else {}, about=about)
-    yield chunk({}, finish_reason="stop", about=_about(answer.reply).model_dump())
+    refusal = answer.message.refusal
+    last = {} if refusal is None else {"refusal": refusal}
+    yield chunk(last, finish_reason="stop", about=_about(answer.reply).model_dump())
     if with_usage:
         yield _event(head | {"choices": [], "usage": answer.usage.model_dump()})
     yield _END

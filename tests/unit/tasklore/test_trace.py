@@ -17,13 +17,13 @@ def lines(root: TracedTask, width: int = WIDE, *, is_plain: bool = False) -> lis
 
 
 def test_a_line_has_state_times_runs_memory_cost_and_error() -> None:
-    usage = Usage(input_tokens=1_200, output_tokens=300, cost_usd=0.0031)
+    usage = Usage(input_tokens=1_200, output_tokens=300, cost_usd=0.0031, models=("gpt-6",))
     (drawn, sums) = lines(
         task(queued_ms=4, attempts=3, generation=2, memory="miss", usage=usage, state="failed", error="GiveUp: bad")
     )
     assert drawn == (
         "TreeAgent.leaf  failed in 1.5 s, queued 4 ms, 3 runs, generation 2, not remembered yet, "
-        "1,200 + 300 tokens, $0.0031, GiveUp: bad"
+        "gpt-6, 1,200 + 300 tokens, $0.0031, GiveUp: bad"
     )
     assert sums == "   in all 1 task (1 failed), 2.0 s from first to last, 1,200 + 300 tokens, $0.0031"
     assert lines(task(memory="hit", saved_ms=7_000, run_ms=0))[0] == "TreeAgent.leaf  completed, recalled (saved 7.0 s)"

@@ -14,9 +14,10 @@ from contracts.messages import ChatTurn, PersonReply, Usage
 from runtime.models.llm import Expense, Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat.errors import error_body
-from supervisor.http.chat.forms import ChatMessage, ChatRequest, demand_served
+from supervisor.http.chat.forms import AssistantMessage, ChatMessage, ChatRequest, ResponseFormat, demand_served
 from supervisor.http.chat.history import History, derive_conversation
 from supervisor.http.chat.stream import ChatAnswer, complete, split_pieces
+from supervisor.http.chat.structured import AnswerFormat
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused
 from supervisor.understanding import RuleInterpreter, Understood
@@ -56,7 +57,7 @@ def test_options_without_effect_are_ignored(options: dict[str, Any]) -> None:
     [
         ({"n": 2}, "n"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"logprobs": True}, "logprobs"),
     ],
 )
 def test_options_that_cannot_be_served_are_refused(options: dict[str, Any], param: str) -> None:
@@ -204,9 +205,49 @@ def test_pieces_of_an_answer_join_to_the_whole(text: str) -> None:
 def test_usage_sums_agent_and_understanding() -> None:
     paid = report(usage=Usage(input_tokens=100, output_tokens=10))
     reply = PersonReply(request_id="r", conversation_id="c", kind="answer", text="ok", report=paid)
-    usage = complete(ChatAnswer(reply, Usage(input_tokens=5, output_tokens=2), 0)).usage
+    words = AssistantMessage(content="ok")
+    usage = complete(ChatAnswer(reply, Usage(input_tokens=5, output_tokens=2), 0, words)).usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (105, 12, 117)
-    assert complete(ChatAnswer(reply.model_copy(update={"report": None}), Usage(), 0)).usage.total_tokens == 0
+    assert complete(ChatAnswer(reply.model_copy(update={"report": None}), Usage(), 0, words)).usage.total_tokens == 0
+
+
+def fitting(schema: Any) -> AnswerFormat:
+    form = {"type": "json_schema", "json_schema": {"name": "form", "schema": schema}}
+    return AnswerFormat(ResponseFormat.model_validate(form))
+
+
+@pytest.mark.parametrize(
+    ("schema", "fault"),
+    [
+        ({"type": "nothing"}, "nothing"),
+        ({"$ref": "http://127.0.0.1/schema"}, "is not followed"),
+        ({"$id": "http://a/", "$ref": "#/$defs/a"}, "is not followed"),
+        ({"$ref": "#/$defs/a"}, "leads nowhere"),
+        ({"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}, "refers to itself"),
+        ({"pattern": "(?=a)"}, "regex"),
+        ({"allOf": [{}] * 3_000}, "more than 2,000 parts"),
+        ({"$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)} | {"d40": {}}}, ""),
+    ],
+)
+def test_a_schema_that_cannot_be_checked_at_once_is_refused(schema: dict[str, Any], fault: str) -> None:
+    """What would be looked up elsewhere, or would take for ever; parts that are not referred to cost nothing."""
+    if not fault:
+        fitting(schema)
+        schema, fault = schema | {"$ref": "#/$defs/d0"}, "more than 2,000 parts"
+    with pytest.raises(Refused) as refusal:
+        fitting(schema)
+    error = error_body(refusal.value.problem.model_dump()).error
+    assert error.param == "response_format.json_schema.schema"
+    assert fault in error.message
+    with pytest.raises(Refused):
+        AnswerFormat(ResponseFormat(type="json_schema"))
+
+
+def test_an_answer_without_a_result_is_no_json() -> None:
+    reply = PersonReply(request_id="r", conversation_id="c", kind="question", text="What is spent?")
+    assert fitting({}).write(reply) is None
+    assert fitting({}).write(reply.model_copy(update={"report": report(status="failed")})) is None
+    assert fitting({}).write(reply.model_copy(update={"report": report(result=None)})) == "null"
 
 
 class Paid:
