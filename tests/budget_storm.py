@@ -58,7 +58,7 @@ class Storm:
     starts: list[int] = field(default_factory=list)
 
 
-async def run_storm(
+async def run_storm(  # noqa: C901 - one loop over the events of a simulation
     redis: Redis,
     seed: int,
     *,

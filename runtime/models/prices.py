@@ -115,8 +115,9 @@ def expense_of(tokens: Tokens, model: str, base_url: str, prices: Mapping[str, M
         return Expense()
     price = prices.get(model) or prices.get(_DATE.sub("", model))
     cost = _listed(tokens, model, base_url) if price is None else _priced(tokens, price)
-            cached_tokens=self.cached_tokens,
-            models=self.models,
+    cached = min(tokens.cached_input, tokens.input)
+    known = tokens.input, tokens.output, cost or Decimal(0)
+    return Expense(*known, unpriced=cost is None, models=(model,), cached_tokens=cached)
 
 
 def is_priced(model: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bool:
