@@ -22,6 +22,10 @@ class InvalidParameters(InvalidInput):
         self.problems = tuple(problems)
 
 
+class VersionConflict(InvalidInput):
+    """Somebody changed it since it was read; read it again, then repeat the change."""
+
+
 class MessageTooLarge(InvalidInput):
     """A message is larger than the wire accepts; send a reference to the content instead."""
 
@@ -98,6 +102,14 @@ class TaskCancelled(GiveUp):
 
 class EffectUncertain(GiveUp):
     """An earlier run ended between the right to a step's effect and its result: look whether the effect was made."""
+
+
+class NotAnswered(GiveUp):
+    """Nobody answered, or sent the signal, in time; catch it, or say with `otherwise` how to go on."""
+
+
+class ApprovalChanged(GiveUp):
+    """The question or its arguments changed after a person had answered: nothing of it was done; ask anew."""
 
 
 class CallFailed(GiveUp):

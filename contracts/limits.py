@@ -105,7 +105,7 @@ class Limit(BaseModel):
     task: str = Field(default="", max_length=200)
     requests: Annotated[int, Field(ge=1, le=_MOST * 1000)] | None = None
     tokens: Annotated[int, Field(ge=1, le=_MOST * 1_000_000)] | None = None
-    usd: Annotated[Decimal, Field(gt=0, le=_MOST)] | None = None
+    usd: Annotated[Decimal, Field(ge=Decimal(1) / NANO_USD, le=_MOST)] | None = None
     at_once: Annotated[int, Field(ge=1, le=_MOST)] | None = None
     every: Every | None = None
     at_limit: AtLimit = "park"
@@ -149,7 +149,7 @@ class Limit(BaseModel):
             if not id_:
                 return None
             own.append(f"{self.every}={id_}")
-        window, refills_at = _window(self.every, now, zone)
+        window, refills_at = window_of(self.every, now, zone)
         left_s = None if refills_at is None else (refills_at - now).total_seconds()
         key = ";".join((self.name, *own))
         return Account(self.name, key, self.measure, self.every, self.amount, self.at_limit, window, left_s)
@@ -218,11 +218,18 @@ def read_limits(value: Mapping[str, Any]) -> Limits:
     try:
         return Limits.model_validate(value)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False)
-        raise InvalidInput("limits: " + "; ".join(map(fault_of, faults))) from error
+        faults = []
+        for details in error.errors(include_url=False, include_context=False):
+            match details["loc"]:
+                case ("limits", int(place), *rest) if isinstance(name := value["limits"][place], Mapping):
+                    place_of = (f"limit {name.get('name', place + 1)!r}", *rest)
+                    faults.append(fault_of({**details, "loc": place_of}))
+                case _:
+                    faults.append(fault_of(details, "limits"))
+        raise InvalidInput("; ".join(faults)) from error
 
 
-def _window(every: Every | None, now: datetime, zone: tzinfo) -> tuple[str, datetime | None]:
+def window_of(every: Every | None, now: datetime, zone: tzinfo) -> tuple[str, datetime | None]:
     """Return the name of the present window, and when the next one begins."""
     local = now.astimezone(zone)
     if every == "day":

@@ -218,6 +218,7 @@ CANCEL_ANY = "cancel.*"
 
 #: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
 TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = "tasks.*.*", "reports.*.*.*", "progress.*.*", "runs.*"
+QUESTION_ANY = "questions.*"
 SCHEDULE_ANY = "schedules.tasks.*.*"
 TURN_ANY, FACT_ANY, MESSAGE_ANY = "turns.*.*", "facts.*.*", "messages.*.*.*"
 OUTPUT_ANY = "output.*.*.*.*"
@@ -241,6 +242,11 @@ def analyses(supervisor_id: str) -> str:
 def run_events(session_id: str) -> str:
     """Return the subject of the events of a pipeline run (core NATS, not stored)."""
     return f"runs.{checked_name(session_id, 'session_id')}"
+
+
+def questions(task_id: str) -> str:
+    """Return the subject of notices that a task asks a person (core NATS, not stored)."""
+    return f"questions.{checked_name(task_id, 'task_id')}"
 
 
 def turns(owner: str) -> str:
@@ -333,6 +339,11 @@ def task_message_id(task_id: str, generation: int) -> str:
 def retry_message_id(task_id: str, generation: int, attempt: int) -> str:
     """Return the deduplication id of the scheduled run number *attempt*."""
     return f"{task_id}:{generation}:a{attempt}"
+
+
+def wake_message_id(task_id: str, generation: int, attempt: int, slot: str) -> str:
+    """Return the deduplication id of run number *attempt*, scheduled since the wait in *slot* is over."""
+    return f"{retry_message_id(task_id, generation, attempt)}:{slot}"
 
 
 def report_message_id(task_id: str, generation: int) -> str:

@@ -15,6 +15,7 @@
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
 | `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
+| `tl:waits:{index}` | sorted set | none | open waits, by when to look at them next, in ms |
 | `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
@@ -70,8 +71,7 @@
 | `tl:budget:{all}:...` | several | 40 days | limits, accounts and books of models, see `memory.budgets.store` |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
-A key has one pair of braces, the cluster's hash tag: agent, user, task, stream, queue, session, project, story,
-request, conversation, slot or `all`. Each part is checked or percent-escaped: none opens a second pair.
+A key has one pair of braces, the cluster's hash tag; each part is checked or percent-escaped, so that none opens more.
 A new key has a row above, a role in `deploy.privileges.roles`, and for words of a person `workers.forgetting.stores`.
 """
 
@@ -348,8 +348,8 @@ def session_flight(session_id: str, entry_key: str) -> str:
     return f"{_FLIGHT}{{{check_name(session_id, 'session id')}}}:{escape(entry_key, 'session key')}"
 
 
-def index(name: Literal["sessions", "projects", "stories"]) -> str:
-    """Return the key that lists every session, project or story."""
+def index(name: Literal["sessions", "projects", "stories", "waits"]) -> str:
+    """Return the key that lists every session, project, story or open wait."""
     return f"tl:{name}:{{index}}"
 
 

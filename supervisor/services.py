@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from memory.documents.kinds import Kinds
 from memory.episodes.store import Episodes
 from memory.ledger.ledger import Ledger
 from memory.ledger.requests import RequestRecords
+from memory.ledger.waits import Waits
 from memory.projects.project import ProjectMemory
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
@@ -37,6 +39,8 @@ from runtime.metrics import Metrics
 from runtime.models.llm import Llm
 from runtime.networks import networks_in
 from runtime.settings import Settings, folders_in
+from supervisor.approvals.answers import Answers
+from supervisor.approvals.desk import WaitDesk, event_sender
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.dead_letters.queue import drop_letters
@@ -79,6 +83,7 @@ class Connections:
     canceller: Canceller
     ledger: Ledger
     output: OutputDesk
+    answers: Answers
 
 
 def make_learned(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:
@@ -95,6 +100,12 @@ def make_cached_interpreter(llm: Llm, redis: Redis, settings: Settings) -> Inter
     mark = mark_of(settings.locale) if settings.locale else None
     reading = make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir), mark)
     return CachedInterpreter(reading)
+
+
+def make_wait_desk(link: Link, redis: Redis, outbox: Outbox, settings: Settings) -> WaitDesk:
+    """Return the desk that looks after waits, and takes answers to them."""
+    waits = Waits(redis, keep=timedelta(days=settings.ledger_keep_days))
+    return WaitDesk(Answers(waits, outbox), event_sender(link))
 
 
 def make_pipelines(
@@ -233,6 +244,7 @@ def open_api(
         pipelines=pipelines,
         runs=PipelineRuns(opened.redis),
         sessions=sessions,
+        answers=opened.answers,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=keys,
         limits=Limits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),

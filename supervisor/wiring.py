@@ -39,6 +39,7 @@ from runtime.models.llm import Llm
 from runtime.process import Process
 from runtime.servers import valkey
 from runtime.settings import Settings
+from supervisor.approvals.desk import WaitDesk
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivery import Delivering
@@ -58,6 +59,7 @@ from supervisor.services import (
     make_cached_interpreter,
     make_learned,
     make_pipelines,
+    make_wait_desk,
     open_api,
     open_delivering,
 )
@@ -114,6 +116,7 @@ class _Parts:
     analyses: AnalysisRequests
     output: OutputDesk
     delivering: Delivering
+    waiting: WaitDesk
     watches: tuple[Watcher, ...]
     api: "HttpServer | None"
 
@@ -200,6 +203,7 @@ class Supervisor:
                 "pipelines": parts.desk.vital_sign,
                 "analyses": parts.analysing.vital_sign,
                 "messages": parts.delivering.vital_sign,
+                "waits": parts.waiting.vital_sign,
             }
             self.process.serve_probes(stack, vital, {"reports": self._ready, "messages": self._delivers})
             yield
@@ -231,8 +235,7 @@ class Supervisor:
         engine = self._engine(link, self._reports(), reports, leases)
         pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)
         await link.listen(subjects.reports_to(settings.supervisor_id), reports.hear_hint)
-        recovery = self._recovery(client, redis, outbox, dispatch)
-        await recovery.listen()
+        await (recovery := self._recovery(client, redis, outbox, dispatch)).listen()
         service = Service(
             settings.supervisor_id,
             catalogue=lambda: self._cards.catalogue,
@@ -248,15 +251,16 @@ class Supervisor:
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
-        opened = (process.name, settings, process.metrics, link, redis, outbox)
         output = await stack.enter_async_context(open_output(link))
-        everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output)
+        opened = (process.name, settings, process.metrics, link, redis, outbox)
+        waiting = make_wait_desk(link, redis, outbox, settings)
+        everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output, waiting.answers)
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(everything, leases, heal, tasks)
-        driven = (desk, pipelines, *make_analyses(everything), output)
+        driven = (desk, pipelines, *make_analyses(everything), output, delivering, waiting)
         api = open_api(everything, service, sessions, pipelines)
         watches = make_watches(process.metrics, link, redis, self._cards, reports.run_times)
-        return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, delivering, watches, api)
+        return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
 
     def _recovery(self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch) -> Recovery:
         return Recovery(
@@ -283,6 +287,7 @@ class Supervisor:
         self.process.spawn(parts.desk.run())
         self.process.spawn(parts.analysing.run())
         self.process.spawn(parts.delivering.run())
+        self.process.spawn(parts.waiting.run())
         self.process.spawn(self._sweep_sessions())
         self.process.spawn(self._reload_cards())
         for watch in parts.watches:
@@ -301,7 +306,9 @@ class Supervisor:
             await parts.api.drain(self.process.hurried)
         parts.engine.stop()
         parts.comparing.stop()
-        await asyncio.gather(parts.desk.drain(), parts.analysing.drain(), parts.delivering.drain())
+        await asyncio.gather(
+            parts.desk.drain(), parts.analysing.drain(), parts.delivering.drain(), parts.waiting.drain()
+        )
 
     def _ready(self) -> tuple[bool, str]:
         ready = self._parts is not None and self._parts.engine.ready
@@ -358,6 +365,7 @@ class Supervisor:
             self._parts.output.look_soon()
             self._parts.desk.look_soon()
             self._parts.analysing.look_soon()
+            self._parts.waiting.look_soon()
             self.process.spawn(self._load_cards())
 
     def _demand_parts(self) -> _Parts:

@@ -22,7 +22,7 @@ app = Typer(
 )
 
 #: Groups of commands: the `app` of each lies in `tasklore.{group}.app`.
-GROUPS = ("pipeline", "session", "project", "agents", "analysis", "story", "ltm", "memory", "dlq", "k8s")
+GROUPS = ("pipeline", "session", "project", "agents", "analysis", "story", "ltm", "memory", "limits", "dlq", "k8s")
 
 Agents = Annotated[
     list[str] | None,
@@ -228,14 +228,42 @@ def trace(
     run(print_trace(task, as_json=as_json))
 
 
+@app.command(cls=Command, epilog=example("tasklore budget --by tenant", "tasklore budget --days 7 --by model --watch"))
+def budget(
+    by: Annotated[str, Option("--by", metavar="WHAT", help="Group spending by tenant, agent or model.")] = "agent",
+    days: Annotated[
+        int | None, Option("--days", metavar="N", min=1, help="Spending of so many days, today the last; up to 62.")
+    ] = None,
+    tree: Annotated[
+        str | None, Option("--tree", metavar="TASK", help="Only the tree of this task: what it and its children spent.")
+    ] = None,
+    limit: Annotated[int, Option("--limit", metavar="N", min=1, help="At most so many accounts.")] = 50,
+    watch: Annotated[bool, Option("--watch", help="Stay, and show every change.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what limits leave, and what was spent: today and this month, by agent.
+
+    An account has what was spent in its present window, what calls under way have reserved, and what may have been
+    spent by a worker that died. A limit for each value (`*`), task or tree has an account for each. Amounts by list
+    price; days are UTC, those of limits in their time zone. Saved is what recalled answers had cost.
+    """
+    from tasklore.limits.budget import print_budget
+
+    run(print_budget(by, days, tree, limit=limit, is_watched=watch, as_json=as_json))
+
+
 @app.command("api-key", cls=Command, epilog=example("tasklore api-key shop --role ask --user alice --file keys.json"))
 def api_key(
     name: Annotated[str, Argument(metavar="NAME", help="What the key is called; rates are counted by it.")],
     roles: Annotated[
         list[str] | None,
-        Option("--role", metavar="ROLE", help="ask, read or admin, repeatable; ask without it, admin is all three."),
+        Option("--role", metavar="ROLE", help="ask, read, approve or admin, repeatable; ask without it, admin is all."),
     ] = None,
     user: Annotated[str | None, Option("--user", metavar="ID", help="The only user that it may act for.")] = None,
+    approves: Annotated[
+        list[str] | None,
+        Option("--approves", metavar="NAME", help="A role, such as finance, in which it answers; repeatable."),
+    ] = None,
     file: Annotated[
         Path | None, Option("--file", metavar="FILE", help="Where keys are kept; else TASKLORE_API_KEYS_FILE.")
     ] = None,
@@ -246,7 +274,7 @@ def api_key(
     """
     from tasklore.api_keys import print_new_key
 
-    print_new_key(name, roles or (), user, file)
+    print_new_key(name, roles or (), user, file, approves or ())
 
 
 @app.command(cls=Command, epilog=example("tasklore init greeter"))

@@ -12,7 +12,7 @@ from runtime.servers import valkey
 from tasklore.places import current_endpoints, demand_listener
 from tasklore.render.board import STATUSES
 from tasklore.render.screen import HELD, folded, patience, print_json, printable, styled
-from tasklore.render.words import count_of, duration, one_line, size
+from tasklore.render.words import count_of, duration, money, one_line, size
 
 #: Seconds for one look into the ledger: a person waits, and an answer late is better than none.
 _LEDGER_S = 5.0
@@ -189,7 +189,6 @@ def _price(input_tokens: int, output_tokens: int, cost_usd: float, *, is_unprice
     if input_tokens or output_tokens:
         yield f"{input_tokens:,} + {output_tokens:,} tokens"
     if cost_usd:
-        places = 2 if cost_usd >= 1 else 4 if cost_usd >= 0.001 else 7
-        yield f"${cost_usd:,.{places}f}" + (" and more, unpriced" if is_unpriced else "")
+        yield money(cost_usd) + (" and more, unpriced" if is_unpriced else "")
     elif is_unpriced:
         yield "unpriced"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from contracts.errors import GiveUp, RetryLater
 from contracts.parameters.model import Field, Parameters
+from contracts.waits import Approval
 from quantities import amounts
 from quantities.amounts import Amount
 from workers.agent import Agent
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "Amount",
+    "Approval",
     "Context",
     "Duration",
     "FactBatch",

@@ -25,6 +25,7 @@ from memory.documents.storage.store import DocumentStore
 from memory.functions import offer_functions
 from memory.ledger.journal import Journal
 from memory.ledger.ledger import Ledger
+from memory.ledger.waits import Waits
 from memory.long_term.single_flight import SingleFlight
 from memory.long_term.store import LongTermMemory
 from memory.projects.project import ProjectMemory
@@ -245,6 +246,7 @@ class Worker:
             await stack.enter_async_context(flights),
             ProjectMemory(large),
             Journal(large, keep=timedelta(days=settings.ledger_keep_days)),
+            Waits(redis, keep=timedelta(days=settings.ledger_keep_days)),
             StoryStore(large),
             await stack.enter_async_context(open_answers(large, self._worker_id, settings.story_calls, budget_s)),
             Inbox(redis),
@@ -345,7 +347,14 @@ class Worker:
         publisher = ReportPublisher(
             agent.agent_id, parts.ledger, parts.outbox, metrics, acknowledger=acknowledger, hooks=hooks
         )
-        retries = Retries(stores, parts.outbox, metrics, acknowledger, scheduled_over_s=settings.retry_schedule_s)
+        retries = Retries(
+            stores,
+            parts.services.waits,
+            parts.outbox,
+            metrics,
+            acknowledger,
+            scheduled_over_s=settings.retry_schedule_s,
+        )
         longest_s = longest_wait_s(timedelta(days=settings.ledger_keep_days))
         executor = Executor(
             worker_id,

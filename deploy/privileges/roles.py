@@ -147,6 +147,7 @@ def _supervisor() -> Role:
             do.says("pass turns on", subjects.TURN_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("tell of runs", subjects.RUN_ANY),
+            do.says("tell of questions", subjects.QUESTION_ANY),
             do.says("set unreadable messages aside", f"dead.{subjects.MESSAGES_ALL}"),
             do.looks_into(
                 subjects.TASKS, subjects.LATER, subjects.REPORTS, subjects.MESSAGES, subjects.DEAD, cards, presences
@@ -163,7 +164,7 @@ def _supervisor() -> Role:
         (*_STORE, *_SEARCH, *_WATCH),
         owns=(
             *_keys(
-                *("task", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
+                *("task", "waits", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
                 *("session", "sessions", "request", "running", "run", "user-sessions", "project", "projects"),
                 *("story", "stories", "analysis", "analysing", "notices"),
             ),
@@ -220,7 +221,18 @@ def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
         f"tl:{kind}:{{{agent}}}*" for agent in agents for kind in ("ltm", "ltm-hits", "ltm-quarantine", "ltm-imports")
     ]
     shared = _keys(
-        *("task", "children", "ended", "flight", "ltm-users", "ltm-served", "conversation", "inbox", "observations"),
+        *(
+            "task",
+            "waits",
+            "children",
+            "ended",
+            "flight",
+            "ltm-users",
+            "ltm-served",
+            "conversation",
+            "inbox",
+            "observations",
+        ),
         *("user-conversations", "session", "sessions", "project", "projects"),
     )
     return (*own, *shared, _READS)
@@ -264,6 +276,8 @@ def _operator() -> Role:
                 "ask", subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)
             ),
             do.hears("watch runs", subjects.RUN_ANY, subjects.PROGRESS_ANY, subjects.OUTPUT_ANY),
+            do.hears("hear of questions", subjects.QUESTION_ANY),
+            do.says("wake tasks that wait", subjects.SCHEDULE_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("send again, and tell", subjects.TASK_ANY, subjects.TURN_ANY),

@@ -1,7 +1,9 @@
 """Limits as they are stored, with their history, and the books: what was spent, by day, tenant, agent and model."""
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
+from contracts.errors import VersionConflict
 from contracts.limits import NANO_USD, Limits, Payer
 from memory import keys
 from memory.budgets import scripts
@@ -18,9 +20,16 @@ from memory.command_batch import CommandBatch, as_mapping
 #: How long a day stays in the books, and a tree; and versions of the limits that are kept.
 KEEP = timedelta(days=62)
 _VERSIONS = 100
+#: How `who` begins for limits that a file of a supervisor's brought.
+FROM_FILE = "file:"
 _DEADLINE_S = 5.0
 #: Accounts shown at once, those used last.
 MOST_ACCOUNTS = 1_000
+#: Costs of its last reports that are kept of a task.
+KEPT_COSTS = 20
+#: Ms in which a rate counts, and after which a waiter that did not come back has lost its place: see accounts.lua.
+_SLOT_MS, _MINUTE_MS, _LOST_MS = 500, 60_000, 10_000
+_SLOT = re.compile(r"s\d+")
 
 
 @dataclass(frozen=True)
@@ -62,13 +71,18 @@ class BookLine:
 
 @dataclass(frozen=True)
 class Standing:
-    """An account as it stands, in whole units of its limit: `key` is the limit's name and whose it is."""
+    """An account as it stands, in whole units of its limit: `key` is the limit's name and whose it is.
+
+    `window` is the day or month that a budget was last used in; `refills_in_s` is for a rate, None when it is unused.
+    """
 
     key: str
     spent: int
     reserved: int
     unconfirmed: int
     waiting: int
+    window: str = ""
+    refills_in_s: float | None = None
 
 
 class Budgets:
@@ -91,15 +105,37 @@ class Budgets:
         """Store *limits* and return their version; processes hold to them within a second.
 
         Raises:
-            InvalidInput: version *over* is not the one that stands there any more.
+            VersionConflict: version *over* is not the one that stands there any more.
         """
         places = keys.budget("limits"), keys.budget("limits", "history"), keys.budget("accounts")
         when = datetime.now(UTC).isoformat(timespec="seconds")
         given = "" if over is None else over, limits.model_dump_json(), who, when, _VERSIONS
         version: int = (await self._batch.run([("FCALL", scripts.CHANGE, 3, *places, *given)]))[0]
         if version < 0:
-            raise InvalidInput("the limits were changed meanwhile; read them again, then repeat the change")
+            raise VersionConflict("the limits were changed meanwhile; read them again, then repeat the change")
         return version
+
+    async def apply_file(self, limits: Limits, name: str) -> int | None:
+        """Store *limits* of the file *name* unless the last ones that came from a file are equal; return the version.
+
+        What a person has changed since stands until the file differs.
+        """
+        place = keys.budget("limits")
+        while True:
+            noted, present = await self._batch.run([("HGET", place, "file"), ("HGET", place, "version")])
+            # The note outlives the history; a process that died before it wrote one is found in the history.
+            known = [one.limits for one in await self.history() if one.who.startswith(FROM_FILE)]
+            last = known[0] if known else Limits.model_validate_json(noted) if noted else None
+            note = ("HSET", place, "file", limits.model_dump_json())
+            if limits == last:
+                await self._batch.run([note])
+                return None
+            try:
+                version = await self.change(limits, f"{FROM_FILE}{name}", over=int(present or 0))
+            except VersionConflict:
+                continue
+            await self._batch.run([note])
+            return version
 
     async def book(self, days: Sequence[str]) -> list[BookLine]:
         """Return the lines of *days*, each as `2026-11-27`."""
@@ -121,23 +157,57 @@ class Budgets:
         return _spending({name.decode(): int(amount) for name, amount in found.items()})
 
     async def standings(self) -> list[Standing]:
-        """Return the accounts that were used last, as they stand."""
-        listed = (await self._batch.run([("ZREVRANGE", keys.budget("accounts"), 0, MOST_ACCOUNTS - 1)]))[0]
+        """Return the accounts that were used last, as they stand; those whose time is over are left out."""
+        time, listed = await self._batch.run(
+            [("TIME",), ("ZREVRANGE", keys.budget("accounts"), 0, MOST_ACCOUNTS - 1)],
+        )
+        now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
         kinds = await self._batch.run([("TYPE", key) for key in listed])
         reads: list[Any] = [
-            ("SCARD" if kind in (b"set", "set") else "HGETALL", key) for key, kind in zip(listed, kinds, strict=True)
+            ("SCARD" if kind == b"set" else "HGETALL", key) for key, kind in zip(listed, kinds, strict=True)
         ]
-        waits = await self._batch.run([("ZCARD", key.decode() + ":queue") for key in listed])
+        waits = [("ZCOUNT", key.decode() + ":queue", now_ms - _LOST_MS, "+inf") for key in listed]
+        found = await self._batch.run([*reads, *waits])
         standings = []
-        for key, found, waiting in zip(listed, await self._batch.run(reads), waits, strict=True):
+        for key, kind, content, waiting in zip(listed, kinds, found, found[len(listed) :], strict=False):
             name = key.decode().removeprefix(keys.budget("account", ""))
-            if isinstance(found, int):
-                standings.append(Standing(name, 0, found, 0, waiting))
-                continue
-            fields = {field.decode(): value for field, value in as_mapping(found).items()}
-            spent = int(fields.get("s", 0)) + int(fields.get("t", 0))
-            standings.append(Standing(name, spent, int(fields.get("r", 0)), int(fields.get("u", 0)), waiting))
+            if kind == b"set":
+                standings.append(Standing(name, 0, content, 0, waiting))
+            elif kind == b"hash" or waiting:
+                fields = {field.decode(): value.decode() for field, value in as_mapping(content).items()}
+                standings.append(_standing(name, fields, waiting, now_ms))
         return standings
+
+    async def note_costs(self, costs: Mapping[tuple[str, str], Sequence[int]]) -> None:
+        """Keep what reports of tasks, by agent and task, had cost: nano-dollars, the newest last."""
+        commands: list[Any] = []
+        for name, amounts in costs.items():
+            place = keys.budget("costs", ".".join(name))
+            commands += [
+                ("RPUSH", place, *amounts),
+                ("LTRIM", place, -KEPT_COSTS, -1),
+                ("PEXPIRE", place, KEEP // timedelta(milliseconds=1)),
+            ]
+        await self._batch.run(commands)
+
+    async def costs_of(self, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[int]]:
+        """Return what the last reports of each of *names*, an agent and its task, had cost, in nano-dollars."""
+        found = await self._batch.run([("LRANGE", keys.budget("costs", ".".join(name)), 0, -1) for name in names])
+        return {name: [int(one) for one in amounts] for name, amounts in zip(names, found, strict=True)}
+
+
+def _standing(name: str, fields: Mapping[str, str], waiting: int, now_ms: int) -> Standing:
+    """Return an account by its hash; of a rate only the slots of the last minute count, tidied or not."""
+    spent, reserved, unconfirmed = (int(fields.get(field, 0)) for field in "sru")
+    ends = {
+        (int(field[1:]) + 1) * _SLOT_MS + _MINUTE_MS: int(fields[field]) for field in fields if _SLOT.fullmatch(field)
+    }
+    present = {end: amount for end, amount in ends.items() if end > now_ms}
+    blocked = int(fields.get("blocked", 0))
+    at_ms = blocked if blocked > now_ms else min(present, default=None)
+    refills_in_s = None if at_ms is None else math.ceil((at_ms - now_ms) / 100) / 10
+    spent += sum(present.values())
+    return Standing(name, spent, reserved, unconfirmed, waiting, fields.get("win", ""), refills_in_s)
 
 
 def book_of(now: datetime) -> str:

@@ -12,5 +12,6 @@ if ARGV[5] then
   redis.call('HSETNX', key, 'due_at' .. g, ARGV[5])
   keep = keep + math.max(0, tonumber(ARGV[5]) - now)
 end
-redis.call('PEXPIRE', key, string.format('%.0f', keep))
+-- A task that waits for days is known for longer.
+if redis.call('PTTL', key) < keep then redis.call('PEXPIRE', key, string.format('%.0f', keep)) end
 return false

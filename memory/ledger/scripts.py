@@ -1,4 +1,4 @@
-"""The Lua of the ledger, each script with one hash tag, FINISH, JOURNAL and TRACE with further keys of the same slot.
+"""The Lua of the ledger, each script with one hash tag; some have further keys of the same slot.
 
 Each may be sent again when its reply was lost: only the count of refused reports can then count twice.
 """
@@ -19,4 +19,8 @@ ONCE = load(_HERE, "once", "refuse")
 JOURNAL = load(_HERE, "journal", "refuse")
 ACCEPT = load(_HERE, "accept", "refuse")
 LIST_CHILD = load(_HERE, "list_child", "refuse")
+WAIT = load(_HERE, "wait", "refuse")
+ANSWER = load(_HERE, "answer", "refuse")
+REFUSE_ANSWER = load(_HERE, "refuse_answer", "refuse")
+CLAIM_WAIT = load(_HERE, "claim_wait", "finish")
 TRACE = load(_HERE, "trace", "read")

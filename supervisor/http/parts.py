@@ -17,6 +17,7 @@ from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from runtime.messaging.output import OutputDesk
 from runtime.metrics import Metrics
+from supervisor.approvals.answers import Answers
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
@@ -108,6 +109,7 @@ class ApiParts:
     pipelines: PipelineRequests
     runs: PipelineRuns
     sessions: SessionCache
+    answers: Answers
     kinds: Kinds = field(default_factory=Kinds.load)
     keys: KeyRing | None = None
     limits: Limits = field(default_factory=Limits)

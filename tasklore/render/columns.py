@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from tasklore.render.screen import print_table, printable, styled
 
@@ -20,16 +20,30 @@ class Column(Generic[T]):
     optional: bool = False
 
 
-def print_records(columns: Sequence[Column[T]], records: Iterable[T]) -> None:
-    """Write a row for each of *records* to stdout."""
+class Cells(NamedTuple):
+    """A table as `print_table` and `rich_table` take it."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[str]
+    whole: Sequence[str]
+
+
+def cells_of(columns: Sequence[Column[T]], records: Iterable[T]) -> Cells:
+    """Return a row for each of *records*."""
     rows = [[column.cell(record) for column in columns] for record in records]
     kept = [place for place, one in enumerate(columns) if not one.optional or any(row[place] for row in rows)]
-    print_table(
+    return Cells(
         [columns[place].title for place in kept],
         [[row[place] for place in kept] for row in rows],
         right=[columns[place].title for place in kept if columns[place].right],
         whole=[columns[place].title for place in kept if columns[place].whole],
     )
+
+
+def print_records(columns: Sequence[Column[T]], records: Iterable[T]) -> None:
+    """Write a row for each of *records* to stdout."""
+    print_table(*cells_of(columns, records))
 
 
 def print_facts(facts: Mapping[str, str | None], indent: str = "") -> None:

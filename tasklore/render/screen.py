@@ -12,9 +12,12 @@ import shutil
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tasklore.exits import Aborted
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 #: Seconds after which a person wants to see that something is going on.
 PATIENCE_S = 1.0
@@ -111,7 +114,9 @@ def print_table(
         if whole and not _fits(columns, rows, (*right, *whole), _width(sys.stdout)):
             _print_rows_apart(columns, rows)
         else:
-            _print_rich_table(columns, rows, right, whole)
+            from rich.console import Console
+
+            Console().print(rich_table(columns, rows, right, whole))
         return
     widths = [max(len(line[index]) for line in (columns, *rows)) for index in range(len(columns))]
     for line in (columns, *rows):
@@ -140,10 +145,10 @@ def _print_rows_apart(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
             print(folded(", ".join(told), _width(sys.stdout), "  "))
 
 
-def _print_rich_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str], whole: Sequence[str]
-) -> None:
-    from rich.console import Console
+def rich_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), whole: Sequence[str] = ()
+) -> "Table":
+    """Return the table that `print_table` writes to a terminal wide enough for it."""
     from rich.table import Table
     from rich.text import Text
 
@@ -157,7 +162,7 @@ def _print_rich_table(
     for row in rows:
         # Plain text: a remembered value may hold what would be markup.
         table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    return table
 
 
 @contextlib.asynccontextmanager

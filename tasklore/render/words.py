@@ -33,6 +33,12 @@ def duration(milliseconds: int) -> str:
     return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
 
 
+def money(usd: float) -> str:
+    """Return US dollars: "$20.00"; a small amount keeps two digits: "$0.50", "$0.0042", "$0.0000051"."""
+    places = 2 if usd >= 1 or round(usd, 2) == usd else 4 if usd >= 0.001 else 7
+    return f"${usd:,.{places}f}"
+
+
 def age(since_ms: float) -> str:
     """Return how long ago *since_ms*, ms since 1970, is, in the largest unit that fits."""
     return read_aloud(max(0, time.time() * 1000 - since_ms))

@@ -1,160 +1,245 @@
-"""An agent of twelve steps whose worker is killed: no step is lost, at most one request is repeated a kill."""
+"""An agent of twelve steps and two children, killed with its supervisor: at most one request is repeated a kill."""
 
 import asyncio
-import json
+import contextlib
+import itertools
 import os
 import random
 import signal
 import threading
+import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import pairwise
 
+import httpx2
 import pytest
 
-from tests.acceptance.house import AGENTS, House
-from tests.acceptance.outside import outside
-from tests.agent_script import CALLS, REQUESTS, next_answer, number_of
-from tests.llm_double import Asked, Canned, ScriptedLlm, dropped
+from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.outside import Json
+from tests.agent_script import calling, number_of, results_of
+from tests.llm_double import Asked, Canned, ScriptedLlm, dropped, saying
 
 CLERK = str(AGENTS / "clerk.py")
-ANSWER = "saw 0 sent 1 saw 2 sent 3 saw 4 sent 5"
+#: The calls that each request but the last one is answered with; the last two numbers are children.
+CALLS = (
+    [("look", 0), ("send", 1)],
+    [("look", 2), ("read", 6)],
+    [("send", 3)],
+    [("look", 4), ("read", 7)],
+    [("send", 5)],
+)
+REQUESTS = len(CALLS) + 1
+ANSWER = "saw 0 sent 1 saw 2 read 6 sent 3 saw 4 read 7 sent 5"
 TOOLS = [number for calls in CALLS for _, number in calls]
-#: Kills of one task: with more in a row it would be taken for one that kills its worker.
+#: Kills of one task's workers: with more in a row it would be taken for one that kills its worker.
 MOST = 3
-WORKERS = 3
+#: Tasks at once, and workers, of which some are always free.
+AT_ONCE, WORKERS = 2, 4
+ACK_WAIT_S = 1.0
 
 
 @dataclass
 class Plan:
-    """The kills of one task: `requests` by number, seconds after the answer (None: before it), and of `tools`."""
+    """The kills of one task: of workers and supervisors by request, seconds after it (None: before), and of `tools`."""
 
     label: str
     requests: dict[int, float | None] = field(default_factory=dict)
     tools: list[str] = field(default_factory=list)
+    supervisors: dict[int, float] = field(default_factory=dict)
     found: bool = True
-    kills: int = 0
-
-    @property
-    def size(self) -> int:
-        """How many kills are planned."""
-        return len(self.requests) + len(self.tools)
 
 
-class Killer:
-    """Answers the tasks' requests to the model, keeps a log of them, and kills workers as planned."""
+@dataclass
+class Found:
+    """What came of a task: requests and readings beyond one each, deaths of its runs, seconds until the next run."""
 
-    def __init__(self, folder: Path, plans: list[Plan]) -> None:
-        self.folder = folder
+    answer: str
+    repeated: int
+    deaths: int
+    doubled: int
+    resumed_s: list[float]
+
+
+class Stage:
+    """Answers the tasks' requests to the model and logs them, kills as planned, and replaces what died."""
+
+    def __init__(self, house: House, plans: list[Plan]) -> None:
+        self.house = house
+        self.folder = house.folder / "runs"
         self.plans = {plan.label: plan for plan in plans}
         self.log: Counter[tuple[str, int]] = Counter()
+        self.workers: list[Served] = []
+        self.supervisors: list[Served] = []
+        self.asked: dict[str, Served] = {}
+        self.killed_supervisors = 0
         for plan in plans:
             for point in plan.tools:
-                (folder / f"{plan.label}.{point}").touch()
+                (self.folder / f"{plan.label}.{point}").touch()
 
     def respond(self, asked: Asked) -> Canned:
-        """Return the next answer of the conversation, around which a worker may die."""
+        """Return the next answer of the conversation, around which a worker or a supervisor may die."""
         plan, number = self.plans[asked.user], number_of(asked)
         self.log[plan.label, number] += 1
+        if number in plan.supervisors:
+            threading.Timer(plan.supervisors.pop(number), self._kill_supervisor, [plan.label]).start()
         if number in plan.requests:
             delay_s = plan.requests.pop(number)
             if delay_s is None:
-                self._kill(plan)
+                self._kill_worker(plan.label)
                 return dropped()
-            threading.Timer(delay_s, self._kill, [plan]).start()
-        return next_answer(asked)
+            threading.Timer(delay_s, self._kill_worker, [plan.label]).start()
+        if number == len(CALLS):
+            return saying(" ".join(results_of(asked)))
+        label = plan.label
+        return calling(
+            *((name, {"number": one} | ({"label": label} if name == "read" else {})) for name, one in CALLS[number])
+        )
 
-    def _kill(self, plan: Plan) -> None:
-        plan.kills += 1
-        os.kill(json.loads((self.folder / f"{plan.label}.pid").read_text()), signal.SIGKILL)
+    def _kill_worker(self, label: str) -> None:
+        process = self.lines(f"{label}.runs")[-1][0]
+        with (self.folder / "killed").open("a") as killed:
+            killed.write(f"{process} {time.time()}\n")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(process), signal.SIGKILL)
+
+    def _kill_supervisor(self, label: str) -> None:
+        self.killed_supervisors += 1
+        self.asked[label].kill()
+
+    def lines(self, name: str) -> list[list[str]]:
+        """Return the lines of a file of the runs, by words; none when there is none."""
+        path = self.folder / name
+        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+
+    async def replace_dead(self, start_worker: Callable[[], Served]) -> None:
+        """Start another process for each that died, for ever."""
+        while True:
+            for place, worker in enumerate(self.workers):
+                if not worker.is_running:
+                    self.workers[place] = start_worker()
+            for place, supervisor in enumerate(self.supervisors):
+                if not supervisor.is_running:
+                    self.supervisors[place] = await asyncio.to_thread(self.house.supervisor().ready)
+            await asyncio.sleep(0.05)
+
+    async def ask(self, plan: Plan) -> Json:
+        """Return the report of a task that is asked for over HTTP, again at another supervisor when one dies."""
+        body = {"agent_id": "ClerkAgent", "task": "work", "parameters": {"label": plan.label, "found": plan.found}}
+        async with asyncio.timeout(120), httpx2.AsyncClient(timeout=60) as http:
+            for turn in itertools.count(self.killed_supervisors):
+                self.asked[plan.label] = supervisor = self.supervisors[turn % len(self.supervisors)]
+                with contextlib.suppress(httpx2.TransportError):
+                    reply = await http.post(
+                        f"{supervisor.api}/v1/tasks", json=body, headers={"Idempotency-Key": plan.label}
+                    )
+                    if reply.status_code == 200:
+                        return dict(reply.json()["report"])
+                await asyncio.sleep(0.1)
+        raise AssertionError("count() never ends")
+
+    def find(self, plan: Plan, report: Json) -> Found:
+        """Return what came of a task, checked by the provider's log, the file of effects and its report."""
+        assert report["status"] == "completed", report["error"]
+        died = {process: float(at) for process, at in self.lines("killed")}
+        runs = self.lines(f"{plan.label}.runs")
+        deaths = sum(process in died for process, _ in runs)
+        asked = [self.log[plan.label, number] for number in range(REQUESTS)]
+        assert min(asked) == 1, (plan, asked)
+        assert sum(asked) - REQUESTS <= deaths, (plan, asked, runs)
+        events = Counter(" ".join(words) for words in self.lines(plan.label))
+        for number in (6, 7):
+            deaths_of_child = sum(process in died for process, _ in self.lines(f"{plan.label}.{number}.runs"))
+            assert 1 <= events[f"read {number}"] <= 1 + deaths_of_child, (plan, events)
+        sent = [events[f"send {number}"] for number in (1, 3, 5)]
+        assert set(sent) <= ({1} if plan.found else {0, 1}), (plan, events)
+        assert not list(self.folder.glob(f"{plan.label}.tool-*")), plan
+        resumed = [float(at) - died[before] for (before, _), (_, at) in pairwise(runs) if before in died]
+        return Found(str(report["result"]), sum(asked) - REQUESTS, deaths, sum(one > 1 for one in sent), resumed)
 
 
-async def play(house: House, plans: list[Plan]) -> dict[str, str]:
-    """Run a task for each of *plans* on workers that hold one each and are replaced when they die; return answers."""
-    killer = Killer(house.folder / "runs", plans)
-    with ScriptedLlm(killer.respond) as model:
-        settings = {"slots": 1, "ack_wait_s": 1, "llm_base_url": model.base_url, "llm_model": "scripted"}
-        workers = [house.worker(CLERK, **settings) for _ in range(WORKERS)]
-        is_over = False
+async def play(house: House, plans: list[Plan]) -> list[Found]:
+    """Run a task for each of *plans* on workers and supervisors that are replaced when they die."""
+    stage = Stage(house, plans)
+    places = asyncio.Semaphore(AT_ONCE)
 
-        async def replace_dead() -> None:
-            while not is_over:
-                for place, worker in enumerate(workers):
-                    if not worker.is_running:
-                        workers[place] = house.worker(CLERK, **settings)
-                await asyncio.sleep(0.05)
+    async def run_one(plan: Plan) -> Found:
+        async with places:
+            return stage.find(plan, await stage.ask(plan))
 
-        replacing = asyncio.create_task(replace_dead())
-        async with outside(house.servers.nats_url) as program:
-            tasks = {
-                plan.label: await program.assign("ClerkAgent", "work", {"label": plan.label, "found": plan.found})
-                for plan in plans
-            }
-            reports = {label: await program.report_of(task) for label, task in tasks.items()}
-        is_over = True
-        await replacing
-    for plan in plans:
-        check(plan, killer, reports[plan.label])
-    return {label: str(report["result"]) for label, report in reports.items()}
+    with ScriptedLlm(stage.respond) as model:
+        settings = {"slots": 1, "ack_wait_s": ACK_WAIT_S, "llm_base_url": model.base_url, "llm_model": "scripted"}
 
+        def start_worker() -> Served:
+            return house.worker(CLERK, **settings)
 
-def check(plan: Plan, killer: Killer, report: dict[str, object]) -> None:
-    """Check one task by the provider's log, the file of effects and its report."""
-    kills = plan.kills + len(plan.tools)
-    assert report["status"] == "completed", report["error"]
-    asked = [killer.log[plan.label, number] for number in range(REQUESTS)]
-    assert min(asked) == 1, (plan, asked)
-    assert sum(asked) - REQUESTS <= kills, (plan, asked)
-    events = Counter((killer.folder / plan.label).read_text().splitlines())
-    assert {events[f"send {number}"] for number in (1, 3, 5)} <= ({1} if plan.found else {0, 1}), (plan, events)
-    assert not list(killer.folder.glob(f"{plan.label}.tool-*")), plan
+        stage.workers = [start_worker() for _ in range(WORKERS)]
+        stage.supervisors = [house.supervisor() for _ in range(2)]
+        for process in (*stage.workers, *stage.supervisors):
+            await asyncio.to_thread(process.ready)
+        replacing = asyncio.create_task(stage.replace_dead(start_worker))
+        found = await asyncio.gather(*map(run_one, plans))
+        replacing.cancel()
+        await asyncio.gather(replacing, return_exceptions=True)
+    deaths, resumed = sum(one.deaths for one in found), sorted(time_s for one in found for time_s in one.resumed_s)
+    print(  # noqa: T201 - figures
+        f"{len(found)} tasks, {len(stage.lines('killed'))} kills of workers ({deaths} of runs) and "
+        f"{stage.killed_supervisors} of supervisors; {sum(one.repeated for one in found)} requests repeated, at most "
+        f"{max(one.repeated / max(1, one.deaths) for one in found):g} a kill; {sum(one.doubled for one in found)} "
+        f"effects doubled; resumed after {resumed[len(resumed) // 2]:.2f} s, at most {resumed[-1]:.2f} s"
+    )
+    return found
 
 
-async def test_a_worker_killed_at_every_boundary_repeats_at_most_one_request(own_house: House) -> None:
-    """Before and after each answer of the model, before and after each effect of a tool."""
+async def test_killed_at_every_boundary_a_task_ends_the_same(own_house: House) -> None:
+    """Workers before and after each answer, each effect and each child's work; supervisors at each answer."""
     points: list[tuple[str, int | str]] = [(when, number) for when in ("before", "after") for number in range(REQUESTS)]
     points += [("tool", f"tool-{number}-{when}") for number in TOOLS for when in ("before", "after")]
-    plans = [Plan(f"boundary-{place}") for place in range(len(points) // MOST)]
+    plans = [Plan(f"boundary-{place}") for place in range(-(-len(points) // MOST))]
     for place, (kind, which) in enumerate(points):
         plan = plans[place % len(plans)]
         if isinstance(which, str):
             plan.tools.append(which)
         else:
             plan.requests[which] = None if kind == "before" else 0.0
+    for number in range(REQUESTS):
+        plans[number].supervisors[number] = 0.0
 
-    answers = await play(own_house, plans)
+    found = await play(own_house, plans)
 
-    assert set(answers.values()) == {ANSWER}
-    assert sum(plan.kills + len(plan.tools) for plan in plans) == len(points) == 24
-
-
-async def test_a_worker_killed_at_random_loses_and_doubles_nothing(own_house: House) -> None:
-    """The moments are drawn from a seed: up to 30 ms after an answer of the model."""
-    await storm(own_house, seed=7, kills=8)
+    assert {one.answer for one in found} == {ANSWER}
 
 
-@pytest.mark.long
-async def test_two_hundred_kills_lose_and_double_nothing(own_house: House) -> None:
-    """As above, for some minutes."""
-    await storm(own_house, seed=8, kills=200)
+@pytest.mark.parametrize("seeds", [4, pytest.param(200, marks=pytest.mark.long)])
+async def test_killed_at_random_a_task_ends_the_same(own_house: House, seeds: int) -> None:
+    """One or two kills each: of a worker or a supervisor, at a boundary or up to 30 ms after an answer."""
+    found = await play(own_house, [draw(seed) for seed in range(seeds)])
+
+    assert {one.answer for one in found} == {ANSWER}
+    assert len(found) == seeds
 
 
-async def storm(house: House, *, seed: int, kills: int) -> None:
-    """Run tasks with two kills each."""
-    drawn = random.Random(seed)
-    plans = [
-        Plan(f"random-{place}", {number: drawn.uniform(0, 0.03) for number in drawn.sample(range(REQUESTS - 1), 2)})
-        for place in range(kills // 2)
-    ]
-    answers = await play(house, plans)
-    assert set(answers.values()) == {ANSWER}
-    assert sum(plan.kills for plan in plans) == kills
+def draw(seed: int) -> Plan:
+    """Return the plan of *seed*."""
+    chance = random.Random(seed)
+    plan, kinds = Plan(f"random-{seed}"), ("boundary", "random", "tool", "supervisor")
+    numbers = chance.sample(range(REQUESTS - 1), chance.choice((1, 2)))
+    for kind, number in zip((kinds[seed % 4], chance.choice(kinds)), numbers, strict=False):
+        match kind:
+            case "boundary":
+                plan.requests[number] = chance.choice((None, 0.0))
+            case "random":
+                plan.requests[number] = chance.uniform(0, 0.03)
+            case "tool":
+                plan.tools.append(f"tool-{chance.choice(TOOLS)}-{chance.choice(('before', 'after'))}")
+            case _:
+                plan.supervisors[number] = chance.uniform(0, 0.03)
+    return plan
 
 
 async def test_an_effect_that_nothing_can_look_up_is_never_made_again(own_house: House) -> None:
     """The model is told that it is not known whether it was made."""
-    plans = [Plan("unknown", tools=["tool-3-after"], found=False)]
+    [found] = await play(own_house, [Plan("unknown", tools=["tool-3-after"], found=False)])
 
-    answers = await play(own_house, plans)
-
-    assert "it is not known whether its effect was made" in answers["unknown"]
+    assert "it is not known whether its effect was made" in found.answer

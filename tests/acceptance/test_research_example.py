@@ -14,7 +14,7 @@ from tests.llm_double import Asked, Canned, ScriptedLlm, dropped
 
 EXAMPLE = str(ROOT / "examples" / "research" / "agents.py")
 PAPERS = {"night": "Owls are nocturnal.", "dusk": "Nightjars are crepuscular."}
-QUESTION = "When are birds active?"
+QUESTION, KEY = "When are birds active?", "sk-test-0123456789"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -57,7 +57,7 @@ async def test_papers_are_read_with_tools_and_a_report_is_written_word_by_word(o
     workers: list[Served] = []
 
     def start_worker() -> None:
-        settings = {"llm_base_url": model.base_url, "llm_model": "scripted", "ack_wait_s": 1}
+        settings = {"llm_base_url": model.base_url, "llm_model": "scripted", "llm_api_key": KEY, "ack_wait_s": 1}
         workers.append(own_house.worker(EXAMPLE, **settings))
 
     def respond(asked: Asked) -> Canned:
@@ -76,3 +76,4 @@ async def test_papers_are_read_with_tools_and_a_report_is_written_word_by_word(o
     text = "Owls fly at night, nightjars at dusk."
     assert report["result"] == {"text": text, "papers": ["Owls", "Nightjars"]}
     assert 7 < len(model.requests) <= 7 + len(PAPERS)
+    assert {asked.headers["authorization"] for asked in model.requests} == {f"Bearer {KEY}"}

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 import pytest
 
 from tests.acceptance.collector import Collector, Kept
-from tests.acceptance.house import BUDGET, PROBE, House, Served, running_house
+from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served, running_house
+from tests.agent_script import calling, number_of
 from tests.http_client import ask
-from tests.llm_double import ScriptedLlm, answer
+from tests.llm_double import Asked, Canned, ScriptedLlm, answer, saying
 
 #: The context of a caller, which samples.
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = f"00-{TRACE}-00f067aa0ba902b7-01"
 TEXT = "I like omelettes. My budget limit is 50k and I spent 42k: how is my budget?"
 USER = "ann-of-the-traces"
+CLERK = str(AGENTS / "clerk.py")
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,37 @@ async def test_a_model_is_asked_in_the_trace_of_the_task(own_house: House, monke
     told = chat.attributes
     assert (told["gen_ai.request.model"], told["gen_ai.usage.input_tokens"]) == ("gpt-6.1-terra", 7)
     assert "roughly" not in str(spans)
+
+
+async def test_a_tree_of_agents_with_tools_is_one_trace(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run of the agent, its requests and calls, and the task of another worker that a tool called, each below."""
+    calls = (("look", {"number": 0}), ("read", {"number": 1, "label": "t"})), (("send", {"number": 2}),)
+
+    def respond(asked: Asked) -> Canned:
+        number = number_of(asked)
+        return calling(*calls[number]) if number < len(calls) else saying("done", input_tokens=7)
+
+    with Collector() as collector, ScriptedLlm(respond) as model:
+        for name, value in collector.environment.items():
+            monkeypatch.setenv(name, value)
+        supervisor = own_house.supervisor(tracing="on")
+        own_house.worker(CLERK, tracing="on", llm_base_url=model.base_url, llm_model="scripted").ready()
+        await asyncio.to_thread(supervisor.ready().await_agents, 1)
+        body = {"agent_id": "ClerkAgent", "task": "work", "parameters": {"label": "t"}}
+        assert (await ask(supervisor.api, "POST", "/v1/tasks", body, {"traceparent": CALLER})).status == 200
+
+        def is_whole(spans: list[Kept]) -> bool:
+            return bool(named(spans, "POST /v1/tasks", TRACE) and named(spans, "process tasks.ClerkAgent.work", TRACE))
+
+        spans = [span for span in await asyncio.to_thread(collector.await_spans, is_whole) if span.trace == TRACE]
+    paths = ["/".join(path_to(spans, span)) for span in spans]
+    ways = [path.partition("invoke_agent clerk")[2] for path in paths if "invoke_agent clerk" in path]
+    assert ways.count("/step chat scripted/chat scripted") == 3
+    assert {"/step tool clerk.look/execute_tool look", "/step tool clerk.send/execute_tool send"} <= set(ways)
+    assert any(way.endswith("process tasks.ClerkAgent.read/run read") for way in ways)
+    told = [span.attributes for span in named(spans, "chat scripted", TRACE)]
+    assert {(one["gen_ai.operation.name"], one["gen_ai.provider.name"]) for one in told} == {("chat", "openai")}
+    assert 7 in {one["gen_ai.usage.input_tokens"] for one in told}
 
 
 async def test_a_collector_that_is_away_holds_nobody_up(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,8 @@ RETURN_ANY = {
     "runtime/servers/valkey.py immediate_execute_command": "redis-py's own signature",
     "tasklore/client/results.py result": "JSON of a shape that the caller knows",
     "workers/agent.py task": "two overloads say what it is",
+    "workers/context/asks.py ask_person": "two overloads say what it is",
+    "workers/context/asks.py signal": "two overloads say what it is",
     "workers/context/calls.py call": "two overloads say what it is",
     "workers/context/children.py call": "the result of whichever task is called",
     "workers/agents/story/parts.py one_of": "stands for a value of its field, as pydantic's own",

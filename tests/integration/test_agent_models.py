@@ -197,6 +197,84 @@ async def test_a_role_asks_its_provider_in_the_form_of_that(role: str) -> None:
     assert KEY in model.requests[0].headers[header]
 
 
+def calling_tool(role: str, name: str, arguments: Mapping[str, Any]) -> Canned:
+    """Answer with a call of a tool, in the form of the provider of *role*."""
+    body = json.loads(json.dumps(FORMS[role][2]))
+    if role == "claude":
+        body |= {"content": [{"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments}]}
+        body["stop_reason"] = "tool_use"
+    else:
+        body["candidates"][0]["content"]["parts"] = [{"functionCall": {"name": name, "args": arguments}}]
+    return raw(json.dumps(body).encode())
+
+
+def streaming_text(role: str, *words: str) -> Canned:
+    """Answer with *words* as events, in the form of the provider of *role*."""
+    body = json.loads(json.dumps(FORMS[role][2]))
+    events: list[dict[str, Any]]
+    if role == "claude":
+        block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+        deltas = [{"type": "text_delta", "text": word} for word in words]
+        ended = {"stop_reason": "end_turn", "stop_sequence": None}
+        events = [
+            {"type": "message_start", "message": body | {"content": [], "stop_reason": None}},
+            block,
+            *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": ended, "usage": USAGE},
+            {"type": "message_stop"},
+        ]
+    else:
+        candidates = [{"content": {"role": "model", "parts": [{"text": word}]}} for word in words]
+        events = [body | {"candidates": [one]} for one in candidates]
+        events[-1]["candidates"][0]["finishReason"] = "STOP"
+    lines = (
+        (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n" for event in events
+    )
+    return raw("".join(lines).encode(), content_type="text/event-stream")
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+async def test_each_provider_calls_tools_and_answers_by_a_schema(role: str) -> None:
+    """Through its own client: the call, its result in the next request, and the answer as a call that fits."""
+    pytest.importorskip(PACKAGES[role])
+    agent = pydantic_ai.Agent(RoleModel(role), name="judge", output_type=Verdict)
+    add_tools(agent)
+    async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
+        model.queue(calling_tool(role, "look", {"number": 3}), calling_tool(role, "final_result", {"score": 7}))
+        report = await kit_of(agent, llm).run("ask", {"prompt": "judge"})
+    assert (report.result, report.error) == ({"score": 7}, None)
+    assert (report.usage.input_tokens, report.usage.output_tokens) == (200, 40)
+    assert "saw 3" in json.dumps(model.requests[1].body)
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+async def test_each_provider_streams_its_text(role: str) -> None:
+    pytest.importorskip(PACKAGES[role])
+    agent, book = pydantic_ai.Agent(RoleModel(role), name="writer"), Book()
+    async with ScriptedLlm() as model, Llm(settings_of(model), meter=book) as llm:
+        model.queue(streaming_text(role, "An ", "ode"))
+        kit = kit_of(agent, llm, streams=True)
+        report = await kit.run("ask", {"prompt": "an ode"})
+    assert (report.result, "".join(str(one.event) for one in kit.emitted)) == ("An ode", "An ode")
+    assert (report.usage.input_tokens, report.usage.output_tokens) == (100, 20)
+    assert len(book.first_chunks) == 1
+
+
+@pytest.mark.parametrize("role", PACKAGES)
+async def test_each_provider_that_is_away_is_waited_for(role: str) -> None:
+    """Its client repeats nothing by itself."""
+    pytest.importorskip(PACKAGES[role])
+    agent = pydantic_ai.Agent(RoleModel(role), name="clerk")
+    ok = raw(json.dumps(FORMS[role][2]).encode())
+    async with ScriptedLlm(lambda _asked: ok) as model, hasty(settings_of(model)) as llm:
+        model.queue(fault(503))
+        kit = kit_of(agent, llm)
+        report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+    assert (report.result, len(model.requests)) == ("hello", 2)
+    assert [type(error) for error in kit.raised[:1]] == [LlmUnavailable]
+
+
 def is_installed(package: str) -> bool:
     """Return whether *package* can be imported."""
     try:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -136,6 +137,31 @@ async def test_streams_of_one_key_are_limited_to_its_share(
         assert (refused.status, refused.body["type"]) == (429, "urn:tasklore:problem:share")
         other.send("GET", path, headers=meek)
         assert (await other.head())[0] == 200
+
+
+async def test_a_thousand_followers_of_one_key_are_limited_and_hold_one_subscription(
+    servers: EmbeddedServers, redis: Redis, keys: tuple[KeyRing, dict[str, dict[str, str]]]
+) -> None:
+    """All of one task: half of the streams are its share; those that leave give their places back."""
+    greedy, meek = keys[1]["greedy"], keys[1]["meek"]
+    async with (
+        http_stand(servers, redis, keys=keys[0], limits=Limits(streams=1_000)) as stand,
+        AsyncExitStack() as stack,
+    ):
+        body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}, "wait_seconds": 0}
+        tasks = [(await ask(stand.url, "POST", "/v1/tasks", body, who)).body["task_id"] for who in (greedy, meek)]
+        path, statuses = f"/v1/tasks/{tasks[0]}/output", list[int]()
+        for _ in range(520):
+            one = await stack.enter_async_context(Connection(stand.url))
+            one.send("GET", path, headers=greedy)
+            statuses.append((await one.head())[0])
+        assert statuses == [200] * 500 + [429] * 20
+        assert len(stand.parts.output._feeds) == 1
+        other = await stack.enter_async_context(Connection(stand.url))
+        other.send("GET", f"/v1/tasks/{tasks[1]}/output", headers=meek)
+        assert (await other.head())[0] == 200
+        await stack.aclose()
+        await until(lambda: stand.parts.life.streams == 0 and not stand.parts.output._feeds)
 
 
 async def test_unanswered_requests_of_one_key_are_limited_to_its_share(

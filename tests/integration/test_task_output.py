@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from redis.asyncio import Redis
 
 from contracts import subjects
@@ -298,3 +299,36 @@ async def test_a_stream_that_is_gone_costs_a_client_its_output_and_not_the_repor
             await report_of(stand, outbox, "gone")
         await ask_jetstream(stand.parts.client, f"STREAM.DELETE.{subjects.OUTPUT}")
         assert [kind for _, kind, _ in await events_on(stand.url, "gone")] == ["gap", "done"]
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["drops the oldest", "refuses"])
+async def test_a_full_stream_costs_a_client_output_and_not_the_report(
+    own_servers: EmbeddedServers, *, refuses: bool
+) -> None:
+    """The run goes on, and a client learns that words are missing; one that was there hears more."""
+    async with Redis.from_url(own_servers.redis_url) as redis, http_stand(own_servers, redis) as stand:
+        async with worker(own_servers) as outbox:
+            for name in ("full", "late"):
+                await stand.parts.dispatch.assign(assigned(name))
+            output, late = writer(outbox, "full"), writer(outbox, "late")
+            await late.emit("begun")
+            await asyncio.sleep(0.2)
+            config = (await ask_jetstream(stand.parts.client, f"STREAM.INFO.{subjects.OUTPUT}"))["config"]
+            small = {"max_bytes": 200_000} if not refuses else {"max_bytes": 1_000, "discard": "new"}
+            await ask_jetstream(stand.parts.client, f"STREAM.UPDATE.{subjects.OUTPUT}", {**config, **small})
+            live = asyncio.create_task(events_on(stand.url, "late"))
+            began = asyncio.get_running_loop().time()
+            for _ in range(40):
+                await output.emit("x" * 16_000)
+                await late.emit("y" * 100)
+            await output.close()
+            await late.close()
+            took_s = asyncio.get_running_loop().time() - began
+            await report_of(stand, outbox, "full")
+            await report_of(stand, outbox, "late")
+        full, cut = await events_on(stand.url, "full"), await events_on(stand.url, "late", "1.1.1")
+        heard = await live
+    assert took_s < 30
+    assert [events[-1][1] for events in (full, cut, heard)] == ["done"] * 3
+    assert heard[0][1:] == ("text", {"text": "begun"})
+    assert "gap" in [kind for _, kind, _ in (cut if refuses else full)]

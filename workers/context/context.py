@@ -15,6 +15,7 @@ from contracts.limits import NANO_USD, Payer
 from contracts.messages import Progress, TaskAssignment, Usage
 from runtime.models.llm import Spent
 from workers.context.access import Access
+from workers.context.asks import TaskAsker
 from workers.context.calls import TaskCaller
 from workers.context.children import aware
 from workers.context.conversation import Conversation
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from workers.context.children import Lend
     from workers.context.output import TaskOutputWriter
     from workers.context.services import Services
+    from workers.context.waits import Waiting
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -59,7 +61,7 @@ _WHO_ASKED = (
 )
 
 
-class Context(TaskCaller):
+class Context(TaskCaller, TaskAsker):
     """What the host hands to a handler that asks for it; one for every run of a task.
 
     Whatever can make two runs differ is declared: the clock and the LLM with `uses`, the person who asks with
@@ -78,6 +80,7 @@ class Context(TaskCaller):
         claim: Callable[[str], Awaitable[bool]] | None = None,
         run: "RunName | None" = None,
         lend: "Lend | None" = None,
+        park: "Callable[[Waiting], None] | None" = None,
     ) -> None:
         super().__init__(run.generation if run is not None else 1, attempt, lend)
         self._task = task
@@ -88,6 +91,7 @@ class Context(TaskCaller):
         self._claim = claim
         self._output: TaskOutputWriter | None = None
         self._steps = Steps(services.journal, run, self.once) if run is not None else None
+        self._park = park
         self._cancelled = False
         self._spent = Spent(payer=_payer_of(assignment, run.generation if run is not None else 1, attempt))
         self.started = time.monotonic()

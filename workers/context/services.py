@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memory.documents.storage.store import DocumentStore
     from memory.episodes.store import Episodes
     from memory.ledger.journal import Journal
+    from memory.ledger.waits import Waits
     from memory.long_term.single_flight import SingleFlight
     from memory.projects.project import ProjectMemory
     from memory.sessions.once import Computed
@@ -49,6 +50,7 @@ class Services:
     session_flights: "SingleFlight[Computed]"
     projects: "ProjectMemory"
     journal: "Journal"
+    waits: "Waits"
     stories: "StoryStore"
     story_answers: "SharedAnswers"
     inbox: "Inbox"

@@ -49,10 +49,8 @@ class Steps:
         """Return what the step returned in an earlier run, or call *function* and journal its result."""
         if _is_inside.get():
             return await _call(name, function, arguments)
-        position, head = self._count, f"{_digest(name, arguments)} {name}"
-        self._count += 1
-        if position >= MOST_STEPS:
-            raise InvalidInput(f"step {name!r} is number {MOST_STEPS + 1:,}; a task has at most {MOST_STEPS:,} steps")
+        head = f"{_digest(name, arguments)} {name}"
+        position = self._take_place(f"step {name!r}")
         adapter: TypeAdapter[R] = _find_adapter(function)
         if await self._is_journaled(position, head, name):
             stored = await self._journal.result(self._run.task_id, position)
@@ -68,6 +66,22 @@ class Steps:
             spelled, result = _spell(name, adapter, await _call(name, function, arguments))
         await self._journal.write(self._run, position, head, spelled)
         return result
+
+    def take_place(self, what: str) -> int:
+        """Return the next position, for *what* is no step itself.
+
+        Raises:
+            InvalidInput: it is called within a step, or there are too many.
+        """
+        if _is_inside.get():
+            raise InvalidInput(f"{what} is within a step, which a wait would interrupt; wait before or after it")
+        return self._take_place(what)
+
+    def _take_place(self, what: str) -> int:
+        position, self._count = self._count, self._count + 1
+        if position >= MOST_STEPS:
+            raise InvalidInput(f"{what} is number {MOST_STEPS + 1:,}; a task has at most {MOST_STEPS:,} steps")
+        return position
 
     async def drop_journal(self) -> None:
         """Remove the journal when a step was called; one that stays goes after its time to live."""

@@ -20,12 +20,13 @@ from runtime import tracing
 from runtime.messaging.pull import PullEngine
 from runtime.metrics import Metrics
 from workers.context.context import Context
+from workers.context.waits import Waiting
 from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from workers.execution.job import Job
 from workers.execution.outcome import elapsed_ms, outcome_of
 from workers.execution.report_publisher import ReportPublisher
 from workers.execution.retry_decision import RetryPolicy, decide_retry
-from workers.execution.retry_scheduling import Retries
+from workers.execution.retry_scheduling import NOT_DUE_S, Retries
 from workers.execution.run_slot import RunSlot, lent_when_long
 from workers.execution.running_jobs import Leaving, RunningJob, RunningJobs, contain
 from workers.execution.stores import Stores
@@ -128,6 +129,8 @@ class Executor:
             log.warning("run_replaced", task_id=job.assignment.task_id, error=str(error))
             # Its delivery is the other worker's by now: acknowledging it would take it from there.
             engine.forget(job.delivery)
+        except Waiting as waiting:
+            await self._retries.wait(job, waiting.wait, engine)
         except (TaskCancelled, TaskExpired) as error:
             await self._fail(job, error, engine)
 
@@ -267,7 +270,7 @@ class Executor:
         elif isinstance(found, Held):
             engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
         elif isinstance(found, NotDue):
-            engine.hand_back(job.delivery, found.wait_ms / 1000)
+            engine.hand_back(job.delivery, min(found.wait_ms / 1000, NOT_DUE_S))
         else:
             self._publisher.send(assignment, job.generation, found, job.delivery, engine)
         return None
@@ -314,11 +317,12 @@ class Executor:
             finally:
                 run_ms = elapsed_ms(context.started)
                 await context.close_output()
+                running.raise_if_parked()
 
         try:
             with tracing.span(f"run {job.task.name}"):
                 result = await call_task(job, context, self._hooks, call_in_time)
-        except (RunReplaced, Leaving):
+        except (RunReplaced, Leaving, Waiting):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report or its retry
             await self._fail(job, error, engine, context=context, run_ms=run_ms)

@@ -12,20 +12,27 @@ import structlog
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
+from contracts.waits import Wait
 from memory.ledger.runs import Ended
+from memory.ledger.waits import LATE, WaitName, Waits
 from runtime.messaging.outbox import Outbox
 from runtime.messaging.pull import PullEngine
 from runtime.metrics import Metrics
 from workers.execution.acknowledger import Acknowledger
 from workers.execution.job import Job
+from workers.execution.retry_decision import OUTAGE_PAUSE_S
 from workers.execution.stores import Stores
 
 log = structlog.get_logger(__name__)
 
 #: Seconds that the ledger lets a task run early: its clock and that of NATS are not the same.
 _EARLY_S = 0.1
+#: Seconds until a copy of a task that waits is offered again: by then REPORTS still has a report that came meanwhile.
+NOT_DUE_S = 3600.0
 #: Seconds to wait for the schedule to be stored before the delivery is handed back with its delay instead.
 _STORED_WITHIN_S = 10.0
+#: After which time a wait that is not stored yet never will be.
+_STORED_WITHIN = timedelta(minutes=1)
 
 
 class Retries:
@@ -33,6 +40,7 @@ class Retries:
 
     Args:
         stores: The ledger notes that they wait.
+        waits: Where it is noted for what they wait.
         outbox: Stores schedules.
         metrics: Counts them.
         acknowledger: Acknowledges a delivery whose next run is scheduled.
@@ -43,6 +51,7 @@ class Retries:
     def __init__(
         self,
         stores: Stores,
+        waits: Waits,
         outbox: Outbox,
         metrics: Metrics,
         acknowledger: Acknowledger,
@@ -51,6 +60,7 @@ class Retries:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._stores = stores
+        self._waits = waits
         self._outbox = outbox
         self._metrics = metrics
         self._acknowledger = acknowledger
@@ -85,6 +95,35 @@ class Retries:
             self._metrics.count_retry("schedule")
             self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
 
+    async def wait(self, job: Job, wait: Wait, engine: PullEngine) -> None:
+        """Let *job* run again when *wait* is answered or over, unless another run took its place.
+
+        The schedule of its end is stored first, so that an answer, which brings it forward, finds it there.
+        """
+        name = WaitName(wait.kind, job.assignment.task_id, wait.slot)
+        wait_s = max(0.0, (wait.until - self._now()).total_seconds())
+        end = wait.until + LATE
+        try:
+            await self._schedule(job, wait.until, uncounted=False)
+            # The desk takes off its list what is not there by then.
+            await self._waits.look_at(name, min(end, self._now() + _STORED_WITHIN))
+            due_s = max(0.0, wait_s - _EARLY_S)
+            is_waiting = await self._waits.begin(job.to_ended(), wait, wait_s, due_s, job.delivery.body)
+            if is_waiting:
+                await self._waits.look_at(name, self._now() if wait.kind == "ask" else end)
+            elif is_waiting is False:
+                await self._schedule(job, self._now(), uncounted=False, mark=":answered")
+        except (NotAccepted, MessageTooLarge, MemoryUnavailable) as error:
+            log.warning("wait_not_stored", task_id=job.assignment.task_id, error=str(error))
+            await self._stores.release(job.to_ended(excused=True))
+            engine.hand_back(job.delivery, OUTAGE_PAUSE_S)
+            return
+        if is_waiting is None:
+            engine.forget(job.delivery)
+            return
+        self._metrics.count_retry("wait")
+        self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
+
     async def _park(self, job: Job, ended: Ended, wait_s: float) -> None:
         try:
             await self._stores.ledger.park(ended, int(wait_s * 1000), job.delivery.body)
@@ -92,9 +131,9 @@ class Retries:
             log.info("retry_not_noted", task_id=job.assignment.task_id, error=str(error))
             self._stores.ended.keep(ended)
 
-    async def _schedule(self, job: Job, due_at: datetime, *, uncounted: bool) -> None:
+    async def _schedule(self, job: Job, due_at: datetime, *, uncounted: bool, mark: str = "") -> None:
         assignment, attempt = job.assignment, job.attempt + 1 - int(uncounted)
-        message_id = subjects.retry_message_id(assignment.task_id, job.generation, attempt)
+        message_id = subjects.retry_message_id(assignment.task_id, job.generation, attempt) + mark
         if uncounted:
             # The same attempt may be scheduled often, each time by another delivery.
             message_id += f":{job.delivery.sequence}"

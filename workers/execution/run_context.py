@@ -33,6 +33,7 @@ def context_maker(
             claim=claim,
             run=run,
             lend=slot.lent,
+            park=slot.park,
         )
 
     return make_context

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from runtime.messaging.pull import Delivery, PullEngine
+from workers.context.waits import Waiting
 from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from workers.execution.running_jobs import RunningJob, RunningJobs
 
@@ -44,6 +45,10 @@ class RunSlot:
         if self._is_inside:
             self._is_inside = False
             self._exclusive.leave(alone=self._alone, grouped=self._grouped)
+
+    def park(self, waiting: Waiting) -> None:
+        """End the run, which waits for something that may take days."""
+        self._running.park(waiting)
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[None]:

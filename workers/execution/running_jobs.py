@@ -9,6 +9,7 @@ from contracts.errors import RunReplaced, TaskCancelled, TaskExpired, TaskloreEr
 from runtime.logs import bind_task
 from runtime.messaging.pull import PullEngine
 from workers.context.context import Context
+from workers.context.waits import Waiting
 from workers.execution.job import Job
 from workers.execution.stores import Name
 from workers.middleware import Call
@@ -84,6 +85,19 @@ class RunningJob:
     def hand_back(self, reason: str) -> None:
         """End the run and offer its task again in a while; it is held against nobody."""
         self._cut_short(Leaving(reason, FULL_S * random.uniform(1, 2)))  # noqa: S311 - jitter
+
+    def park(self, waiting: Waiting) -> None:
+        """End the run, which waits for something that may take days."""
+        self._cut_short(waiting)
+
+    def raise_if_parked(self) -> None:
+        """Do nothing, unless the run waits, whatever the task made of its end.
+
+        Raises:
+            Waiting: it does.
+        """
+        if isinstance(self._end, Waiting):
+            raise self._end from None
 
     @property
     def is_cut_short(self) -> bool:

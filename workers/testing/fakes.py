@@ -17,6 +17,7 @@ from memory.documents.plans import Document, Snapshot
 from runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Sent, Spent, check_answer_model
 from runtime.models.wire import T
 from workers.testing.children import KitChildren
+from workers.testing.waits import KitWaits
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -286,6 +287,7 @@ class KitServices:
     #: How agents of a story share questions: `ten`, `grouped` or `one`.
     story_calls: str = "ten"
     children: KitChildren = field(default_factory=lambda: KitChildren({}))
+    waits: KitWaits = field(default_factory=KitWaits)
 
     @cached_property
     def journal(self) -> KitJournal:

@@ -10,8 +10,9 @@ assert [fact.text for fact in heard.facts] == ["User loves omelettes"]
 """
 
 import asyncio
+import contextvars
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,16 +28,18 @@ from runtime.messaging.pull import Delivery
 from workers.agent import Agent
 from workers.context.context import Context
 from workers.context.phase_outputs import entries_of
+from workers.context.waits import Waiting
 from workers.execution.job import Job, JobReader, UnfitJob
 from workers.execution.outcome import Outcome, elapsed_ms, outcome_of
 from workers.execution.retry_decision import RetryPolicy, decide_retry
-from workers.middleware import Hooks, call_task, notify, notify_async
+from workers.middleware import Call, Hooks, call_task, notify, notify_async
 from workers.testing.answers import KitAnswers
 from workers.testing.children import Called, KitChildren
 from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
 from workers.testing.history import KitHistory
 from workers.testing.session import KitSession
 from workers.testing.story import KitStory
+from workers.testing.waits import KitWaits
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -82,6 +85,9 @@ class AgentKit:
         history: what the agent has heard, said and observed; None, without a conversation: tasks have none.
         calls: results of the tasks that tasks call, by "Agent.task"; a function is called with the parameters, and a
             CallFailed is raised. See `called`.
+        answers: answers of persons whom tasks ask, in order: a bool for an Approval, a model or JSON; None lets the
+            time of the question pass. Nobody waits: the clock jumps. See `questions`.
+        signals: signals that tasks wait for, by name; the time of one that is not here passes.
         standards: what is in force in the session's project: texts, or tuples of a text and its tags.
         remembers: the agent's memory switch.
     """
@@ -103,12 +109,15 @@ class AgentKit:
         story: KitStory | None = None,
         history: KitHistory | None = None,
         calls: Mapping[str, Any] | None = None,
+        answers: Iterable[Any] = (),
+        signals: Mapping[str, Any] | None = None,
         remembers: bool = True,
     ) -> None:
         self.agent = agent
         turns = tuple(turn_of(number, said, now) for number, said in enumerate(conversation, start=1))
         self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
         self.services.children = KitChildren(calls or {})
+        self.services.waits = KitWaits(answers, signals)
         self.progress = self.services.progress
         """The progress that tasks published, in order."""
         self.emitted = self.services.emitted
@@ -130,6 +139,11 @@ class AgentKit:
     def called(self) -> list[Called]:
         """The tasks that tasks called, in order, with their parameters as JSON."""
         return self.services.children.called
+
+    @property
+    def questions(self) -> list[str]:
+        """What persons were asked, in order."""
+        return self.services.waits.questions
 
     @property
     def asked(self) -> list[Asked]:
@@ -211,7 +225,7 @@ class AgentKit:
         """Which effects were made: pairs of task id and the name given to `context.once`."""
         return self._effects
 
-    def _context(self, job: Job) -> Context:
+    def _context(self, job: Job, park: Callable[[Waiting], None] | None = None) -> Context:
         async def claim(name: str) -> bool:
             effect = job.assignment.task_id, name
             is_first = effect not in self._effects
@@ -220,12 +234,13 @@ class AgentKit:
 
         return Context(
             job.task,
-            job.assignment,
+            job.assignment.model_copy(update={"deadline": job.deadline}),
             cast("Services", self.services),
             settings=self.agent.settings,
             attempt=job.attempt,
             claim=claim,
             run=RunName(job.assignment.task_id, job.generation, "kit"),
+            park=park,
         )
 
     async def _serve(self, job: Job, answer: Remembered) -> CompletionReport:
@@ -243,14 +258,17 @@ class AgentKit:
 
     async def _compute(self, job: Job) -> CompletionReport:
         while True:
-            context = self._context(job)
+            run = _KitRun()
+            context = self._context(job, run.park)
             try:
-                result = await call_task(
-                    job, context, self._hooks, lambda call, variables: asyncio.create_task(call(), context=variables)
-                )
+                result = await call_task(job, context, self._hooks, run.call)
                 run_ms = elapsed_ms(context.started)
                 self._answers.keep(job, Remembered(self._now_ms(), run_ms, result))
                 await self._put_into_session(job, result, run_ms)
+            except Waiting as waiting:
+                self.services.at = self.services.waits.end(job.assignment.task_id, waiting.wait, self.services.now())
+                job.attempt, job.excused = job.attempt + 1, job.excused + 1
+                continue
             except (AssertionError, asyncio.CancelledError):
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a task raises becomes its report
@@ -275,7 +293,7 @@ class AgentKit:
         decision = decide_retry(
             error,
             task=job.task,
-            attempt=job.attempt,
+            attempt=job.tries,
             max_attempts=job.runs_allowed,
             retry=RetryPolicy().of(job.task),
             now=self.services.now(),
@@ -290,6 +308,29 @@ class AgentKit:
     def _report(self, outcome: Outcome) -> CompletionReport:
         notify(self._hooks.on_reports, (outcome,))
         return CompletionReport.model_validate_json(outcome.body("none"))
+
+
+class _KitRun:
+    """One run of a task, which ends when the task waits."""
+
+    def __init__(self) -> None:
+        self._run: asyncio.Task[bytes] | None = None
+        self._waiting: Waiting | None = None
+
+    async def call(self, call: Call, variables: contextvars.Context) -> bytes:
+        """Return the result of *call*, or raise what it waits for."""
+        self._run = asyncio.create_task(call(), context=variables)
+        try:
+            return await self._run
+        finally:
+            if self._waiting is not None:
+                raise self._waiting
+
+    def park(self, waiting: Waiting) -> None:
+        """End the run."""
+        self._waiting = self._waiting or waiting
+        assert self._run is not None  # noqa: S101 - only the run calls it
+        self._run.cancel()
 
 
 async def run_task(
@@ -307,6 +348,8 @@ async def run_task(
     story: KitStory | None = None,
     history: KitHistory | None = None,
     calls: Mapping[str, Any] | None = None,
+    answers: Iterable[Any] = (),
+    signals: Mapping[str, Any] | None = None,
     user_id: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> CompletionReport:
@@ -328,6 +371,8 @@ async def run_task(
         story=story,
         history=history,
         calls=calls,
+        answers=answers,
+        signals=signals,
     )
     return await kit.run(task_name, parameters, user_id=user_id)
 

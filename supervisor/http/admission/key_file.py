@@ -11,6 +11,7 @@ by removing its line.
 import hashlib
 import hmac
 import json
+import operator
 import os
 import secrets
 import stat
@@ -28,9 +29,9 @@ from contracts.identifiers import Name
 
 log = structlog.get_logger(__name__)
 
-#: `ask` may ask for work and see its results, `read` memories, `admin` both.
-Role = Literal["ask", "read", "admin"]
-ROLES: Final[tuple[Role, ...]] = ("ask", "read", "admin")
+#: `ask` may ask for work and see its results, `read` memories, `approve` answer questions of tasks, `admin` all of it.
+Role = Literal["ask", "read", "approve", "admin"]
+ROLES: Final[tuple[Role, ...]] = ("ask", "read", "approve", "admin")
 
 #: The beginning of every key, by which scanners for leaked secrets recognise one.
 _PREFIX = "tlk_"
@@ -42,7 +43,10 @@ _MOST_KEYS = 1000
 
 
 class KeyEntry(BaseModel):
-    """One key: `sha256` is the hash of it in hexadecimal, `user` None may act for any user."""
+    """One key: `sha256` is the hash of it in hexadecimal, `user` None may act for any user.
+
+    `approves` are the roles, such as `finance`, in which its holder answers questions of tasks.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,6 +54,7 @@ class KeyEntry(BaseModel):
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     roles: Annotated[tuple[Role, ...], Field(min_length=1)]
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    approves: tuple[Name, ...] = Field(default=(), exclude_if=operator.not_)
 
 
 class KeyList(BaseModel):
@@ -85,7 +90,7 @@ def read_keys(path: Path) -> KeyList:
     return found
 
 
-def make_key(path: Path, name: str, roles: tuple[Role, ...], user: str | None) -> str:
+def make_key(path: Path, name: str, roles: tuple[Role, ...], user: str | None, approves: tuple[str, ...] = ()) -> str:
     """Add a new key to *path*, a new file if need be, and return the key, which is kept nowhere.
 
     Raises:
@@ -97,7 +102,7 @@ def make_key(path: Path, name: str, roles: tuple[Role, ...], user: str | None) -
         raise InvalidInput(f"there is a key named {name!r} in {str(path)!r}; remove it there, or choose another name")
     key = _PREFIX + secrets.token_urlsafe(_KEY_BYTES)
     try:
-        entry = KeyEntry(name=name, sha256=hash_of(key), roles=roles, user=user)
+        entry = KeyEntry(name=name, sha256=hash_of(key), roles=roles, user=user, approves=approves)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidInput(fault_of(first)) from error

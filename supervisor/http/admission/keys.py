@@ -8,6 +8,7 @@ from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 
 from contracts.identifiers import demand_user_id, user_token
+from supervisor.approvals.answers import Person
 from supervisor.http.admission.key_file import ROLES, Role
 from supervisor.http.problems import Refused
 
@@ -22,12 +23,22 @@ CALLER = "tasklore.caller"
 class Caller:
     """The sender of a request; `user_scope` None may act for any user.
 
-    `name` is that of the key, never the key. `admin` holds every other role.
+    `name` is that of the key, never the key. `admin` holds every other role. `approves` are the roles in which the
+    caller answers questions of tasks, None for all of them.
     """
 
     name: str
     roles: frozenset[Role]
     user_scope: str | None = None
+    approves: frozenset[str] | None = frozenset()
+
+    def as_person(self) -> Person:
+        """Return who answers with this key: its user, in its roles."""
+        name = f"user:{self.user_scope}" if self.user_scope is not None else f"key:{self.name}"
+        if self.approves is None:
+            return Person(name, "http")
+        users = () if self.user_scope is None else (name,)
+        return Person(name, "http", frozenset([*users, *(f"role:{role}" for role in self.approves)]))
 
     def demand_user(self, user_id: str | None) -> str | None:
         """Return the user to act for: *user_id*, or the one the key is for when none is named.
@@ -66,7 +77,7 @@ class Caller:
 
 
 #: The caller where no keys are required.
-ANYBODY = Caller("local", frozenset(ROLES))
+ANYBODY = Caller("local", frozenset(ROLES), approves=None)
 
 
 def require_role(*roles: Role) -> Callable[..., Awaitable[Caller]]:

@@ -1,9 +1,10 @@
-"""An agent of pydantic-ai for tests of kills: it looks and writes, and ends its own process where a test plans that."""
+"""An agent of pydantic-ai for tests of kills: it looks, writes and has others read; it dies where a test plans that."""
 
 import asyncio
-import json
 import os
 import signal
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,11 @@ import pydantic_ai
 from pydantic_ai import RunContext
 
 from workers import Agent, Context, Parameters
-from workers.pydantic_agents import RoleModel, run
+from workers.pydantic_agents import RoleModel, run, task_tool
 
 RUNS = Path(os.environ["PROBE_RUNS"])
 
 agent = Agent("ClerkAgent")
-clerk = pydantic_ai.Agent(RoleModel(), name="clerk", deps_type=str, instructions="Look and write.")
 
 
 class Errand(Parameters):
@@ -26,10 +26,30 @@ class Errand(Parameters):
     found: bool = True
 
 
-def note(label: str, event: str) -> None:
-    """Add *event* to the file of *label*, in one write."""
-    with (RUNS / label).open("a") as events:
+class Page(Parameters):
+    """What a child is to read."""
+
+    label: str
+    number: int
+
+
+@dataclass
+class Desk:
+    """What the tools of one run work with."""
+
+    label: str
+    context: Context
+
+
+def note(name: str, event: str) -> None:
+    """Add *event* to the file *name*, in one write."""
+    with (RUNS / name).open("a") as events:
         events.write(event + "\n")
+
+
+def note_run(name: str) -> None:
+    """Leave process id and time of a run, by which its deaths are known."""
+    note(f"{name}.runs", f"{os.getpid()} {time.time()}")
 
 
 def die_at(label: str, point: str) -> None:
@@ -38,38 +58,54 @@ def die_at(label: str, point: str) -> None:
         (RUNS / f"{label}.{point}").unlink()
     except FileNotFoundError:
         return
+    note("killed", f"{os.getpid()} {time.time()}")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@clerk.tool
-async def look(ctx: RunContext[str], number: int) -> str:
-    """Look at something, which may be done again."""
-    die_at(ctx.deps, f"tool-{number}-before")
+@agent.task(remember=False)
+async def read(page: Page) -> str:
+    """Read something for the clerk."""
+    note_run(f"{page.label}.{page.number}")
+    die_at(page.label, f"tool-{page.number}-before")
     await asyncio.sleep(0.002)
-    note(ctx.deps, f"look {number}")
-    die_at(ctx.deps, f"tool-{number}-after")
+    note(page.label, f"read {page.number}")
+    die_at(page.label, f"tool-{page.number}-after")
+    return f"read {page.number}"
+
+
+reading = task_tool(read, Page, context_of=lambda ctx: ctx.deps.context, description="Have a page read.")
+clerk = pydantic_ai.Agent(RoleModel(), name="clerk", deps_type=Desk, instructions="Look, write, read.", tools=[reading])
+
+
+@clerk.tool
+async def look(ctx: RunContext[Desk], number: int) -> str:
+    """Look at something, which may be done again."""
+    die_at(ctx.deps.label, f"tool-{number}-before")
+    await asyncio.sleep(0.002)
+    note(ctx.deps.label, f"look {number}")
+    die_at(ctx.deps.label, f"tool-{number}-after")
     return f"saw {number}"
 
 
 @clerk.tool
-async def send(ctx: RunContext[str], number: int) -> str:
+async def send(ctx: RunContext[Desk], number: int) -> str:
     """Have an effect, which must not be had twice."""
-    die_at(ctx.deps, f"tool-{number}-before")
+    die_at(ctx.deps.label, f"tool-{number}-before")
     await asyncio.sleep(0.002)
-    note(ctx.deps, f"send {number}")
-    die_at(ctx.deps, f"tool-{number}-after")
+    note(ctx.deps.label, f"send {number}")
+    die_at(ctx.deps.label, f"tool-{number}-after")
     return f"sent {number}"
 
 
 @agent.task(uses=("llm",))
 async def work(errand: Errand, context: Context) -> str:
-    """Run the clerk; the process id is left for who kills it."""
-    (RUNS / f"{errand.label}.pid").write_text(json.dumps(os.getpid()))
+    """Run the clerk."""
+    note_run(errand.label)
 
     async def find(number: int) -> Any:
         events = (RUNS / errand.label).read_text().splitlines() if (RUNS / errand.label).exists() else []
         return f"sent {number}" if f"send {number}" in events else None
 
     writes: Any = {"send": find} if errand.found else ("send",)
-    result = await run(clerk, errand.label, context, deps=errand.label, writes=writes)
+    result = await run(clerk, errand.label, context, deps=Desk(errand.label, context), writes=writes)
     return result.output

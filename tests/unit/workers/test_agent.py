@@ -157,12 +157,13 @@ async def test_a_result_that_does_not_fit_its_annotation_gives_up() -> None:
 
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
-    """`from workers import *` gives eighteen names."""
+    """`from workers import *` gives nineteen names."""
     import workers
 
     assert set(workers.__all__) == {
         "Agent",
         "Amount",
+        "Approval",
         "Context",
         "Duration",
         "FactBatch",

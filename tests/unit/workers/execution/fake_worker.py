@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -32,6 +32,7 @@ from workers.execution.stores import Stores
 from workers.middleware import Hooks, Middleware
 from workers.testing import KitServices, ScriptedLlm
 from workers.testing.sessions import FakeSessions, FakeSingleFlight
+from workers.testing.waits import KitWaits
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -286,7 +287,7 @@ class FakeWorker:
             worker_id,
             self.stores,
             publisher,
-            Retries(self.stores, post, counts, acknowledger, now=lambda: NOW),
+            Retries(self.stores, cast("Any", KitWaits()), post, counts, acknowledger, now=lambda: NOW),
             RetryPolicy(1.0, 8.0),
             make_context,
             counts,

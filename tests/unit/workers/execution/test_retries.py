@@ -20,6 +20,7 @@ from workers.execution.acknowledger import Acknowledger
 from workers.execution.job import Job, JobReader
 from workers.execution.retry_decision import RetryDecision, RetryPolicy, decide_retry, longest_wait_s
 from workers.execution.retry_scheduling import Retries
+from workers.testing.waits import KitWaits
 
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
 TASK = FakeWorker().agent.tasks["speak"]
@@ -159,7 +160,9 @@ async def test_a_pause_whose_schedule_is_too_large_for_the_server_is_spent_in_th
     assert isinstance(job, Job)
     link = DeafLink(asyncio.get_running_loop())
     outbox = Outbox(cast("Link", link))
-    retries = Retries(worker.stores, outbox, cast("Any", worker.counts), Acknowledger(), now=lambda: NOW)
+    retries = Retries(
+        worker.stores, cast("Any", KitWaits()), outbox, cast("Any", worker.counts), Acknowledger(), now=lambda: NOW
+    )
     await retries.retry(job, 60.0, cast("PullEngine", worker.engine))
     assert (link.sent, worker.engine.settled) == ([], [])
     assert [pause_s for _, pause_s in worker.engine.handed_back] == [60.0]

@@ -1,0 +1,131 @@
+"""Waits of a task: for a person's answer, for a signal, or for a time; with the answers and who may give them."""
+
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from contracts.errors import InvalidInput
+from contracts.identifiers import Name, checked_name
+from contracts.message_parts import Message, Part, is_none
+
+#: The longest wait: a day before LATER drops the schedule of its end.
+LONGEST = timedelta(days=29)
+
+Kind = Literal["ask", "signal", "sleep"]
+Door = Literal["http", "link", "cli", "time"]
+
+
+class Approval(BaseModel):
+    """A yes or a no of a person; `note` is their reason, `by` who gave it, filled in by Tasklore."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    approved: bool
+    note: str = Field(default="", max_length=2000)
+    by: str = Field(default="", max_length=300)
+
+
+class Escalation(Part):
+    """From *at* on *who* may answer as well."""
+
+    who: str
+    at: datetime
+
+
+class Wait(Part):
+    """A wait of one task, as the ledger keeps it; `slot` names it within the task.
+
+    `digest` is of the question with all its arguments and of who may answer: an answer holds for that alone.
+    `answer_schema` is None for an `Approval` and for a signal without a model. `otherwise` is the answer when nobody
+    has given one by `until`; None raises NotAnswered.
+    """
+
+    kind: Kind
+    slot: str
+    digest: str
+    agent_id: Name
+    task_name: Name
+    generation: int
+    text: str = ""
+    who: str | None = Field(default=None, exclude_if=is_none)
+    user_id: str | None = Field(default=None, exclude_if=is_none)
+    asked_at: datetime
+    until: datetime
+    remind_s: float | None = Field(default=None, exclude_if=is_none)
+    escalation: Escalation | None = Field(default=None, exclude_if=is_none)
+    answer_schema: dict[str, Any] | None = Field(default=None, exclude_if=is_none)
+    otherwise: JsonValue = Field(default=None, exclude_if=is_none)
+
+    def those_asked(self, now: datetime) -> tuple[str, ...]:
+        """Return who may answer at *now*; empty for everybody."""
+        if self.who is None:
+            return ()
+        later = self.escalation
+        return (self.who,) if later is None or now < later.at else (self.who, later.who)
+
+
+class Answer(Part):
+    """The value that ended a wait: *by* whom, *at* which time, through which *door*, for which question's *digest*."""
+
+    value: JsonValue = None
+    by: str = ""
+    at: datetime
+    door: Door
+    digest: str = ""
+
+
+class Refusal(Part):
+    """An answer that did not count, kept for the audit: *why* it was refused."""
+
+    by: str
+    at: datetime
+    door: Door
+    why: str
+
+
+class QuestionNotice(Message):
+    """A task asks a person; *number* counts the notices of one question: asked, reminded, escalated."""
+
+    approval_id: str
+    task_id: Name
+    agent_id: Name
+    task_name: Name
+    question: str
+    who: tuple[str, ...] = ()
+    until: datetime
+    number: int
+
+
+def wait_id(task_id: str, slot: str) -> str:
+    """Return the id of a wait, for people and programs; no task id has a dot."""
+    return f"{task_id}.{slot}"
+
+
+def parse_wait_id(text: str) -> tuple[str, str]:
+    """Return task id and slot of a wait id.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    task_id, _, slot = text.partition(".")
+    if not slot.isdecimal() or len(slot) > 4:
+        raise InvalidInput(f"{text!r} is no id of an approval; `tasklore approvals list` shows those there are")
+    return checked_name(task_id, "task id"), slot
+
+
+def signal_slot(name: str) -> str:
+    """Return the slot of the signal *name*."""
+    return f"signal.{checked_name(name, 'signal name')}"
+
+
+def demand_person(who: str) -> str:
+    """Return *who* when it names a user or a role.
+
+    Raises:
+        InvalidInput: it is neither `user:NAME` nor `role:NAME`.
+    """
+    kind, _, name = who.partition(":")
+    if kind not in ("user", "role") or not name or len(name) > 256:
+        raise InvalidInput(f"{who!r} names nobody; write 'user:ana' or 'role:finance'")
+    return who

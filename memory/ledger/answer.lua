@@ -1,0 +1,25 @@
+-- Stores the answer to a wait, once; a task that waits for it is due from now on.
+-- KEYS: task
+-- ARGV: slot, answer, digest of the question, 1 when a signal
+-- Returns: {1}: it counts; {0, earlier answer}; {-1}: no such wait; {-2}: the task has ended; {-3}: another question
+local key, field = KEYS[1], 'wait.' .. ARGV[1]
+local wait, answer = unpack(redis.call('HMGET', key, field, field .. '.answer'))
+if answer then return {0, answer} end
+if not wait and (ARGV[4] ~= '1' or redis.call('EXISTS', key) == 0) then return {-1} end
+local generation = 0
+if wait then
+  wait = cjson.decode(wait)
+  generation = wait.generation
+  if ARGV[4] ~= '1' and wait.digest ~= ARGV[3] then return {-3} end
+else
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    local number = tonumber(string.match(field, '^[a-z_]+:(%d+)$') or '0')
+    if number > generation then generation = number end
+  end
+end
+local g = ':' .. string.format('%.0f', generation)
+local found = redis.call('HMGET', key, 'report' .. g, 'cancel' .. g)
+if found[1] or found[2] then return {-2} end
+redis.call('HSET', key, field .. '.answer', ARGV[2])
+if wait and redis.call('HGET', key, 'state' .. g) == 'waiting' then redis.call('HDEL', key, 'due_at' .. g) end
+return {1}

@@ -1,0 +1,186 @@
+"""Waits of tasks: for answers, signals and times; each is answered once, whoever is first.
+
+They stand in the task's entry in the ledger; for the wait in slot `3` its fields are `wait.3`, `wait.3.answer`,
+`wait.3.refusals` (answers that did not count, a line each) and `wait.3.notices` (how many were sent of it). One list
+names every open wait by when to look at it next: an answer moves it there first, so that a process which dies between
+the answer and the wake-up leaves it to be found.
+"""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from redis.asyncio import Redis
+
+from contracts.errors import InvalidInput
+from contracts.waits import Answer, Kind, Refusal, Wait
+from memory import keys
+from memory.breaker import Breaker
+from memory.command_batch import CommandBatch
+from memory.ledger import scripts
+from memory.ledger.ledger import number_in
+from memory.ledger.runs import Ended
+
+#: How long after its end a wait is looked at whose task should have gone on by then.
+LATE = timedelta(seconds=5)
+_OPEN = keys.index("waits")
+#: Bytes of all refusals that are kept of one wait.
+MOST_REFUSALS = 4096
+
+
+class WaitName(NamedTuple):
+    """The place of a wait: of which *kind*, in which task, in which slot."""
+
+    kind: Kind
+    task_id: str
+    slot: str
+
+
+class WaitState(NamedTuple):
+    """A wait as it stands. *state* is that of its task in the ledger, "" for an unknown one.
+
+    *attempts*, *assignment* and *trace* are what another run of the task needs; *has_report* when none will follow.
+    """
+
+    wait: Wait
+    answer: Answer | None
+    refusals: tuple[Refusal, ...]
+    notices: int
+    state: str
+    has_report: bool
+    attempts: int
+    assignment: bytes
+    trace: str
+
+
+class Waits:
+    """Reads and writes waits in Redis; every method may raise MemoryUnavailable, after *deadline_s*.
+
+    Args:
+        keep: How long a task is known after its wait.
+    """
+
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        keep: timedelta = timedelta(days=7),
+        deadline_s: float = 5.0,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self._keep_ms = keep // timedelta(milliseconds=1)
+        self._batch = CommandBatch(client, deadline_s, breaker)
+
+    async def find(self, task_id: str, slot: str) -> tuple[Wait | None, Answer | None]:
+        """Return the wait in *slot* and its answer."""
+        wait, answer = (await self._batch.run([("HMGET", keys.task(task_id), *_fields(slot)[:2])]))[0]
+        return wait and Wait.model_validate_json(wait), answer and Answer.model_validate_json(answer)
+
+    async def begin(self, run: Ended, wait: Wait, wait_s: float, due_s: float, assignment: bytes) -> bool | None:
+        """End *run*, which waits for *wait_s* seconds and is due after *due_s*.
+
+        Return True when it waits, False when the answer is there already, so that it is due at once; None when another
+        run has taken its place.
+        """
+        task = keys.task(run.task_id), *keys.steps(run.task_id), keys.children(run.task_id)
+        times = int(wait_s * 1000), int(due_s * 1000), assignment, self._keep_ms
+        stored = run.generation, run.token, *times, wait.slot, wait.model_dump_json()
+        found: int = (await self._batch.run([("FCALL", scripts.WAIT, len(task), *task, *stored)]))[0]
+        return None if found == 0 else found == 1
+
+    async def answer(self, task_id: str, slot: str, answer: Answer, *, is_signal: bool = False) -> Answer | None:
+        """Store *answer* and return None, or the earlier one, which counts.
+
+        Raises:
+            InvalidInput: there is no such wait, its task has ended, or its question has changed.
+        """
+        stored = slot, (body := answer.model_dump_json()), answer.digest, int(is_signal)
+        command = ("FCALL", scripts.ANSWER, 1, keys.task(task_id), *stored)
+        found = (await self._batch.run([command]))[0]
+        if found[0] == 0:
+            # When the reply to the first attempt was lost, the one that is there is this very answer.
+            return None if found[1] == body.encode() else Answer.model_validate_json(found[1])
+        if found[0] == 1:
+            return None
+        why = {-1: "there is no such task or question", -2: "the task has ended"}
+        raise InvalidInput(why.get(found[0], "the question has changed since; look at it again"))
+
+    async def refuse(self, task_id: str, slot: str, refusal: Refusal) -> None:
+        """Keep *refusal* beside the wait, if there is one."""
+        kept = slot, refusal.model_dump_json(), MOST_REFUSALS
+        await self._batch.run([("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept)])
+
+    async def read(self, task_id: str, slot: str) -> WaitState | None:
+        """Return all that is known of a wait, None when there is none."""
+        key = keys.task(task_id)
+        wait, answer, refusals, notices = (await self._batch.run([("HMGET", key, *_fields(slot))]))[0]
+        if wait is None:
+            return None
+        parsed = Wait.model_validate_json(wait)
+        names = [
+            f"{name}:{parsed.generation}" for name in ("state", "report", "cancel", "attempts", "assignment", "trace")
+        ]
+        found = (await self._batch.run([("HMGET", key, *names)]))[0]
+        return WaitState(
+            parsed,
+            answer and Answer.model_validate_json(answer),
+            tuple(Refusal.model_validate_json(line) for line in (refusals or b"").splitlines()),
+            number_in(notices) or 0,
+            (found[0] or b"").decode(errors="replace"),
+            found[1] is not None or found[2] is not None,
+            number_in(found[3]) or 0,
+            found[4] or b"",
+            (found[5] or b"").decode(errors="replace"),
+        )
+
+    async def note_notices(self, task_id: str, slot: str, number: int) -> None:
+        """Note that *number* notices of a wait were sent."""
+        await self._batch.run([("HSET", keys.task(task_id), _fields(slot)[3], number)])
+
+    async def look_at(self, name: WaitName, at: datetime, *, if_listed: bool = False) -> None:
+        """Let the next look at a wait be *at* that time."""
+        only = ("XX",) if if_listed else ()
+        await self._batch.run([("ZADD", _OPEN, *only, _ms(at), " ".join(name))])
+
+    async def drop(self, name: WaitName) -> None:
+        """Take a wait off the list of open ones."""
+        await self._batch.run([("ZREM", _OPEN, " ".join(name))])
+
+    async def due(self, now: datetime, limit: int) -> list[WaitName]:
+        """Return up to *limit* waits that are to be looked at."""
+        due = ("ZRANGEBYSCORE", _OPEN, "-inf", _ms(now), "LIMIT", 0, limit)
+        return [_parse(name) for name in (await self._batch.run([due]))[0]]
+
+    async def claim(self, name: WaitName, now: datetime, lease: timedelta) -> bool:
+        """Return whether the wait is to be looked at; if so, it is due for others after *lease* alone."""
+        claimed = " ".join(name), _ms(now), _ms(now + lease)
+        return bool((await self._batch.run([("FCALL", scripts.CLAIM_WAIT, 1, _OPEN, *claimed)]))[0])
+
+    async def list_open(self, kind: Kind, limit: int) -> list[WaitName]:
+        """Return up to *limit* open waits of *kind*; one that has just ended may be among them."""
+        found: list[WaitName] = []
+        cursor: bytes = b"0"
+        while True:
+            scan = ("ZSCAN", _OPEN, cursor, "MATCH", f"{kind} *", "COUNT", 1000)
+            cursor, members = (await self._batch.run([scan]))[0]
+            found += [_parse(member) for member in members[::2]]
+            if int(cursor) == 0 or len(found) >= limit:
+                return list(dict.fromkeys(found))[:limit]
+
+    async def count_open(self) -> int:
+        """Return how many waits are open."""
+        count: int = (await self._batch.run([("ZCARD", _OPEN)]))[0]
+        return count
+
+
+def _fields(slot: str) -> tuple[str, str, str, str]:
+    """Return the fields of a wait, its answer, its refusals and its notices."""
+    return (wait := f"wait.{slot}"), f"{wait}.answer", f"{wait}.refusals", f"{wait}.notices"
+
+
+def _ms(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
+
+
+def _parse(member: bytes) -> WaitName:
+    kind, task_id, slot = member.decode().split(" ")
+    return WaitName(kind, task_id, slot)  # type: ignore[arg-type]  # only `look_at` writes there

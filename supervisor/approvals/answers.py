@@ -1,0 +1,202 @@
+"""Answering a wait: who may is checked, the first answer counts, and the task goes on at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import jsonschema_rs
+import structlog
+from pydantic import JsonValue, ValidationError
+from pydantic_core import to_json
+
+from contracts import subjects
+from contracts.errors import InvalidInput, NotAccepted
+from contracts.faults import fault_of
+from contracts.traces import spelled_context
+from contracts.waits import Answer, Approval, Door, Refusal, signal_slot, wait_id
+from memory.ledger.waits import WaitName, Waits, WaitState
+from runtime.messaging.outbox import Outbox
+
+log = structlog.get_logger(__name__)
+
+#: Bytes of an answer or a signal as JSON; send a reference to more.
+MOST_BYTES = 64 * 1024
+#: After which time an answer is looked at whose process may have died before it woke the task.
+_SOON = timedelta(seconds=2)
+#: Seconds for the wake-up of a task to be stored; the desk makes up for one that was not.
+_WAKE_S = 5.0
+
+Why = Literal["unknown", "answered", "ended", "expired", "changed", "person", "link"]
+
+
+class AnswerRefused(InvalidInput):
+    """An answer that does not count: *why* in one word; *answer* is the one that counts, if there is one."""
+
+    def __init__(self, message: str, why: Why, answer: Answer | None = None) -> None:
+        super().__init__(message)
+        self.why = why
+        self.answer = answer
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody at a *door*: *name* for the audit, *names* of the users and roles that they are; None may answer all."""
+
+    name: str
+    door: Door
+    names: frozenset[str] | None = None
+
+    def may_answer(self, state: WaitState, now: datetime) -> bool:
+        """Return whether the wait asks them."""
+        asked = state.wait.those_asked(now)
+        return not asked or self.names is None or not self.names.isdisjoint(asked)
+
+
+class Answers:
+    """Takes answers and signals; every method may raise MemoryUnavailable."""
+
+    def __init__(
+        self, waits: Waits, outbox: Outbox, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self.waits = waits
+        self._outbox = outbox
+        self._now = now
+
+    async def read(self, task_id: str, slot: str) -> WaitState:
+        """Return the question in *slot* of a task.
+
+        Raises:
+            AnswerRefused: there is none.
+        """
+        state = await self.waits.read(task_id, slot)
+        if state is None or state.wait.kind != "ask":
+            raise AnswerRefused(f"there is no question {wait_id(task_id, slot)!r}, or it is past its time", "unknown")
+        return state
+
+    async def answer(
+        self, task_id: str, slot: str, value: JsonValue, person: Person, *, digest: str | None = None
+    ) -> Answer:
+        """Store *value* as the answer to a question and let its task go on; *digest* is of the question as shown.
+
+        Raises:
+            AnswerRefused: it does not count; but for an unknown question that is kept with it.
+            InvalidInput: it does not fit the question.
+        """
+        state = await self.read(task_id, slot)
+        answer = Answer(
+            value=_check(state, value),
+            by=person.name,
+            at=self._now(),
+            door=person.door,
+            digest=digest or state.wait.digest,
+        )
+        try:
+            self._demand(state, answer, person)
+            # Found again by the desk should this process die before the task is woken.
+            await self.waits.look_at(WaitName("ask", task_id, slot), self._now() + _SOON, if_listed=True)
+            if (earlier := await self.waits.answer(task_id, slot, answer)) is not None:
+                raise _answered(earlier)
+        except AnswerRefused as refused:
+            await self.refuse(task_id, slot, person, refused.why)
+            raise
+        await self._wake_now(task_id, slot)
+        return answer
+
+    async def signal(self, task_id: str, name: str, value: JsonValue, person: Person) -> Answer:
+        """Store *value* as the signal *name* of a task, and let it go on if it waits for that.
+
+        Raises:
+            AnswerRefused: it was sent before.
+            InvalidInput: the task is unknown or has ended, or the value is too large.
+        """
+        slot = signal_slot(name)
+        answer = Answer(value=_demand_size(value), by=person.name, at=self._now(), door=person.door)
+        await self.waits.look_at(WaitName("signal", task_id, slot), self._now() + _SOON, if_listed=True)
+        if (earlier := await self.waits.answer(task_id, slot, answer, is_signal=True)) is not None:
+            raise _answered(earlier)
+        await self._wake_now(task_id, slot)
+        return answer
+
+    async def refuse(self, task_id: str, slot: str, person: Person, why: str) -> None:
+        """Keep with the question that an answer was refused."""
+        log.warning("answer_refused", task_id=task_id, slot=slot, door=person.door, why=why)
+        refusal = Refusal(by=person.name, at=self._now(), door=person.door, why=why)
+        await self.waits.refuse(task_id, slot, refusal)
+
+    async def wake(self, task_id: str, slot: str) -> bool:
+        """Let a task that waits in *slot* run now, in place of its schedule; return False where it does not wait.
+
+        Raises:
+            NotAccepted: that is not known to be stored.
+        """
+        state = await self.waits.read(task_id, slot)
+        if state is None or state.state != "waiting" or state.has_report or not state.assignment:
+            return False
+        wait, context = state.wait, spelled_context(state.trace)
+        await self._outbox.put(
+            subjects.schedule(task_id, wait.generation),
+            state.assignment,
+            subjects.wake_message_id(task_id, wait.generation, state.attempts + 1, slot),
+            headers={
+                **(context.headers if context is not None else {}),
+                subjects.GENERATION_HEADER: str(wait.generation),
+                subjects.ATTEMPT_HEADER: str(state.attempts + 1),
+                **subjects.schedule_headers(self._now(), subjects.due(wait.agent_id, wait.task_name)),
+            },
+            patience_s=_WAKE_S,
+        )
+        return True
+
+    async def _wake_now(self, task_id: str, slot: str) -> None:
+        try:
+            await self.wake(task_id, slot)
+        except NotAccepted as error:
+            # The answer is stored: the desk wakes the task.
+            log.warning("task_not_woken", task_id=task_id, error=str(error))
+
+    def _demand(self, state: WaitState, answer: Answer, person: Person) -> None:
+        if state.answer is not None:
+            raise _answered(state.answer)
+        if state.has_report:
+            raise AnswerRefused("the task has ended; nothing waits for this answer any more", "ended")
+        if not person.may_answer(state, answer.at):
+            asked = " or ".join(state.wait.those_asked(answer.at))
+            raise AnswerRefused(f"{asked} is asked, and {person.name} is not; leave it to them", "person")
+        if answer.at > state.wait.until:
+            until = state.wait.until
+            raise AnswerRefused(f"the time for an answer was over at {until:%Y-%m-%d %H:%M} UTC", "expired")
+        if answer.digest != state.wait.digest:
+            raise AnswerRefused("the question has changed since it was shown; look at it again", "changed")
+
+
+def _answered(answer: Answer) -> AnswerRefused:
+    who = "its time was over" if answer.door == "time" else f"{answer.by or 'somebody'} answered"
+    msg = f"{who} at {answer.at:%Y-%m-%d %H:%M:%S} UTC, and the first answer counts"
+    return AnswerRefused(msg, "answered", answer)
+
+
+def _check(state: WaitState, value: JsonValue) -> JsonValue:
+    """Return *value* as an answer to the question.
+
+    Raises:
+        InvalidInput: it is none; the message names the field.
+    """
+    schema = state.wait.answer_schema
+    if schema is None:
+        try:
+            approval = Approval.model_validate(value, strict=True)
+        except ValidationError as error:
+            raise InvalidInput(fault_of(error.errors(include_url=False)[0], "the answer")) from error
+        return approval.model_dump(exclude={"by"})
+    first = next(iter(jsonschema_rs.validator_for(schema).iter_errors(value)), None)
+    if first is not None:
+        place = ".".join(map(str, first.instance_path)) or "the answer"
+        raise InvalidInput(f"{place} does not fit: {first.message}")
+    return _demand_size(value)
+
+
+def _demand_size(value: JsonValue) -> JsonValue:
+    if (size := len(to_json(value))) > MOST_BYTES:
+        raise InvalidInput(f"the value has {size:,} bytes, more than {MOST_BYTES:,}; send a reference")
+    return value

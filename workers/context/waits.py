@@ -1,0 +1,210 @@
+"""Waiting for a person, a signal or a time: the run ends, and a later one goes on with the answer."""
+
+import asyncio
+import hashlib
+import string
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
+from contracts.errors import ApprovalChanged, InvalidInput, NotAnswered, TaskloreError
+from contracts.messages import TaskAssignment
+from contracts.waits import LONGEST, Answer, Approval, Escalation, Kind, Wait, demand_person, signal_slot
+from workers.context.children import aware
+
+if TYPE_CHECKING:
+    from memory.ledger.waits import Waits
+    from workers.context.steps import Steps
+
+R = TypeVar("R")
+
+#: Seconds of a wait that are spent in the run: another one costs more.
+_SHORT_S = 1.0
+#: Characters of a question with its arguments.
+_MOST_TEXT = 4_000
+
+_JSON = TypeAdapter[Any](Any)
+#: The answer of `otherwise` in words, to a question for an Approval.
+_WORDS = {"reject": Approval(approved=False, note="not answered in time")}
+
+
+class Waiting(TaskloreError):
+    """The run is over, and another one follows when *wait* has its answer, or its time has come."""
+
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(f"it waits until {wait.until.isoformat()}")
+        self.wait = wait
+
+
+class TaskWaits:
+    """The waits of one run of a task; *park* ends the run, which goes no further than that."""
+
+    def __init__(
+        self,
+        store: "Waits",
+        steps: "Steps",
+        assignment: TaskAssignment,
+        generation: int,
+        now: Callable[[], datetime],
+        park: Callable[[Waiting], None],
+    ) -> None:
+        self._store = store
+        self._steps = steps
+        self._assignment = assignment
+        self._generation = generation
+        self._now = now
+        self._park = park
+
+    async def ask(
+        self,
+        question: str,
+        model: type[R],
+        arguments: Mapping[str, Any],
+        *,
+        who: str | None,
+        within: timedelta,
+        otherwise: Any,
+        remind: timedelta | None,
+        escalate: tuple[str, timedelta] | None,
+    ) -> R:
+        """Return the answer of a person; see `Context.ask_person`."""
+        if otherwise is not None and model is Approval:
+            otherwise = _WORDS.get(otherwise, otherwise) if isinstance(otherwise, str) else otherwise
+        adapter = TypeAdapter(model)
+        schema = None if model is Approval else adapter.json_schema()
+        text = _fill(question, arguments)
+        asked = [text, dict(arguments), who, schema]
+        slot = str(self._steps.take_place(f"the question {question!r}"))
+        wait = self._make("ask", slot, text, asked, within, adapter, otherwise).model_copy(
+            update={
+                "who": who and demand_person(who),
+                "remind_s": remind and remind.total_seconds(),
+                "escalation": escalate and Escalation(who=demand_person(escalate[0]), at=self._now() + escalate[1]),
+                "answer_schema": schema,
+            }
+        )
+        answer = await self._await(wait)
+        value = adapter.validate_json(to_json(answer.value))
+        if isinstance(value, Approval):
+            return value.model_copy(update={"by": answer.by})
+        return value
+
+    async def signal(self, name: str, model: type[R] | None, *, within: timedelta, otherwise: Any) -> R | Any:
+        """Return the value of a signal; see `Context.signal`."""
+        adapter = TypeAdapter(model) if model is not None else _JSON
+        self._steps.take_place(f"the signal {name!r}")
+        answer = await self._await(self._make("signal", signal_slot(name), name, [name], within, adapter, otherwise))
+        try:
+            return adapter.validate_json(to_json(answer.value))
+        except ValidationError as error:
+            raise InvalidInput(f"signal {name!r} came with a value that does not fit: {error}") from error
+
+    async def sleep(self, span: timedelta) -> None:
+        """Return when *span* is over; see `Context.sleep`."""
+        slot = str(self._steps.take_place("a sleep"))
+        await self._await(self._make("sleep", slot, "", [span.total_seconds()], span, _JSON, None))
+
+    def _make(
+        self,
+        kind: Kind,
+        slot: str,
+        text: str,
+        asked: list[Any],
+        within: timedelta,
+        adapter: TypeAdapter[Any],
+        otherwise: Any,
+    ) -> Wait:
+        assignment, now = self._assignment, self._now()
+        if within > LONGEST:
+            msg = f"{kind} would wait for {within}; at most {LONGEST.days} days are kept: wait again after that"
+            raise InvalidInput(msg)
+        deadline = assignment.deadline
+        if deadline is not None and now + within > aware(deadline):
+            msg = (
+                f"{kind} would wait for {within}, past the deadline of the task ({deadline.isoformat()}); "
+                "send the task without one, or wait for less"
+            )
+            raise InvalidInput(msg)
+        try:
+            spelled = to_json([kind, *asked])
+            value = None if otherwise is None else to_jsonable_python(adapter.validate_python(otherwise))
+        except PydanticSerializationError as error:
+            raise InvalidInput(
+                f"the arguments of {kind} are no JSON ({error}); pass numbers, texts or models"
+            ) from error
+        except ValidationError as error:
+            raise InvalidInput(f"otherwise={otherwise!r} is no answer: {error}") from error
+        return Wait(
+            kind=kind,
+            slot=slot,
+            digest=hashlib.blake2b(spelled, digest_size=16).hexdigest(),
+            agent_id=assignment.agent_id,
+            task_name=assignment.task.name,
+            generation=self._generation,
+            text=text,
+            user_id=assignment.user_id,
+            asked_at=now,
+            until=now + within,
+            otherwise=value,
+        )
+
+    async def _await(self, wait: Wait) -> Answer:
+        """Return the answer to *wait*, or end the run.
+
+        Raises:
+            ApprovalChanged: it was answered for other arguments.
+            NotAnswered: its time is over, and it has no answer for that.
+        """
+        task_id = self._assignment.task_id
+        known, answer = await self._store.find(task_id, wait.slot)
+        if answer is not None:
+            if wait.kind == "ask" and answer.digest != wait.digest:
+                said = f"{answer.by} answered at {answer.at:%Y-%m-%d %H:%M} UTC" if answer.by else "it was answered"
+                raise ApprovalChanged(f"{said}, and the question is another one now: {wait.text!r}; nothing was done")
+            return answer
+        if known is not None and (known.digest, known.generation) == (wait.digest, wait.generation):
+            # Its time counts from the first run that asked.
+            wait = known
+        left_s = (wait.until - self._now()).total_seconds()
+        if left_s > _SHORT_S:
+            self._park(Waiting(wait))
+            # Until it is cancelled, which that has asked for.
+            await asyncio.Event().wait()
+        await asyncio.sleep(max(0.0, left_s))
+        late = Answer(value=wait.otherwise, at=self._now(), door="time", digest=wait.digest)
+        if wait.kind == "sleep":
+            return late
+        if wait.otherwise is None:
+            msg = (
+                f"{wait.text!r} was not answered until {wait.until:%Y-%m-%d %H:%M} UTC; say with otherwise how to go on"
+            )
+            raise NotAnswered(msg)
+        return await self._store.answer(task_id, wait.slot, late, is_signal=wait.kind == "signal") or late
+
+
+def _fill(question: str, arguments: Mapping[str, Any]) -> str:
+    """Return *question* with its arguments in it, and those behind it that it does not name.
+
+    Raises:
+        InvalidInput: it names one that is not given, or is too long.
+    """
+    shown = {
+        name: value if isinstance(value, str) else to_json(value, fallback=str).decode()
+        for name, value in arguments.items()
+    }
+    try:
+        named = {
+            field.partition(".")[0].partition("[")[0] for _, field, _, _ in string.Formatter().parse(question) if field
+        }
+        text = question.format(**shown)
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise InvalidInput(f"the question {question!r} cannot be filled in ({error!r}); give what it names") from error
+    rest = "".join(f"\n{name}: {shown[name]}" for name in shown if name not in named)
+    if len(text) + len(rest) > _MOST_TEXT:
+        raise InvalidInput(
+            f"the question has {len(text) + len(rest):,} characters, more than {_MOST_TEXT:,}; shorten it"
+        )
+    return text + rest

@@ -1,0 +1,56 @@
+"""Waits in the kit: scripted persons answer, scripted signals come, and the clock jumps over the rest."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from contracts.waits import Answer, Approval, Wait
+
+
+class KitWaits:
+    """Stands for `memory.ledger.waits.Waits`: waits and their answers, by task and slot.
+
+    Args:
+        answers: Those to questions, in order: a bool for an Approval, a model or JSON; None lets its time pass.
+        signals: Values by the name of the signal; one that is not there lets its time pass.
+    """
+
+    def __init__(self, answers: Iterable[Any] = (), signals: Mapping[str, Any] | None = None) -> None:
+        self.questions: list[str] = []
+        self._script = deque(answers)
+        self._signals = signals or {}
+        self._waits: dict[tuple[str, str], Wait] = {}
+        self._answers: dict[tuple[str, str], Answer] = {}
+
+    async def find(self, task_id: str, slot: str) -> tuple[Wait | None, Answer | None]:
+        """Return the wait in *slot* and its answer."""
+        return self._waits.get((task_id, slot)), self._answers.get((task_id, slot))
+
+    async def answer(self, task_id: str, slot: str, answer: Answer, *, is_signal: bool = False) -> Answer | None:  # noqa: ARG002 - as in the class it stands for
+        """Store *answer* unless there is one."""
+        return None if self._answers.setdefault((task_id, slot), answer) is answer else self._answers[task_id, slot]
+
+    def end(self, task_id: str, wait: Wait, now: datetime) -> datetime:
+        """End *wait* as scripted; return the time after it.
+
+        Raises:
+            AssertionError: nothing is scripted for a question.
+        """
+        self._waits[task_id, wait.slot] = wait
+        value, is_there = None, False
+        if wait.kind == "ask":
+            self.questions.append(wait.text)
+            assert self._script, f"the task asks {wait.text!r}; pass an answer: AgentKit(agent, answers=[...])"  # noqa: S101 - the test's own
+            value = self._script.popleft()
+            value, is_there = Approval(approved=value) if isinstance(value, bool) else value, value is not None
+        elif wait.kind == "signal":
+            value, is_there = self._signals.get(wait.text), wait.text in self._signals
+        if not is_there:
+            return max(now, wait.until)
+        said = to_jsonable_python(value)
+        answer = Answer(value=said, by="user:kit", at=now, door="http", digest=wait.digest)
+        self._answers[task_id, wait.slot] = answer
+        return now
