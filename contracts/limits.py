@@ -88,6 +88,18 @@ class Account:
     refills_in_s: float | None = None
 
 
+@dataclass
+class Reservation:
+    """A call under way, to be settled once; `accounts` are those it was reserved on."""
+
+    call_id: str
+    call: Call
+    input_tokens: int
+    accounts: tuple[Account, ...] = ()
+    counted: int = 0
+    is_closed: bool = False
+
+
 class Limit(BaseModel):
     """One limit; exactly one of `requests`, `tokens`, `usd` and `at_once` says of what.
 

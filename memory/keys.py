@@ -43,8 +43,7 @@
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `sessions.session` |
 | `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
-| `tl:session:{id}:hits` | hash | the same | how often each entry was used |
-| `tl:session:{id}:uses` | set | the same | readers that are counted among those uses |
+| `tl:session:{id}:hits`, `:uses` | hash, set | the same | how often each entry was used, and by which readers |
 | `tl:session:{id}:phases` | hash | the same | how far each phase of its pipeline is, see `sessions.pipeline_runs` |
 | `tl:session:{id}:tasks` | hash | the same | the task that may write for each phase |
 | `tl:session:{id}:corrected` | hash | the same | phases whose entries are hidden, and which phase replaces each |
@@ -86,6 +85,7 @@ from memory import key_parts
 from memory.key_parts import LongTermKey as LongTermKey
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
+from memory.key_parts import budget as budget
 from memory.key_parts import check_name, check_queue, check_resource, check_token, escape
 from memory.slots import companion, companions
 
@@ -237,11 +237,6 @@ def steps(task_id: str) -> tuple[str, str]:
 def children(task_id: str) -> str:
     """Return the key of the list of tasks that a task called; same tag."""
     return f"tl:children:{task(task_id)[len(_TASK) :]}"
-
-
-def budget(*parts: str) -> str:
-    """Return the key of a part of the budgets: all in one slot, as one call is held against many accounts."""
-    return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
 
 
 def parse_task(key: bytes) -> str:

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -18,7 +17,7 @@ import structlog
 from redis.asyncio import Redis
 
 from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
-from contracts.limits import NANO_USD, Account, Call, Limits, Measure, Payer, Taken
+from contracts.limits import NANO_USD, Account, Call, Limits, Measure, Payer, Reservation, Taken
 from memory import keys
 from memory.breaker import Breaker
 from memory.budgets import scripts
@@ -43,18 +42,6 @@ _UNKNOWN = 1.25
 #: Stands in the books where no model was asked.
 RECALLED = "recalled"
 _KINDS = {"requests": "w", "tokens": "w", "usd": "c", "at_once": "l"}
-
-
-@dataclass
-class Reservation:
-    """A call under way, to be settled once; `accounts` are those it was reserved on."""
-
-    call_id: str
-    call: Call
-    input_tokens: int
-    accounts: tuple[Account, ...] = ()
-    counted: int = 0
-    is_closed: bool = False
 
 
 class Governor:

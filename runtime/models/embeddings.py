@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Any
 
-from contracts.limits import NANO_USD, Call, Payer, Taken
+from contracts.limits import NANO_USD, Call, Payer, Reservation, Taken
 from runtime.models.governing import Governor
 from runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL
@@ -24,11 +23,11 @@ class Door:
     governor: Governor
     loop: asyncio.AbstractEventLoop
 
-    def reserve(self, call: Call) -> Any:
+    def reserve(self, call: Call) -> Reservation:
         """Return the reservation of *call*; raises as the governor does."""
         return asyncio.run_coroutine_threadsafe(self.governor.reserve(call), self.loop).result(_DEADLINE_S)
 
-    def settle(self, held: Any, taken: Taken | None) -> None:
+    def settle(self, held: Reservation, taken: Taken | None) -> None:
         """Settle a reservation, as the governor does."""
         self.loop.call_soon_threadsafe(self.governor.settle, held, taken)
 
@@ -73,7 +72,7 @@ class Endpoint:
             counted = answer.usage.prompt_tokens if answer.usage is not None else 0
             taken = Taken(input=counted, nano_usd=self._price(counted) or 0)
         finally:
-            if self._door is not None:
+            if self._door is not None and held is not None:
                 self._door.settle(held, taken)
         vectors = [one.embedding for one in sorted(answer.data, key=lambda one: one.index)]
         if len(vectors) != len(texts):

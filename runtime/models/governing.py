@@ -4,12 +4,16 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Any, Protocol
+from typing import Protocol
 
-from contracts.errors import LlmError, LlmTimeout, LlmUnavailable
-from contracts.limits import NANO_USD, Call, Payer, Taken
-from runtime.models.prices import ModelPrice, Tokens, expense_of
+import structlog
+
+from contracts.errors import BudgetSpent, LlmError, LlmRateLimited, LlmThrottled, LlmTimeout, LlmUnavailable
+from contracts.limits import NANO_USD, Call, Payer, Reservation, Taken
+from runtime.models.prices import ModelPrice, Tokens, dearer, expense_of
 from runtime.models.wire import retry_after_s
+
+log = structlog.get_logger(__name__)
 
 #: Seconds that a call waits for room where it is; a longer wait is the task's, which gives its slot back.
 PATIENCE_S = 2.0
@@ -18,13 +22,13 @@ PATIENCE_S = 2.0
 class Governor(Protocol):
     """Holds calls to the limits of the deployment."""
 
-    async def reserve(self, call: Call) -> Any:
+    async def reserve(self, call: Call) -> Reservation:
         """Return the reservation of *call*, or raise LlmThrottled, BudgetSpent or MemoryUnavailable."""
 
-    def settle(self, held: Any, taken: Taken | None) -> None:
+    def settle(self, held: Reservation, taken: Taken | None) -> None:
         """Settle a reservation once; None is a call of which it is not known what it took."""
 
-    def count(self, held: Any, text: str) -> tuple[int, int]:
+    def count(self, held: Reservation, text: str) -> tuple[int, int]:
         """Return the tokens of a reserved request, and those of the *text* that came of its answer."""
 
     def fallbacks(self, model: str) -> tuple[str, ...]:
@@ -89,6 +93,28 @@ async def governed(governor: Governor | None, asked: Asked, prices: Mapping[str,
         return
     whole = Taken(counted.input, counted.output, counted.cached_input, price(counted) or 0, 1, None, *used)
     governor.settle(held, whole)
+
+
+def next_model(
+    governor: Governor | None, model: str, error: LlmError, base_url: str, prices: Mapping[str, ModelPrice]
+) -> str | None:
+    """Return the model that may answer in place of *model*, of which *error* is, None without one.
+
+    The next of its chain answers where its provider is away, slow or limits us, and where a limit says so; a budget in
+    money is spared by a cheaper model only.
+    """
+    if isinstance(error, BudgetSpent):
+        may = error.at_limit == "next"
+    else:
+        may = isinstance(error, LlmRateLimited | LlmTimeout | LlmUnavailable) and not isinstance(error, LlmThrottled)
+    if governor is None or not may:
+        return None
+    is_broke = isinstance(error, BudgetSpent) and error.unit == "usd"
+    for name in governor.fallbacks(model):
+        if not (is_broke and dearer(name, model, base_url, prices)):
+            log.warning("llm_fell_back", model=model, to=name, error=type(error).__name__)
+            return name
+    return None
 
 
 def _taken_by(error: LlmError) -> Taken | None:

@@ -9,11 +9,11 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Protocol, Self
+from typing import TYPE_CHECKING, Generic, Self
 
 import structlog
 
@@ -23,19 +23,19 @@ from contracts.errors import (
     LlmError,
     LlmMalformed,
     LlmNotConfigured,
-    LlmRateLimited,
     LlmThrottled,
     LlmTimeout,
-    LlmUnavailable,
 )
 from contracts.limits import Payer
+from runtime.models.accounting import Meter, Reply, Sent, Spent
 from runtime.models.breaker import ModelBreaker
 from runtime.models.client import Answered, build_client, complete
-from runtime.models.governing import PATIENCE_S, Asked, Bill, Governor, governed
-from runtime.models.prices import Expense, ModelPrice, Tokens, dearer, expense_of, load_prices
+from runtime.models.governing import PATIENCE_S, Asked, Bill, Governor, governed, next_model
+from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from runtime.models.tracing import answered, asked, completed
 from runtime.models.wire import (
+    Question,
     T,
     check_answer_model,
     read_answer,
@@ -64,86 +64,6 @@ __all__ = [
 ]
 
 _log = structlog.get_logger(__name__)
-
-
-class Meter(Protocol):
-    """Counts attempts for the whole process; `error_class` is None for an attempt that succeeded."""
-
-    def record(
-        self,
-        role: str,
-        model: str,
-        usage: Expense,
-        duration_s: float,
-        error_class: str | None,
-        first_chunk_s: float | None = None,
-    ) -> None:
-        """Count one attempt; *first_chunk_s* is when the first chunk of a streamed answer came."""
-
-    def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
-        """Export by model for how long its provider has been away."""
-
-
-@dataclass
-class Spent:
-    """What one task has spent so far: hand the same one to every `ask` of the task, and read it also after errors."""
-
-    usage: Expense = field(default_factory=Expense)
-    attempts: int = 0
-    #: For whom models are asked.
-    payer: Payer = field(default_factory=Payer)
-
-    def add(self, usage: Expense) -> None:
-        """Count one more attempt."""
-        self.usage += usage
-        self.attempts += 1
-
-
-@dataclass(frozen=True)
-class Reply(Generic[T]):
-    """An answer, and what all attempts for it took together; `model` is the one that was asked."""
-
-    value: T
-    usage: Expense
-    model: str
-    attempts: int
-    duration_ms: float
-
-
-@dataclass
-class Sent:
-    """One request of another client; fill it in when its answer is there. None is the address of the settings."""
-
-    tokens: Tokens = field(default_factory=Tokens)
-    base_url: str | None = None
-    provider: str = ""
-    asked_at: float = field(default_factory=time.monotonic)
-    first_chunk_s: float | None = None
-    #: Text of a streamed answer so far, which is paid for also when the stream breaks.
-    text: str = ""
-
-    def note_chunk(self) -> None:
-        """Note that a chunk of a streamed answer came."""
-        if self.first_chunk_s is None:
-            self.first_chunk_s = time.monotonic() - self.asked_at
-
-
-@dataclass(frozen=True)
-class _Question(Generic[T]):
-    """One question as every attempt sends it.
-
-    `ends_at` is a reading of the clock, None without a deadline; `malformed` the answer that the model has to correct.
-    """
-
-    role_name: str
-    role: LlmRole
-    answer: type[T]
-    system: str
-    user: str
-    ends_at: float | None
-    malformed: LlmMalformed | None = None
-    #: Until when it waits for room where it is.
-    waits_until: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -255,7 +175,7 @@ class Llm:
             raise ConfigurationError(msg)
         started = self._monotonic()
         ends_at = None if deadline_s is None else started + deadline_s
-        question = _Question(role, self.settings.role(role), answer, system, user, ends_at)
+        question = Question(role, self.settings.role(role), answer, system, user, ends_at)
         question = replace(question, waits_until=started + PATIENCE_S)
         usage, attempts, attempt = Expense(), 0, 0
         while True:
@@ -352,7 +272,7 @@ class Llm:
             return None
         return pause_s
 
-    async def _attempt(self, question: _Question[T], spent: Spent | None) -> _Outcome[T]:
+    async def _attempt(self, question: Question[T], spent: Spent | None) -> _Outcome[T]:
         """Ask once and account for it, whatever came of it."""
         started = self._monotonic()
         tokens, is_sent = Tokens(), True
@@ -378,7 +298,7 @@ class Llm:
             self._meter.record(question.role_name, model, usage, self._monotonic() - started, error_class)
         return _Outcome(result, usage)
 
-    def _pause_s(self, question: _Question[T], attempt: int, error: LlmError) -> float | None:
+    def _pause_s(self, question: Question[T], attempt: int, error: LlmError) -> float | None:
         """Return the seconds to wait before the next attempt, None when there is to be none."""
         left_s = self._left_s(question)
         if isinstance(error, LlmThrottled):
@@ -388,7 +308,7 @@ class Llm:
             return None if question.malformed is not None or (left_s is not None and left_s <= 0) else 0.0
         return self.pause_s(attempt, error, left_s)
 
-    def _log_failure(self, question: _Question[T], attempt: int, error: LlmError, pause_s: float | None) -> None:
+    def _log_failure(self, question: Question[T], attempt: int, error: LlmError, pause_s: float | None) -> None:
         _log.warning(
             "llm_attempt_failed",
             role=question.role_name,
@@ -398,30 +318,14 @@ class Llm:
             pause_s=pause_s,
         )
 
-    def _left_s(self, question: _Question[T]) -> float | None:
+    def _left_s(self, question: Question[T]) -> float | None:
         return None if question.ends_at is None else question.ends_at - self._monotonic()
 
     def fallback(self, model: str, error: LlmError) -> str | None:
-        """Return the model that may answer in place of *model*, of which *error* is, None without one.
+        """Return the model that may answer in place of *model*, of which *error* is; see `next_model`."""
+        return next_model(self.governor, model, error, self.settings.base_url or OPENAI_URL, self.settings.prices)
 
-        The next of its chain answers where its provider is away, slow or limits us, and where a limit says so; a budget
-        in money is spared by a cheaper model only.
-        """
-        if self.governor is None:
-            return None
-        if isinstance(error, BudgetSpent):
-            if error.at_limit != "next":
-                return None
-        elif isinstance(error, LlmThrottled) or not isinstance(error, LlmRateLimited | LlmTimeout | LlmUnavailable):
-            return None
-        address, prices = self.settings.base_url or OPENAI_URL, self.settings.prices
-        for name in self.governor.fallbacks(model):
-            if not (isinstance(error, BudgetSpent) and error.unit == "usd" and dearer(name, model, address, prices)):
-                _log.warning("llm_fell_back", model=model, to=name, error=type(error).__name__)
-                return name
-        return None
-
-    async def _send(self, question: _Question[T], spent: Spent | None) -> bytes:
+    async def _send(self, question: Question[T], spent: Spent | None) -> bytes:
         """Return the raw body of a successful response; holds one of the slots while the request is under way."""
         role = question.role
         left_s = self._left_s(question)
@@ -448,7 +352,7 @@ class Llm:
         except TimeoutError as error:
             raise _late(question, left_s or 0.0) from error
 
-    async def _complete(self, question: _Question[T]) -> Answered:
+    async def _complete(self, question: Question[T]) -> Answered:
         role = question.role
         self._under_way += 1
         try:
@@ -490,5 +394,5 @@ class Llm:
             return self._client
 
 
-def _late(question: _Question[T], limit_s: float) -> LlmTimeout:
+def _late(question: Question[T], limit_s: float) -> LlmTimeout:
     return LlmTimeout(f"{question.role.model!r} did not answer {question.role_name!r} within {limit_s:.3g} s")

@@ -5,9 +5,10 @@ Nothing here does I/O. `openai` is imported only to look at an exception that it
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json
@@ -25,6 +26,7 @@ from contracts.errors import (
 )
 from contracts.faults import fault_of
 from runtime.models.prices import Tokens
+from runtime.models.settings import LlmRole
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
@@ -39,6 +41,24 @@ _LONGEST_ANSWER = 20_000
 _MOST_TOKENS = 1_000_000_000
 #: Shorter "keys" (local servers take "none") are no secrets, and cutting them out would garble messages.
 _SHORTEST_SECRET = 4
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """One question as every attempt sends it.
+
+    `ends_at` is a reading of the clock, None without a deadline; `malformed` the answer that the model has to correct.
+    """
+
+    role_name: str
+    role: LlmRole
+    answer: type[T]
+    system: str
+    user: str
+    ends_at: float | None
+    malformed: LlmMalformed | None = None
+    #: Until when it waits for room where it is.
+    waits_until: float = 0.0
 
 
 class _Message(BaseModel):
