@@ -155,3 +155,12 @@ def token_of(owner: str, cure: str) -> str:
         return user_token(owner)
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{owner!r} holds half of a surrogate pair, which is no text; send valid Unicode") from error
+
+
+class ScheduleKeys(NamedTuple):
+    """The keys of the schedules of a supervisor id: records, states, when to look at each, and whose they are."""
+
+    records: str
+    state: str
+    due: str
+    owned: str

@@ -6,13 +6,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from redis.asyncio import Redis
 
-from contracts.errors import VersionConflict
-from contracts.limits import NANO_USD, Limits, Payer
+from contracts.errors import InvalidInput, VersionConflict
+from contracts.limits import NANO_USD, Limits, Payer, parse_limits
 from memory import keys
 from memory.budgets import scripts
 from memory.command_batch import CommandBatch, as_mapping
@@ -208,6 +209,20 @@ def _standing(name: str, fields: Mapping[str, str], waiting: int, now_ms: int) -
     refills_in_s = None if at_ms is None else math.ceil((at_ms - now_ms) / 100) / 10
     spent += sum(present.values())
     return Standing(name, spent, reserved, unconfirmed, waiting, fields.get("win", ""), refills_in_s)
+
+
+def read_limits_file(path: Path) -> Limits:
+    """Return the limits in the file at *path*, in TOML.
+
+    Raises:
+        InvalidInput: it cannot be read, or a field does not fit; the message names it and the cure.
+    """
+    try:
+        return parse_limits(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
+    except InvalidInput as error:
+        raise InvalidInput(f"{str(path)!r}: {error}") from error
 
 
 def book_of(now: datetime) -> str:
