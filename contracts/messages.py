@@ -26,6 +26,7 @@ from contracts.pipeline_messages import PipelineEvent as PipelineEvent
 from contracts.pipeline_messages import PipelineEventKind as PipelineEventKind
 from contracts.pipeline_messages import PipelineReply as PipelineReply
 from contracts.pipeline_messages import PipelineRequest as PipelineRequest
+from contracts.schedules import Timing
 from contracts.task_messages import Cancellation as Cancellation
 from contracts.task_messages import CompletionReport as CompletionReport
 from contracts.task_messages import EmittedValue as EmittedValue
@@ -55,7 +56,8 @@ class TaskCard(Part):
 
     `in_words` false keeps it from persons: pipelines, analyses and programs ask for it. `code` is the digest of its
     code, part of the memory's keys; None where nothing is remembered. `confirm` true shows a person what would be
-    started, and waits for a yes; it is left out where it is not.
+    started, and waits for a yes; it is left out where it is not. `schedule` is when it begins by itself, as its code
+    declares; left out where it does not.
     """
 
     name: Name
@@ -71,6 +73,7 @@ class TaskCard(Part):
     in_words: bool = True
     code: str | None = None
     confirm: bool = Field(default=False, exclude_if=not_)
+    schedule: Timing | None = Field(default=None, exclude_if=is_none)
 
 
 class AgentCard(Message):

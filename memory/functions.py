@@ -20,6 +20,7 @@ from memory.ledger import scripts as _ledger  # noqa: F401
 from memory.long_term import scripts as _long_term  # noqa: F401
 from memory.projects import scripts as _projects  # noqa: F401
 from memory.queues import scripts as _queues  # noqa: F401
+from memory.schedules import scripts as _schedules  # noqa: F401
 from memory.scripts import LIBRARIES
 from memory.sessions import pipeline_scripts as _pipelines  # noqa: F401
 from memory.sessions import scripts as _sessions  # noqa: F401

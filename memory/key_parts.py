@@ -93,6 +93,11 @@ class StoryKeys(NamedTuple):
     folded: str
 
 
+def budget(*parts: str) -> str:
+    """Return the key of a part of the budgets: all in one slot, as one call is held against many accounts."""
+    return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
+
+
 def check_resource(resource_id: str) -> str:
     """Return *resource_id*, the name of a document of a user."""
     # These would be taken for what lies beside the documents.
@@ -150,3 +155,12 @@ def token_of(owner: str, cure: str) -> str:
         return user_token(owner)
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{owner!r} holds half of a surrogate pair, which is no text; send valid Unicode") from error
+
+
+class ScheduleKeys(NamedTuple):
+    """The keys of the schedules of a supervisor id: records, states, when to look at each, and whose they are."""
+
+    records: str
+    state: str
+    due: str
+    owned: str

@@ -5,11 +5,9 @@
 | `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | a remembered result, see `memory.long_term.entries` |
 | `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | the same, remembered for one user |
 | `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `long_term.neighbours` |
-| `tl:ltm:{Agent}:near:v1.1:frame:until` | sorted set | the same | the same, by when their entries go, in ms |
-| `tl:ltm:{Agent}:near:v1.1:frame:2` | sorted sets | the same | the same, by the second value and each further one |
+| `tl:ltm:{Agent}:near:v1.1:frame:until`, `:2` | sorted sets | the same | the same, by expiry in ms; by further values |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
-| `tl:ltm-users:{token}` | sorted set | its longest entry's | entry keys that a user's tasks stored, by expiry in ms |
-| `tl:ltm-served:{token}` | hash | that of the list | how often a user was served each entry of that list |
+| `tl:ltm-users:{token}`, `tl:ltm-served:{token}` | set, hash | its longest entry's | what tasks stored, what served |
 | `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
 | `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.owners` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
@@ -20,35 +18,26 @@
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
-| `tl:conversation:{id}:ids` | sorted set | the same | the ids of that, and of what waits, so that none is added twice |
-| `tl:conversation:{id}:digest` | hash | the same | digest of messages that are not shown any more |
-| `tl:inbox:{id}` | list | the same | what waits to be taken into that conversation: an id and a body in turn |
-| `tl:inbox:{id}:state` | hash | the same | how many messages there were, how many were seen, and who took which |
-| `tl:observations:{id}` | list | 30 days after the last | what the agent of a conversation sensed and did, in order |
-| `tl:observations:{id}:ids` | sorted set | the same | the tasks in which it did, so that none is added twice |
+| `tl:conversation:{id}:ids`, `:digest` | sorted set, hash | the same | ids of that and of what waits; the rest |
+| `tl:inbox:{id}`, `:state` | list, hash | the same | what waits to be taken into that conversation; how much was seen |
+| `tl:observations:{id}`, `:ids` | list, sorted set | 30 days after the last | what it sensed and did; in which tasks |
 | `tl:doc:{token}:resource` | hash | none | a JSON memory document: `revision`, `born`, `body`, `form` |
 | `tl:doc:{token}:resource:log` | list | none | every edit of that document with its inverse, oldest first |
-| `tl:doc:{token}:plans` | hash | none | applied plans by id: origin, time, documents |
-| `tl:doc:{token}:reads` | hash | none | when each place was last shown, for the audit |
+| `tl:doc:{token}:plans`, `:reads` | hash | none | applied plans by id; when each place was last shown |
 | `tl:episodes:{token}` | hash | from its last turn | turns of an owner; `:ids`, `:words`, `:meta` find them |
 | `tl:episodes:{token}:settings` | hash | none | whether turns of that owner are kept, and for how many days |
 | `tl:turns:{token}`, `tl:facts:{token}` | hash | none | the table of a user's turns and facts: a row by id |
 | `tl:facts:{token}:pending` | sorted set | none | ids that wait, in order |
-| `tl:facts:{token}:state` | hash | none | how far each row is: attempts, outcome, reason |
-| `tl:facts:{token}:closed` | sorted set | none | ids that are done or failed, by when, in ms |
-| `tl:facts:{token}:lease` | hash | the lease | who works on that user's rows: `holder`, `fence` |
-| `tl:facts:{token}:fence` | string | none | the number of the last row or lease, which only grows |
+| `tl:facts:{token}:state`, `:closed` | hash, sorted set | none | how far each row is; those that are over, by ms |
+| `tl:facts:{token}:lease`, `:fence` | hash, string | the lease, none | who works on those rows; it only grows |
 | `tl:owners:{turns}`, `tl:owners:{facts}` | sorted set | none | whose rows wait, by when they are due, in ms |
 | `tl:notices:{token}` | list | 2 days after its last line | new facts not yet said; `:hurry` a reply that waits |
 | `tl:user-conversations:{token}` | set | 30 days | the ids of a user's conversations |
 | `tl:session:{id}` | hash | from its last update, none while its pipeline runs | a session, see `sessions.session` |
 | `tl:session:{id}:entries` | hash | the same | its entries: a body by its key, its head by `:` and its key |
-| `tl:session:{id}:hits` | hash | the same | how often each entry was used |
-| `tl:session:{id}:uses` | set | the same | readers that are counted among those uses |
-| `tl:session:{id}:phases` | hash | the same | how far each phase of its pipeline is, see `sessions.pipeline_runs` |
-| `tl:session:{id}:tasks` | hash | the same | the task that may write for each phase |
-| `tl:session:{id}:corrected` | hash | the same | phases whose entries are hidden, and which phase replaces each |
-| `tl:session:{id}:seen` | hash | the same | what each phase read beside the session: files, standards, design |
+| `tl:session:{id}:hits`, `:uses` | hash, set | the same | how often each entry was used; readers that are counted |
+| `tl:session:{id}:phases`, `:tasks` | hash | the same | how far each phase is; the task that may write for it |
+| `tl:session:{id}:corrected`, `:seen` | hash | the same | phases that others replace; what each read beside |
 | `tl:session:{id}:lease` | hash | the lease | which supervisor drives the run: `holder`, `fence` |
 | `tl:flight:{id}:...` | hash | the lease | who computes the entry of that session and key, or of a story |
 | `tl:sessions:{index}` | sorted set | none | every session, by its last update in ms |
@@ -63,10 +52,10 @@
 | `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
 | `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
 | `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.stories.analyses` |
-| `tl:analysis:{id}:records` | hash | none | how far each is, by number; `:n` its text, `+n` under way, `@n` its base |
-| `tl:analysis:{id}:written` | sorted set | none | those analyses, by which was written before which |
+| `tl:analysis:{id}:records`, `:written` | hash, sorted set | none | how far each is, by number; their order |
 | `tl:stories:{index}` | sorted set | none | every story, by when it was last loaded or got a response, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
+| `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, see `memory.schedules.store` |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
 | `tl:budget:{all}:...` | several | 40 days | limits, accounts and books of models, see `memory.budgets.store` |
 | `tl:flights` | channel | - | the flight keys that have just landed |
@@ -86,6 +75,7 @@ from memory import key_parts
 from memory.key_parts import LongTermKey as LongTermKey
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
+from memory.key_parts import budget as budget
 from memory.key_parts import check_name, check_queue, check_resource, check_token, escape
 from memory.slots import companion, companions
 
@@ -239,11 +229,6 @@ def children(task_id: str) -> str:
     return f"tl:children:{task(task_id)[len(_TASK) :]}"
 
 
-def budget(*parts: str) -> str:
-    """Return the key of a part of the budgets: all in one slot, as one call is held against many accounts."""
-    return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
-
-
 def parse_task(key: bytes) -> str:
     """Return the task id in a key made by `task`; another program may have made it."""
     return unquote(key.decode(errors="replace")[len(_TASK) + 1 : -1])
@@ -394,6 +379,12 @@ def story_changes(story_id: str, section: str) -> str:
 def analysing(supervisor_id: str) -> str:
     """Return the key that lists the analyses under way for *supervisor_id*."""
     return f"tl:analysing:{{{check_name(supervisor_id, 'supervisor id')}}}"
+
+
+def schedules(supervisor_id: str) -> key_parts.ScheduleKeys:
+    """Return the keys of the schedules of *supervisor_id*."""
+    root = f"tl:schedules:{{{check_name(supervisor_id, 'supervisor id')}}}"
+    return key_parts.ScheduleKeys(root, f"{root}:state", f"{root}:due", f"{root}:owned")
 
 
 def request(digest: str) -> tuple[str, str, str]:

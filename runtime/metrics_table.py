@@ -51,6 +51,7 @@ def families() -> Metrics:
     metrics.watch_models(dict)
     metrics.watch_tasks(dict, dict, dict, nothing)
     metrics.watch_store(nothing)
+    metrics.watch_limits(dict, dict, dict, dict)
     metrics.watch_ledger(lambda: {"completed": 0}, nothing)
     return metrics
 

@@ -92,6 +92,8 @@ class Settings(BaseSettings):
 
     supervisor_id: str = Field(default="SupervisorAgent", pattern=NAME_PATTERN)
     """The id under which requests are answered and reports read; systems that share a NATS need different ones."""
+    limits_file: Path | None = None
+    """File of limits on models, in TOML, that a supervisor applies at its start when it differs from the last one."""
     project_id: str | None = Field(default=None, pattern=NAME_PATTERN)
     """Project of `tasklore project` without `--project`; without it the only project there is."""
 

@@ -20,6 +20,7 @@ from memory.ledger.ledger import Ledger
 from memory.ledger.requests import RequestRecords
 from memory.ledger.waits import Waits
 from memory.projects.project import ProjectMemory
+from memory.schedules.store import ScheduleStore
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from memory.stories.analyses import AnalysisStore
@@ -58,6 +59,9 @@ from supervisor.pipelines.requests import Driving, PipelineRequests
 from supervisor.replies.notices import MEMORY_AGENT, Learned
 from supervisor.replies.recollection import open_recollections
 from supervisor.reports.reports import ReportDesk
+from supervisor.schedules.book import ScheduleBook
+from supervisor.schedules.desk import ScheduleDesk
+from supervisor.schedules.tick_maker import TickMaker
 from supervisor.service import Service
 from supervisor.understanding import Interpreter, make_interpreter
 from supervisor.understanding.cache import CachedInterpreter
@@ -152,6 +156,22 @@ def make_pipelines(
     return desk, requests, tasks
 
 
+def make_schedules(opened: Connections, pipelines: PipelineRequests) -> tuple[ScheduleDesk, ScheduleBook, TickMaker]:
+    """Return the desk of schedules, their book, and the maker of their ticks."""
+    supervisor_id, store = opened.settings.supervisor_id, ScheduleStore(opened.redis, opened.settings.supervisor_id)
+    book = ScheduleBook(store, lambda: opened.cards.catalogue)
+    maker = TickMaker(
+        supervisor_id,
+        lambda: opened.cards.catalogue,
+        opened.dispatch,
+        pipelines.answer,
+        opened.canceller,
+        RequestRecords(opened.redis),
+        book.now,
+    )
+    return ScheduleDesk(book, maker), book, maker
+
+
 def make_analyses(opened: Connections) -> tuple[AnalysisDesk, AnalysisRequests]:
     """Return the driver of analyses and their requests."""
     settings = opened.settings
@@ -208,7 +228,11 @@ async def open_delivering(
 
 
 def open_api(
-    opened: Connections, service: Service, sessions: SessionCache, pipelines: PipelineRequests
+    opened: Connections,
+    service: Service,
+    sessions: SessionCache,
+    pipelines: PipelineRequests,
+    schedules: tuple[ScheduleBook, TickMaker],
 ) -> "HttpServer | None":
     """Return the server of the HTTP API, listening but not yet answering; None where it is switched off.
 
@@ -243,6 +267,8 @@ def open_api(
         records=records,
         work=Work(service, records),
         pipelines=pipelines,
+        schedules=schedules[0],
+        ticks=schedules[1],
         runs=PipelineRuns(opened.redis),
         sessions=sessions,
         answers=opened.answers,

@@ -4,9 +4,9 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, get_args
 
 import structlog
 from nats.aio.client import Client
@@ -15,14 +15,17 @@ from redis.exceptions import RedisError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, TaskloreError
+from contracts.limits import Every
 from contracts.words import OTHER
+from memory.budgets.overview import AccountView, view_accounts
+from memory.budgets.store import Budgets
 from memory.ledger.tally import Tally
 from runtime.messaging.buckets import read_bucket
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
 from runtime.metrics import Metrics
 from supervisor.cards import CardIndex
-from supervisor.reports.reports import RunTimes
+from supervisor.reports.reports import ReportDesk, RunTimes, TaskCosts
 
 log = structlog.get_logger(__name__)
 
@@ -233,16 +236,80 @@ class StoreWatch(Watcher):
                     log.warning("script_ended", kind=kind)
 
 
+class LimitWatch(Watcher):
+    """How full the accounts of each limit are; the last figures stay while the store is away."""
+
+    every_s = TALLY_S
+
+    def __init__(self, budgets: Budgets, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._budgets = budgets
+        self._now = now
+        self._accounts: tuple[AccountView, ...] = ()
+
+    def used(self) -> Mapping[str, float]:
+        """Return the used part of each limit, of its fullest account."""
+        return self._largest(lambda one: one.used)
+
+    def spent(self) -> Mapping[str, float]:
+        """Return the same of limits of a day or a month."""
+        return self._largest(lambda one: one.used, ("day", "month"))
+
+    def unconfirmed(self) -> Mapping[str, float]:
+        """Return the unconfirmed part of each limit, of the account with most."""
+        return self._largest(lambda one: one.unconfirmed / one.amount)
+
+    def waiting(self) -> Mapping[str, float]:
+        """Return the number of calls that wait, by limit."""
+        found: dict[str, float] = {}
+        for one in self._accounts:
+            found[one.limit] = found.get(one.limit, 0) + one.waiting
+        return found
+
+    async def look(self) -> None:
+        """Ask once."""
+        try:
+            limits = (await self._budgets.read()).limits
+            self._accounts = view_accounts(limits, await self._budgets.standings(), self._now())
+        except MemoryUnavailable as error:
+            log.info("limits_not_read", error=str(error))
+
+    def _largest(
+        self, part: Callable[[AccountView], float], every: Collection[str | None] = (None, *get_args(Every))
+    ) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for one in self._accounts:
+            if one.every in every:
+                found[one.limit] = max(found.get(one.limit, 0.0), part(one))
+        return found
+
+
+class CostKeeper(Watcher):
+    """Keeps what the last reports of each task had cost, for estimates."""
+
+    def __init__(self, budgets: Budgets, costs: TaskCosts) -> None:
+        self._budgets = budgets
+        self._costs = costs
+
+    async def look(self) -> None:
+        """Store the costs of the reports since the last look; they are lost when the store is away."""
+        try:
+            await self._budgets.note_costs(self._costs.take())
+        except MemoryUnavailable as error:
+            log.info("costs_not_kept", error=str(error))
+
+
 def make_watches(
-    metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, run_times: RunTimes
+    metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, reports: ReportDesk
 ) -> tuple[Watcher, ...]:
     """Return the watches of a supervisor, to be run; *metrics* exports their last values."""
     dead, messages = StreamWatch(link.client, subjects.DEAD), StreamWatch(link.client, subjects.MESSAGES)
-    backlog = BacklogWatch(link, lambda: cards.catalogue.cards, run_times)
+    backlog = BacklogWatch(link, lambda: cards.catalogue.cards, reports.run_times)
     ledger, store = LedgerWatch(Tally(redis)), StoreWatch(redis)
+    limits, costs = LimitWatch(Budgets(redis)), CostKeeper(Budgets(redis), reports.costs)
     metrics.watch_dead_letters(dead.waiting, dead.oldest_s)
     metrics.watch_waiting("messages", messages.waiting, messages.oldest_s)
     metrics.watch_tasks(backlog.unfinished, backlog.slot_s, backlog.workers, backlog.oldest_s)
     metrics.watch_ledger(ledger.ended, ledger.age_s)
     metrics.watch_store(store.part)
-    return dead, messages, backlog, ledger, store
+    metrics.watch_limits(limits.used, limits.spent, limits.unconfirmed, limits.waiting)
+    return dead, messages, backlog, ledger, store, limits, costs

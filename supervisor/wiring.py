@@ -20,6 +20,7 @@ from contracts import subjects
 from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
 from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
 from memory.breaker import Breaker
+from memory.budgets.governor import Governor
 from memory.conversations.conversation import Conversations
 from memory.functions import offer_functions
 from memory.ledger.ledger import Ledger
@@ -43,6 +44,7 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivery import Delivering
 from supervisor.dispatch import Dispatch
+from supervisor.limits_file import LimitsFile
 from supervisor.pipelines.analysis.desk import AnalysisDesk
 from supervisor.pipelines.analysis.requests import AnalysisRequests
 from supervisor.pipelines.as_tasks import agent_card, read_pipelines
@@ -51,6 +53,7 @@ from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports import comparison
 from supervisor.reports.reports import HINT_PAUSE_S, ReportDesk
 from supervisor.requests.refusals import make_refusals
+from supervisor.schedules.desk import ScheduleDesk
 from supervisor.service import Service
 from supervisor.services import (
     Connections,
@@ -58,6 +61,7 @@ from supervisor.services import (
     make_cached_interpreter,
     make_learned,
     make_pipelines,
+    make_schedules,
     make_wait_desk,
     open_api,
     open_delivering,
@@ -113,6 +117,7 @@ class _Parts:
     pipelines: PipelineRequests
     analysing: AnalysisDesk
     analyses: AnalysisRequests
+    schedules: ScheduleDesk
     output: OutputDesk
     delivering: Delivering
     waiting: WaitDesk
@@ -201,6 +206,7 @@ class Supervisor:
                 "comparisons": parts.comparing.vital_sign,
                 "pipelines": parts.desk.vital_sign,
                 "analyses": parts.analysing.vital_sign,
+                "schedules": parts.schedules.vital_sign,
                 "messages": parts.delivering.vital_sign,
                 "waits": parts.waiting.vital_sign,
             }
@@ -219,16 +225,15 @@ class Supervisor:
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
             await offer_functions(redis)
-        leases = await stack.enter_async_context(
-            Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
-        )
+        if settings.limits_file is not None and not await (limits := LimitsFile(redis, settings.limits_file)).apply():
+            process.spawn(limits.run())
+        leasing = Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
+        leases = await stack.enter_async_context(leasing)
         link, ledger = Link(client), self._make_ledger(redis)
         boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
         outbox = await stack.enter_async_context(boxing)
-        llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
-        await llm.warm_up()
+        llm = await self._open_llm(stack, redis)
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
-        heal = functools.partial(self._heal, client)
         engine = self._engine(link, self._reports(), reports, leases)
         pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)
         await link.listen(subjects.reports_to(settings.supervisor_id), reports.hear_hint)
@@ -253,11 +258,19 @@ class Supervisor:
         waiting = make_wait_desk(link, redis, outbox, settings)
         everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output, waiting.answers)
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
-        delivering = await open_delivering(everything, leases, heal, tasks)
-        driven = (desk, pipelines, *make_analyses(everything), output, delivering, waiting)
-        api = open_api(everything, service, sessions, pipelines)
-        watches = make_watches(process.metrics, link, redis, self._cards, reports.run_times)
+        delivering = await open_delivering(everything, leases, functools.partial(self._heal, client), tasks)
+        schedules, book, maker = make_schedules(everything, pipelines)
+        driven = (desk, pipelines, *make_analyses(everything), schedules, output, delivering, waiting)
+        api = open_api(everything, service, sessions, pipelines, (book, maker))
+        watches = make_watches(process.metrics, link, redis, self._cards, reports)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
+
+    async def _open_llm(self, stack: AsyncExitStack, redis: Redis) -> Llm:
+        metrics = self.process.metrics
+        governor = await stack.enter_async_context(Governor(redis, unchecked=metrics.count_unchecked).running())
+        llm = await stack.enter_async_context(Llm(self._settings.llm(), meter=metrics, governor=governor))
+        await llm.warm_up()
+        return llm
 
     def _recovery(self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch) -> Recovery:
         return Recovery(
@@ -283,6 +296,7 @@ class Supervisor:
         self.process.spawn(parts.recovery.run())
         self.process.spawn(parts.desk.run())
         self.process.spawn(parts.analysing.run())
+        self.process.spawn(parts.schedules.run())
         self.process.spawn(parts.delivering.run())
         self.process.spawn(parts.waiting.run())
         self.process.spawn(self._sweep_sessions())
@@ -304,7 +318,7 @@ class Supervisor:
         parts.engine.stop()
         parts.comparing.stop()
         await asyncio.gather(
-            parts.desk.drain(), parts.analysing.drain(), parts.delivering.drain(), parts.waiting.drain()
+            *(one.drain() for one in (parts.desk, parts.analysing, parts.schedules, parts.delivering, parts.waiting))
         )
 
     def _ready(self) -> tuple[bool, str]:
@@ -362,6 +376,7 @@ class Supervisor:
             self._parts.output.look_soon()
             self._parts.desk.look_soon()
             self._parts.analysing.look_soon()
+            self._parts.schedules.look_soon()
             self._parts.waiting.look_soon()
             self.process.spawn(self._load_cards())
 

@@ -23,8 +23,19 @@ app = Typer(
 
 #: Groups of commands: the `app` of each lies in `tasklore.{group}.app`.
 GROUPS = (
-    *("pipeline", "session", "project", "agents", "analysis", "story", "ltm", "memory", "limits", "approvals"),
-    *("dlq", "k8s"),
+    "pipeline",
+    "session",
+    "project",
+    "agents",
+    "analysis",
+    "story",
+    "ltm",
+    "memory",
+    "limits",
+    "approvals",
+    "dlq",
+    "schedule",
+    "k8s",
 )
 
 Agents = Annotated[

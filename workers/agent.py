@@ -17,7 +17,7 @@ from workers.context.access import REMEMBER_FOR
 from workers.context.children import Callee, declare_callable
 from workers.listening.declaration import Listener, ListenOptions, Queue, read_listener
 from workers.middleware import Middleware
-from workers.task import Task, TaskOptions, Use, demand_version, read_task, words_of
+from workers.task import Task, TaskOptions, Use, demand_version, read_schedule, read_task, words_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -108,6 +108,10 @@ class Agent:
         examples: Iterable[str] = (),
         in_words: bool = True,
         confirm: bool = False,
+        every: timedelta | None = None,
+        cron: str | None = None,
+        time_zone: str = "UTC",
+        missed: Literal["skip", "once", "all"] = "once",
     ) -> Callable[[F], F]: ...
 
     def task(
@@ -130,6 +134,10 @@ class Agent:
         examples: Iterable[str] = (),
         in_words: bool = True,
         confirm: bool = False,
+        every: timedelta | None = None,
+        cron: str | None = None,
+        time_zone: str = "UTC",
+        missed: Literal["skip", "once", "all"] = "once",
     ) -> Any:
         """Add a function as a task and return it unchanged, so that it can still be called and tested directly.
 
@@ -154,6 +162,10 @@ class Agent:
             examples: sentences that ask for it.
             in_words: whether a person may ask for it in words, or only pipelines, analyses and programs.
             confirm: whether it has effects that a person who asks in words is shown, and says yes to, before it starts.
+            every: how often it begins by itself, in whole seconds; all its parameters then need defaults.
+            cron: when it does instead, as "0 9 * * mon-fri".
+            time_zone: by whose clocks (IANA).
+            missed: which times are made up for at which no supervisor ran: none ("skip"), the last, or all.
 
         Raises:
             ConfigurationError: the function or an option cannot be served; the message says how to mend it.
@@ -174,9 +186,9 @@ class Agent:
             in_words=in_words,
             confirm=confirm,
             retry_on=retry_on,
+            schedule=read_schedule(every, cron, time_zone, missed),
         )
-        # Quoted annotations may name classes that are local to the function in which the task is declared.
-        names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - the documented way to the caller's names
+        names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - quoted annotations may name classes local to the caller
 
         def add(function: F) -> F:
             self._add(read_task(function, self.agent_id, options, self._settings_class, names))

@@ -54,6 +54,7 @@ def _card_of_task(task: Task) -> TaskCard:
         examples=task.examples,
         in_words=task.in_words,
         confirm=task.confirm,
+        schedule=task.schedule,
         code=task.code,
     )
 

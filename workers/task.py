@@ -12,6 +12,8 @@ from contracts.errors import ConfigurationError, InvalidInput
 from contracts.identifiers import checked_name
 from contracts.messages import TaskAssignment
 from contracts.parameters.model import Parameters
+from contracts.schedules import MissedTicks, Timing
+from contracts.zones import zone_of
 from workers.code import code_digest
 from workers.context.access import REMEMBER_FOR, Access
 from workers.context.context import Context
@@ -37,7 +39,7 @@ class Task(Access):
     pause between two runs; None: the worker's settings. `idempotent` tells that running it twice does no harm, so that
     it may run while the ledger is away. `retry_on` are errors that are worth another run although they look like slips
     of its code. `code` is the digest of its code, None when nothing is remembered. One to `confirm` is shown
-    to a person who asks for it in words, and starts with their yes.
+    to a person who asks for it in words, and starts with their yes. `schedule` is when it begins by itself.
     """
 
     version: int
@@ -51,6 +53,7 @@ class Task(Access):
     examples: tuple[str, ...]
     in_words: bool
     confirm: bool = False
+    schedule: Timing | None = None
     retry_on: tuple[type[Exception], ...] = ()
     code: str | None = None
     handler: Handler = field(repr=False)
@@ -113,6 +116,7 @@ class TaskOptions:
     examples: Iterable[str]
     in_words: bool
     confirm: bool
+    schedule: Timing | None
     retry_on: Iterable[type[Exception]]
 
 
@@ -154,12 +158,40 @@ def read_task(
         examples=words_of(options.examples, f"{label}: examples"),
         in_words=options.in_words,
         confirm=options.confirm,
+        schedule=options.schedule,
         retry_on=_retry_on(options, label),
         code=None if remember == "never" else code_digest(function, label),
         handler=handler,
     )
     _demand_lifetime(task, label)
+    needed = [field for field, one in task.parameters.model_fields.items() if one.is_required()]
+    if task.schedule is not None and needed:
+        msg = f"{label} begins by itself, so each of its parameters needs a default: give one to {', '.join(needed)}"
+        raise ConfigurationError(msg)
     return task
+
+
+def read_schedule(every: timedelta | None, cron: str | None, time_zone: str, missed: MissedTicks) -> Timing | None:
+    """Return when a task begins by itself, None for never; supervisors read the cron expression.
+
+    Raises:
+        ConfigurationError: both are given, the time is no whole seconds, or there is no such zone.
+    """
+    if every is None and cron is None:
+        return None
+    if every is not None and cron is not None:
+        raise ConfigurationError("every and cron are two ways to say it; leave one of them out")
+    if every is not None and (every < timedelta(seconds=1) or every % timedelta(seconds=1)):
+        raise ConfigurationError(f"every must be whole seconds, at least one, not {every!r}")
+    if missed not in ("skip", "once", "all"):
+        raise ConfigurationError(f'missed must be "skip", "once" or "all", not {missed!r}')
+    try:
+        zone_of(time_zone)
+    except InvalidInput as error:
+        raise ConfigurationError(str(error)) from error
+    return Timing(
+        cron=cron, every_s=every // timedelta(seconds=1) if every else None, time_zone=time_zone, missed=missed
+    )
 
 
 def words_of(words: Iterable[str], what: str) -> tuple[str, ...]:

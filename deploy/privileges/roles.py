@@ -20,10 +20,10 @@ _STORE = (
     *("get", "mget", "set", "incr", "incrby", "exists", "type", "del", "unlink", "pexpire", "persist", "pttl"),
     *("hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hsetnx", "hincrby", "hdel", "hstrlen"),
     *("append", "strlen", "getrange"),
-    *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "ltrim", "rpush"),
+    *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "lpush", "ltrim", "rpush"),
     *("sadd", "srem", "scard", "sismember", "smembers", "publish", "subscribe", "unsubscribe"),
     *("zadd", "zrem", "zremrangebyrank", "zremrangebyscore", "zpopmin", "zcard", "zcount", "zrank", "zscore", "zscan"),
-    *("zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebyscore"),
+    *("zlexcount", "zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebyscore"),
 )
 #: Commands that show every key there is, whoever's: not for whoever runs code of others.
 _SEARCH = ("scan",)
@@ -166,7 +166,7 @@ def _supervisor() -> Role:
             *_keys(
                 *("task", "waits", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
                 *("session", "sessions", "request", "running", "run", "user-sessions", "project", "projects"),
-                *("story", "stories", "analysis", "analysing", "notices"),
+                *("story", "stories", "analysis", "analysing", "notices", "schedules", "budget"),
             ),
             _READS,
         ),

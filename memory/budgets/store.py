@@ -6,13 +6,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from redis.asyncio import Redis
 
-from contracts.errors import VersionConflict
-from contracts.limits import NANO_USD, Limits, Payer
+from contracts.errors import InvalidInput, VersionConflict
+from contracts.limits import NANO_USD, Limits, Payer, parse_limits
 from memory import keys
 from memory.budgets import scripts
 from memory.command_batch import CommandBatch, as_mapping
@@ -107,10 +108,10 @@ class Budgets:
         Raises:
             VersionConflict: version *over* is not the one that stands there any more.
         """
-        places = keys.budget("limits"), keys.budget("limits", "history")
+        places = keys.budget("limits"), keys.budget("limits", "history"), keys.budget("accounts")
         when = datetime.now(UTC).isoformat(timespec="seconds")
         given = "" if over is None else over, limits.model_dump_json(), who, when, _VERSIONS
-        version: int = (await self._batch.run([("FCALL", scripts.CHANGE, 2, *places, *given)]))[0]
+        version: int = (await self._batch.run([("FCALL", scripts.CHANGE, 3, *places, *given)]))[0]
         if version < 0:
             raise VersionConflict("the limits were changed meanwhile; read them again, then repeat the change")
         return version
@@ -208,6 +209,20 @@ def _standing(name: str, fields: Mapping[str, str], waiting: int, now_ms: int) -
     refills_in_s = None if at_ms is None else math.ceil((at_ms - now_ms) / 100) / 10
     spent += sum(present.values())
     return Standing(name, spent, reserved, unconfirmed, waiting, fields.get("win", ""), refills_in_s)
+
+
+def read_limits_file(path: Path) -> Limits:
+    """Return the limits in the file at *path*, in TOML.
+
+    Raises:
+        InvalidInput: it cannot be read, or a field does not fit; the message names it and the cure.
+    """
+    try:
+        return parse_limits(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
+    except InvalidInput as error:
+        raise InvalidInput(f"{str(path)!r}: {error}") from error
 
 
 def book_of(now: datetime) -> str:

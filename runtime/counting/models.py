@@ -41,6 +41,8 @@ class ModelCounts:
             "model",
             "type",
         )
+        about = "Calls that went out while the accounts of their limits could not be read."
+        self._llm_unchecked = series.counter("llm_unchecked_calls", about, "model")
         self._llm_errors = series.counter("llm_errors", "Failed attempts.", "class")
 
     def record(
@@ -65,6 +67,10 @@ class ModelCounts:
         self._llm_duration.labels(role, model).observe(duration_s)
         if error_class is not None:
             self._llm_errors.labels(error_class).inc()
+
+    def count_unchecked(self, model: str) -> None:
+        """Count a call that went out while the accounts of its limits could not be read."""
+        self._llm_unchecked.labels(model).inc()
 
     def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
         """Export by model for how long its provider has been away, and how many tasks wait for it."""

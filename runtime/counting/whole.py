@@ -61,6 +61,21 @@ class WholeCounts:
         about = "Part of its maxmemory that Valkey uses; 0 without one."
         self._series.gauge("store_memory_ratio", about).set_function(part)
 
+    def watch_limits(
+        self,
+        used: Callable[[], Mapping[str, float]],
+        spent: Callable[[], Mapping[str, float]],
+        unconfirmed: Callable[[], Mapping[str, float]],
+        waiting: Callable[[], Mapping[str, float]],
+    ) -> None:
+        """Export by limit how full its fullest account is, and how many calls wait; *spent* is of days and months."""
+        declare = self._series.told
+        declare("limit_used_ratio", "Used part of a limit on models, of its fullest account.", "limit", used)
+        declare("budget_used_ratio", "The same of limits of a day or a month.", "limit", spent)
+        about = "Part of a limit that workers which died may have spent, of the account with most."
+        declare("limit_unconfirmed_ratio", about, "limit", unconfirmed)
+        declare("limit_waiting_calls", "Calls that wait for room under a limit, or come back for it.", "limit", waiting)
+
     def watch_ledger(self, ended: Callable[[], Mapping[str, int]], age_s: Callable[[], float]) -> None:
         """Export how many generations of tasks *ended* in each state, nothing until the ledger was read, and when."""
         self._series.gauge("ledger_age_seconds", "Since the ledger was last read.").set_function(age_s)

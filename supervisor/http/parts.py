@@ -28,6 +28,8 @@ from supervisor.http.admission.limits import Limits
 from supervisor.http.requests.work import Work
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports.reports import ReportDesk
+from supervisor.schedules.book import ScheduleBook
+from supervisor.schedules.tick_maker import TickMaker
 from supervisor.service import Service
 
 
@@ -108,6 +110,8 @@ class ApiParts:
     records: RequestRecords
     work: Work
     pipelines: PipelineRequests
+    schedules: ScheduleBook
+    ticks: TickMaker
     runs: PipelineRuns
     sessions: SessionCache
     answers: Answers

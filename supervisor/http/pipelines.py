@@ -10,13 +10,17 @@ from starlette.responses import Response
 
 from contracts.identifiers import NAME_PATTERN, Name
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
+from contracts.schedules import Timing
+from memory.schedules.store import Schedule
 from memory.sessions.session import SessionRoot
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.parts import ApiParts
 from supervisor.http.pipeline_runs import RunTold, claim_run, events_of, read_run
-from supervisor.http.problems import Fault, Refused, answers
+from supervisor.http.problems import Fault, Refused, answers, unusable
 from supervisor.http.requests.events import EventStream
-from supervisor.http.responses import EVENTS, Form, View
+from supervisor.http.responses import EVENTS, Form, Later, View
+from supervisor.http.schedules import keep_schedule
+from supervisor.schedules.book import make_id, stamps_of
 
 SessionId = Annotated[str, Path(pattern=NAME_PATTERN, description="A run, by the id of its session.")]
 #: Problems of a declaration that are told at once.
@@ -30,11 +34,14 @@ class _Steering(Form):
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
 
-class Run(_Steering):
+class Run(Later):
     """A pipeline, declared as its file says it, with the inputs of this run.
 
-    The same `session_id` again starts nothing twice. `keep` leaves the session there after success.
+    The same `session_id` again starts nothing twice. `keep` leaves the session there after success. With `at` or
+    `after` it begins then, as a schedule that `Location` leads to.
     """
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
     pipeline: dict[str, JsonValue]
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
@@ -136,6 +143,8 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
     @router.post("", summary="Run a pipeline", **taken)
     async def start(body: Run, caller: Annotated[Caller, _ASKING]) -> Response:
         _demand_json(body)
+        if (starts_at := body.find_start(parts.schedules.now())) is not None:
+            return await _begin_later(parts, caller, body, starts_at)
         request = PipelineRequest(
             action="run",
             session_id=body.session_id,
@@ -169,6 +178,36 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
         reason = (body.reason if body is not None else "") or f"cancelled by {caller.name}"
         request = PipelineRequest(action="cancel", session_id=session_id, reason=reason)
         return await _steer(parts, caller, request, is_running=True)
+
+
+async def _begin_later(parts: ApiParts, caller: Caller, body: Run, starts_at: datetime) -> Response:
+    """Schedule the run that *body* asks for, and return the response, with the session that it will have.
+
+    Raises:
+        Refused: 422, it names a session, or cannot be kept.
+        InvalidPipeline: it cannot run.
+    """
+    if body.session_id is not None:
+        words = "a run that begins later has the one that the answer says; leave it out"
+        raise unusable([Fault(where="session_id", message=words)])
+    await parts.pipelines.demand_sound(body.pipeline, body.inputs)
+    now = parts.schedules.now()
+    schedule = Schedule(
+        id=make_id(str(body.pipeline.get("name"))),
+        timing=Timing(at=starts_at),
+        pipeline=body.pipeline,
+        parameters=body.inputs,
+        keep=body.keep,
+        user_id=caller.demand_user(body.user),
+        anchor=now,
+        **stamps_of(caller.name, now),
+    )
+    await keep_schedule(parts, schedule)
+    session_id = schedule.tick_id(parts.supervisor_id, starts_at)
+    await claim_run(parts, caller, session_id)
+    taken = Taken(session_id=session_id, text=f"it begins at {starts_at.isoformat(timespec='seconds')}")
+    headers = {"Location": f"/v1/schedules/{schedule.id}", "Cache-Control": "no-store"}
+    return Response(taken.model_dump_json(), status_code=202, headers=headers, media_type="application/json")
 
 
 def _demand_json(body: Run | Resume) -> None:

@@ -21,6 +21,7 @@ from contracts.errors import (
     TaskloreError,
     UnknownSession,
     UnknownStory,
+    VersionConflict,
 )
 from contracts.faults import complaint_of
 
@@ -139,6 +140,8 @@ def refusal_of(error: Exception) -> Refused:
             return Refused(413, "too-large", str(error))
         case UnknownSession() | UnknownStory():
             return not_found(str(error))
+        case VersionConflict():
+            return Refused(409, "version", str(error))
         case InvalidInput():
             return Refused(422, "unusable", str(error))
         case TaskloreError():

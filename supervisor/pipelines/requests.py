@@ -120,6 +120,16 @@ class PipelineRequests:
             log.exception("pipeline_request_failed", action=request.action)
             return _refuse(session_id, _APOLOGY)
 
+    async def demand_sound(self, declaration: Mapping[str, JsonValue], given: Mapping[str, JsonValue]) -> None:
+        """Check that the pipeline of *declaration* can run on the inputs *given*, with the agents that are known now.
+
+        Raises:
+            InvalidPipeline: it cannot; with every problem.
+        """
+        pipeline = await asyncio.to_thread(pipeline_from, declaration)
+        inputs = fill_defaults(pipeline, given)
+        await asyncio.to_thread(_demand_sound, pipeline, dict(self._cards()), inputs)
+
     async def begin(
         self,
         pipeline: Pipeline,

@@ -7,7 +7,7 @@ carries what the stream refused: so a hint only says that the stream is to be re
 
 import asyncio
 import contextlib
-from collections import defaultdict
+from collections import defaultdict, deque
 from datetime import UTC, datetime
 
 import structlog
@@ -16,8 +16,10 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, Unreachable
+from contracts.limits import NANO_USD
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.traces import read_context
+from memory.budgets.store import KEPT_COSTS
 from memory.ledger.ledger import Ledger
 from runtime import tracing
 from runtime.messaging.direct import read_last
@@ -76,6 +78,29 @@ class RunTimes:
         return self._means.get((agent_id, task_name), UNKNOWN_S)
 
 
+class TaskCosts:
+    """What reports of tasks had cost since they were last taken, by agent and task, in nano-dollars.
+
+    Of runs that asked a model of a known price, as only these have one.
+    """
+
+    def __init__(self) -> None:
+        self._costs: dict[tuple[str, str], deque[int]] = {}
+
+    def note(self, report: CompletionReport) -> None:
+        """Take *report* into account when its task ran and asked a model."""
+        cost_usd = report.usage.cost_usd
+        name = (report.agent_id, report.task_name)
+        if report.run_ms <= 0 or not cost_usd or (name not in self._costs and len(self._costs) >= _MOST_NAMES):
+            return
+        self._costs.setdefault(name, deque(maxlen=KEPT_COSTS)).append(round(cost_usd * NANO_USD))
+
+    def take(self) -> dict[tuple[str, str], deque[int]]:
+        """Return the costs, and begin anew."""
+        costs, self._costs = self._costs, {}
+        return costs
+
+
 class ReportDesk:
     """Takes stored reports, and lets requests wait for theirs.
 
@@ -90,6 +115,8 @@ class ReportDesk:
         self._looking: set[asyncio.Task[None]] = set()
         self.run_times = RunTimes()
         """The time that tasks took, by the reports that came here."""
+        self.costs = TaskCosts()
+        """What they had cost."""
 
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
@@ -163,6 +190,7 @@ class ReportDesk:
                 _note_report(delivery, report)
                 self._serve(report)
                 self.run_times.note(report)
+                self.costs.note(report)
             line.settle(delivery)
 
     async def _look(self, supervisor_id: str, task_id: str) -> None:

@@ -54,8 +54,12 @@ ACCOUNTS = (
 )
 
 
-def _count(title: str, field: str) -> Column[SpendingLine]:
-    return Column(title, lambda one: f"{getattr(one.spending, field):,}", right=True)
+def _count(title: str, field: str, *, is_optional: bool = False) -> Column[SpendingLine]:
+    def cell(line: SpendingLine) -> str:
+        amount = getattr(line.spending, field)
+        return f"{amount:,}" if amount or not is_optional else ""
+
+    return Column(title, cell, right=True, optional=is_optional)
 
 
 def _usd(title: str, field: str, *, is_optional: bool = True) -> Column[SpendingLine]:
@@ -70,7 +74,7 @@ SPENDING = (
     _count("CALLS", "calls"),
     _count("INPUT", "input"),
     _count("OUTPUT", "output"),
-    Column[SpendingLine]("CACHED", lambda one: f"{one.spending.cached or '':,}", right=True, optional=True),
+    _count("CACHED", "cached", is_optional=True),
     _usd("COST", "usd", is_optional=False),
     _usd("UNCONFIRMED", "unconfirmed"),
     _usd("SAVED", "saved"),

@@ -7,8 +7,8 @@ from pathlib import Path
 from contracts.errors import InvalidInput
 from contracts.faults import nearest
 from contracts.limits import Limits, read_limits
-from memory.budgets.store import Budgets, StoredLimits
-from tasklore.limits.views import open_budgets, read_file, spell_changes
+from memory.budgets.store import Budgets, StoredLimits, read_limits_file
+from tasklore.limits.views import open_budgets, spell_changes
 from tasklore.render.screen import confirm
 
 
@@ -60,7 +60,7 @@ async def apply_limits(path: Path, who: str | None, *, is_sure: bool) -> None:
         Aborted: the person declined, or there is none to ask.
         VersionConflict, Unreachable: as `set_limit`.
     """
-    after = read_file(path)
+    after = read_limits_file(path)
     async with open_budgets() as budgets:
         await _store(budgets, await budgets.read(), after, who, is_sure=is_sure)
 

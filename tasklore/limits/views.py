@@ -6,9 +6,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import InvalidInput, MemoryUnavailable, Unreachable
-from contracts.limits import Every, Limit, Limits, Measure, parse_limits
-from memory.budgets.store import Budgets, StoredLimits
+from contracts.errors import MemoryUnavailable, Unreachable
+from contracts.limits import Every, Limit, Limits, Measure
+from memory.budgets.store import Budgets, StoredLimits, read_limits_file
 from runtime.servers import valkey
 from tasklore.places import current_endpoints, demand_listener
 from tasklore.render.columns import Column, print_facts, print_records
@@ -99,20 +99,6 @@ def spell_options(limits: Limits) -> dict[str, str]:
     }
 
 
-def read_file(path: Path) -> Limits:
-    """Return the limits in the file at *path*.
-
-    Raises:
-        InvalidInput: it cannot be read, or a field does not fit; the message names it and the cure.
-    """
-    try:
-        return parse_limits(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
-    except InvalidInput as error:
-        raise InvalidInput(f"{str(path)!r}: {error}") from error
-
-
 def as_document(stored: StoredLimits) -> dict[str, Any]:
     """Return a version for programs, as `GET /v1/limits` does."""
     limits = stored.limits.model_dump(mode="json", exclude_defaults=True)
@@ -153,7 +139,7 @@ def print_check(path: Path) -> None:
     Raises:
         InvalidInput: a field does not fit.
     """
-    print(f"{printable(path.name)}: {count_of(len(read_file(path).limits), 'limit')}, nothing is wrong.")
+    print(f"{printable(path.name)}: {count_of(len(read_limits_file(path).limits), 'limit')}, nothing is wrong.")
 
 
 async def print_history(*, as_json: bool) -> None:

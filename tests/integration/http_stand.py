@@ -11,11 +11,22 @@ from redis.asyncio import Redis
 
 from contracts import subjects
 from contracts.identifiers import new_id
-from contracts.messages import AgentCard, ChatTurn, PersonReply, PersonRequest, TaskAssignment, TaskCall, TaskCard
+from contracts.messages import (
+    AgentCard,
+    ChatTurn,
+    PersonReply,
+    PersonRequest,
+    PipelineReply,
+    PipelineRequest,
+    TaskAssignment,
+    TaskCall,
+    TaskCard,
+)
 from memory.command_batch import Commands
 from memory.conversations.conversation import Conversations
 from memory.ledger.ledger import Ledger
 from memory.ledger.requests import RequestRecords
+from memory.schedules.store import ScheduleStore
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from runtime.messaging.connection import connected
@@ -32,6 +43,8 @@ from supervisor.http.requests.work import Work
 from supervisor.http.server import HttpServer
 from supervisor.reports.reports import ReportDesk
 from supervisor.requests.request import Alongside, Ended, ignore_part
+from supervisor.schedules.book import ScheduleBook
+from supervisor.schedules.tick_maker import TickMaker
 from tests.servers import PATIENCE_S
 
 SUPERVISOR = "HttpStand"
@@ -119,6 +132,10 @@ def assigned(task_id: str, word: str = "hi") -> TaskAssignment:
     )
 
 
+async def refuse(request: PipelineRequest) -> PipelineReply:
+    return PipelineReply(session_id=request.session_id, kind="refused", text="there are no pipelines here")
+
+
 @dataclass
 class Stand:
     url: str
@@ -148,21 +165,26 @@ async def http_stand(
         conversations = Conversations(redis, deadline_s=PATIENCE_S)
         records = RequestRecords(redis, deadline_s=PATIENCE_S)
         service = scripted(conversations, dispatch)
+        catalogue, canceller = Catalogue([CARD]), Canceller(client, outbox, ledger, "stand")
+        book = ScheduleBook(ScheduleStore(redis, SUPERVISOR, deadline_s=PATIENCE_S), lambda: catalogue)
         made = {
+            "schedules": book,
+            "ticks": TickMaker(SUPERVISOR, lambda: catalogue, dispatch, refuse, canceller, records, book.now),
             "supervisor_id": SUPERVISOR,
             "client": client,
             "redis": redis,
-            "catalogue": lambda: Catalogue([CARD]),
+            "catalogue": lambda: catalogue,
             "service": service,
             "dispatch": dispatch,
             "reports": reports,
             "output": await stack.enter_async_context(open_output(link)),
-            "canceller": Canceller(client, outbox, ledger, "stand"),
+            "canceller": canceller,
             "ledger": ledger,
             "conversations": conversations,
             "records": records,
             "work": Work(service, records),
             "pipelines": None,
+            "answers": None,
             "runs": PipelineRuns(redis, deadline_s=PATIENCE_S),
             "sessions": SessionCache(redis, deadline_s=PATIENCE_S),
             "grace_s": 5.0,

@@ -82,7 +82,10 @@ async def run(
     role = asked.role if isinstance(asked, RoleModel) else DEFAULT_ROLE
     finders = dict(writes) if isinstance(writes, Mapping) else {}
     asked_of = dict(asks) if isinstance(asks, Mapping) else {}
-    task_run = TaskRun(context, agent.name, role, declared, approve, asked_of, finders, on_text)
+    takes_fallbacks = isinstance(asked, RoleModel)
+    task_run = TaskRun(
+        context, agent.name, role, declared, approve, asked_of, finders, on_text, takes_fallbacks=takes_fallbacks
+    )
     durability = TaskDurability(task_run, name=agent.name, on_event=_event_handler(task_run) if on_text else None)
     token = settings_in_use.set(context.llm.settings)
     attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}

@@ -1,0 +1,170 @@
+"""The store of schedules: records by id, how far each is, when to look at it, and whose it is."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from pydantic import Field, JsonValue
+from redis.asyncio import Redis
+
+from contracts.identifiers import Name, user_token
+from contracts.message_parts import Part
+from contracts.schedules import Timing
+from memory import keys
+from memory.command_batch import CommandBatch
+from memory.schedules import scripts
+
+#: Schedules of one user or of the code of all agents, of all who act for no one user, and of all together.
+MOST_OF_USER, MOST = 100, 5_000
+#: Stands for the code of agents among the owners; no user token has it.
+_CODE = "~code"
+
+
+class Schedule(Part):
+    """One schedule: a task of an agent with its parameters, or a pipeline as declared with its inputs.
+
+    `anchor` is where `every_s` counts from. `declared` schedules stand in the code of their agent. `keep` leaves the
+    session of a pipeline there after success. `version` grows with
+    each change; `by` and `at` say who made the last one, and when.
+    """
+
+    id: Name
+    timing: Timing
+    agent_id: Name | None = None
+    task: Name | None = None
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    pipeline: dict[str, JsonValue] | None = None
+    keep: bool = False
+    user_id: str | None = None
+    paused: bool = False
+    declared: bool = False
+    anchor: datetime
+    created_by: str = ""
+    created_at: datetime
+    changed_by: str = ""
+    changed_at: datetime
+    version: int = 1
+
+    @property
+    def target(self) -> str:
+        """What it runs, as people write it."""
+        return f"{self.agent_id}.{self.task}" if self.pipeline is None else f"pipeline {self.pipeline.get('name')}"
+
+    def tick_id(self, supervisor_id: str, tick: datetime) -> str:
+        """Return the id of the task, or session, of a tick: the same whoever makes it."""
+        whole = hashlib.blake2b(f"{supervisor_id} {self.id}".encode(), digest_size=4).hexdigest()
+        return f"{self.id}-{whole}-{int(tick.timestamp())}"
+
+
+class State(NamedTuple):
+    """How far a schedule is: its `next` tick, None for none; the last one and its task; why that began nothing.
+
+    `missed` counts ticks that passed while no supervisor ran and were not made up for.
+    """
+
+    next: datetime | None = None
+    last: datetime | None = None
+    task_id: str | None = None
+    missed: int = 0
+    problem: str = ""
+
+    def spell(self) -> str:
+        """Return it as it is stored."""
+        at = [None if one is None else int(one.timestamp() * 1000) for one in (self.next, self.last)]
+        return json.dumps([*at, *self[2:]])
+
+    @classmethod
+    def read(cls, body: bytes) -> "State":
+        """Return the state that *body* spells."""
+        following, last, *rest = json.loads(body)
+        times = [None if one is None else datetime.fromtimestamp(one / 1000, UTC) for one in (following, last)]
+        return cls._make([*times, *rest])
+
+
+class Kept(NamedTuple):
+    """A schedule and how far it is."""
+
+    schedule: Schedule
+    state: State
+
+
+class ScheduleStore:
+    """Keeps the schedules of one supervisor id; every method raises MemoryUnavailable without an answer in time.
+
+    Args:
+        client: A client that does not decode responses.
+        supervisor_id: Whose schedules.
+        deadline_s: Seconds for one round trip.
+    """
+
+    def __init__(self, client: Redis, supervisor_id: str, *, deadline_s: float = 1.0) -> None:
+        self._batch = CommandBatch(client, deadline_s)
+        self._keys = keys.schedules(supervisor_id)
+
+    async def put(self, schedule: Schedule, state: State, look_at: datetime | None) -> int:
+        """Store *schedule*, its version one above that which is there, 1 for a new one; return 1 when that is done.
+
+        0 means that another version is there, -1 that its owner has `MOST_OF_USER`, -2 that there are `MOST`.
+        """
+        owner = _owner_of(schedule)
+        most = MOST_OF_USER if schedule.user_id else MOST
+        record, bounds = schedule.model_dump_json(), (f"[{owner}:", f"({owner};")
+        words = schedule.id, record, schedule.version, state.spell(), _ms(look_at), f"{owner}:{schedule.id}", *bounds
+        return await self._call(scripts.PUT, self._keys, *words, most, MOST)
+
+    async def due(self, now: datetime, lease_ms: int, limit: int) -> list[str]:
+        """Return ids that are due, the longest first; no other process is given them for *lease_ms*."""
+        words = _ms(now), lease_ms, limit
+        found = (await self._batch.run([("FCALL", scripts.DUE, 1, self._keys[2], *words)]))[0]
+        return [one.decode() for one in found]
+
+    async def advance(self, kept: Kept, state: State, look_at: datetime | None) -> bool:
+        """Note that *kept* has come to *state*; False when it was changed, removed or noted meanwhile."""
+        words = kept.schedule.id, kept.schedule.version, kept.state.spell(), state.spell(), _ms(look_at)
+        return bool(await self._call(scripts.ADVANCE, self._keys[:3], *words))
+
+    async def remove(self, schedule: Schedule) -> bool:
+        """Remove *schedule*; False when it was gone."""
+        return bool(await self._call(scripts.REMOVE, self._keys, schedule.id, f"{_owner_of(schedule)}:{schedule.id}"))
+
+    async def read(self, *ids: str) -> list[Kept | None]:
+        """Return the schedule of each of *ids*, None for one that is not there."""
+        if not ids:
+            return []
+        found = await self._batch.run([("HMGET", self._keys[0], *ids), ("HMGET", self._keys[1], *ids)])
+        return [
+            Kept(Schedule.model_validate_json(record), State.read(state)) if record and state else None
+            for record, state in zip(*found, strict=True)
+        ]
+
+    async def list(
+        self, user_id: str | None = None, *, after: str = "", limit: int = 200, declared: bool = False
+    ) -> Sequence[Kept]:
+        """Return at most *limit* schedules, *after* an id of the page before: those of a user, *declared* ones, or all.
+
+        Of all, those of each owner are together; of one owner they are in the order of their ids.
+        """
+        owner = _CODE if declared else user_token(user_id) if user_id is not None else None
+        first, last = ("-", "+") if owner is None else (f"[{owner}:", f"({owner};")
+        if after and (kept := (await self.read(after))[0]) is not None:
+            first = f"({_owner_of(kept.schedule)}:{after}"
+        command = ("ZRANGEBYLEX", self._keys[3], first, last, "LIMIT", 0, limit)
+        members = (await self._batch.run([command]))[0]
+        found = await self.read(*(one.decode().rpartition(":")[2] for one in members))
+        return [one for one in found if one is not None]
+
+    async def _call(self, script: str, keys_of: Sequence[str], *words: Any) -> int:
+        done: int = (await self._batch.run([("FCALL", script, len(keys_of), *keys_of, *words)]))[0]
+        return done
+
+
+def _owner_of(schedule: Schedule) -> str:
+    if schedule.declared:
+        return _CODE
+    return user_token(schedule.user_id) if schedule.user_id else ""
+
+
+def _ms(moment: datetime | None) -> str:
+    return "" if moment is None else str(int(moment.timestamp() * 1000))

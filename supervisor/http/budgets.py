@@ -1,0 +1,87 @@
+"""The routes of limits and budgets, which are of the whole deployment: not for a key of one user."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
+from pydantic import Field
+
+from contracts.identifiers import NAME_PATTERN
+from contracts.limits import Limits
+from memory.budgets.overview import By, Overview, read_overview
+from memory.budgets.store import KEEP, Budgets
+from supervisor.http.admission.keys import Caller, require_role
+from supervisor.http.parts import ApiParts
+from supervisor.http.problems import Refused, answers
+from supervisor.http.responses import Form, View
+
+
+class LimitsVersion(View):
+    """The limits that hold; version 0 has none."""
+
+    version: int
+    who: str
+    when: str
+    limits: Limits
+
+
+class NewLimits(Form):
+    """All limits, over those of `version`: that of the last `GET /v1/limits`."""
+
+    version: Annotated[int, Field(ge=0, le=2**53)]
+    limits: Limits
+
+
+def _demand_everybody(caller: Caller) -> Caller:
+    """Return *caller*.
+
+    Raises:
+        Refused: 403, the key is for one user.
+    """
+    if caller.user_scope is not None:
+        raise Refused(403, "other-user", "limits and budgets are of all users, and this key is for one; use another")
+    return caller
+
+
+async def _find_reader(caller: Annotated[Caller, Depends(require_role("read"))]) -> Caller:
+    return _demand_everybody(caller)
+
+
+async def _find_admin(caller: Annotated[Caller, Depends(require_role("admin"))]) -> Caller:
+    return _demand_everybody(caller)
+
+
+def routes(parts: ApiParts) -> APIRouter:
+    """Return the routes `/v1/limits` and `/v1/budget`."""
+    router = APIRouter(prefix="/v1", tags=["budgets"], dependencies=[Depends(_find_reader)])
+    budgets = Budgets(parts.redis)
+
+    async def read() -> LimitsVersion:
+        return LimitsVersion.model_validate(await budgets.read())
+
+    @router.get(
+        "/limits", summary="Read the limits on models", responses=answers(), response_model_exclude_defaults=True
+    )
+    async def limits() -> LimitsVersion:
+        return await read()
+
+    @router.put(
+        "/limits", summary="Replace the limits on models", responses=answers(409), response_model_exclude_defaults=True
+    )
+    async def replace(body: NewLimits, caller: Annotated[Caller, Depends(_find_admin)]) -> LimitsVersion:
+        await budgets.change(body.limits, f"key:{caller.name}", over=body.version)
+        return await read()
+
+    @router.get("/budget", summary="Read what limits leave, and what was spent", responses=answers())
+    async def budget(
+        by: Annotated[By, Query(description="How spending is grouped.")] = "agent",
+        days: Annotated[
+            int | None, Query(ge=1, le=KEEP.days, description="Spending of so many days; else of today and the month.")
+        ] = None,
+        tree: Annotated[
+            str | None, Query(pattern=NAME_PATTERN, description="Only the tree of this task.", max_length=64)
+        ] = None,
+    ) -> Overview:
+        return await read_overview(budgets, datetime.now(UTC), by=by, days=days, tree=tree)
+
+    return router

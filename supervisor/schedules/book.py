@@ -1,0 +1,219 @@
+"""The book of schedules: what may be added, who may change it, and what follows from a change."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import structlog
+
+from contracts.errors import InvalidInput
+from contracts.identifiers import new_id
+from memory.schedules.store import MOST, MOST_OF_USER, Kept, Schedule, ScheduleStore, State
+from supervisor.catalogue import Catalogue
+from supervisor.schedules.ticks import find_faults, ticks_after
+
+log = structlog.get_logger(__name__)
+
+#: How long before a tick its task is put into LATER: a supervisor that is killed is replaced in between.
+AHEAD = timedelta(seconds=5)
+#: Bytes of parameters, of a pipeline with its inputs, and letters of an id, which that of its tasks begins with.
+MOST_BYTES, MOST_PIPELINE_BYTES, LONGEST_ID = 16 * 1024, 64 * 1024, 40
+#: Times that a change is tried anew after a desk noted a tick in between.
+_TRIES = 5
+
+#: A field and a complaint about it.
+FieldFault = tuple[str, str]
+
+
+class Unusable(InvalidInput):
+    """A schedule cannot be kept as it is; each of `faults` names a field and the cure."""
+
+    def __init__(self, faults: Iterable[FieldFault]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(f"{where}: {words}" for where, words in self.faults))
+
+
+class TakenId(InvalidInput):
+    """There is a schedule of that id already, or there are too many."""
+
+
+class Changed(NamedTuple):
+    """A schedule after a change, and the task of a tick ahead that is to be cancelled, None for none."""
+
+    kept: Kept
+    withdrawn: str | None = None
+
+
+class ScheduleBook:
+    """Adds and changes the schedules of one supervisor id.
+
+    Args:
+        store: Where they are kept.
+        catalogue: The agents as of now, whose tasks may be scheduled.
+        now: The clock, in UTC.
+    """
+
+    def __init__(
+        self,
+        store: ScheduleStore,
+        catalogue: Callable[[], Catalogue],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.store = store
+        self.now = now
+        self._catalogue = catalogue
+
+    def check(self, schedule: Schedule) -> State:
+        """Return the state in which *schedule* begins.
+
+        Raises:
+            Unusable: it cannot be kept; with every fault.
+        """
+        faults = find_faults(schedule.timing, self.now())
+        if len(schedule.id) > LONGEST_ID:
+            faults.append(("id", f"has {len(schedule.id)} characters; {LONGEST_ID} are taken"))
+        if (schedule.pipeline is None) == (schedule.task is None or schedule.agent_id is None):
+            faults.append(("task", "say either agent_id and task, or pipeline"))
+        elif schedule.pipeline is None and self._catalogue().find(schedule.agent_id or "", schedule.task or "") is None:
+            faults.append(("task", f"no agent that is known has {schedule.target}; `tasklore agents list` shows them"))
+        whole, where = schedule.parameters, "parameters"
+        most = MOST_BYTES
+        if schedule.pipeline is not None:
+            whole, where, most = {**schedule.pipeline, "inputs": whole}, "pipeline", MOST_PIPELINE_BYTES
+        try:
+            size = len(json.dumps(whole, allow_nan=False, ensure_ascii=False).encode())
+        except (ValueError, RecursionError):
+            faults.append((where, "only JSON in valid Unicode can be kept"))
+        else:
+            if size > most:
+                faults.append((where, f"has {size:,} bytes, {most:,} are kept; store it elsewhere and name its place"))
+        if faults:
+            raise Unusable(faults)
+        return State(next(ticks_after(schedule.timing, self.now(), schedule.anchor), None))
+
+    async def add(self, schedule: Schedule) -> Kept:
+        """Keep *schedule*, a new one; the same again changes nothing.
+
+        Raises:
+            Unusable: it cannot be kept.
+            TakenId: its id is taken by another one, or there are too many.
+            MemoryUnavailable: the store does not answer.
+        """
+        state = self.check(schedule)
+        done = await self.store.put(schedule, state, look_at(schedule, state))
+        if done == 1:
+            return Kept(schedule, state)
+        if done == 0:
+            known = (await self.store.read(schedule.id))[0]
+            if known is not None and _same(known.schedule, schedule):
+                return known
+            raise TakenId(f"there is another schedule {schedule.id!r}; choose another id, or remove that one first")
+        most, whose = (MOST_OF_USER, "of this user ") if done == -1 and schedule.user_id else (MOST, "")
+        raise TakenId(f"there are {most:,} schedules {whose}already; remove one that is not needed any more")
+
+    async def set_paused(self, schedule_id: str, by: str, *, paused: bool) -> Changed | None:
+        """Pause or resume a schedule; ticks that pass while it is paused are not missed. None: there is none.
+
+        Raises:
+            Unusable: its ticks are all over.
+            MemoryUnavailable: the store does not answer.
+        """
+        return await self._change(schedule_id, {"paused": paused}, by)
+
+    async def remove(self, schedule_id: str) -> Changed | None:
+        """Remove a schedule; None when there is none.
+
+        Raises:
+            InvalidInput: it stands in the code of its agent.
+            MemoryUnavailable: the store does not answer.
+        """
+        kept = (await self.store.read(schedule_id))[0]
+        if kept is None:
+            return None
+        offer = self._catalogue().find(kept.schedule.agent_id or "", kept.schedule.task or "")
+        if kept.schedule.declared and offer is not None and offer.task.schedule is not None:
+            msg = f"{schedule_id!r} stands in the code of {kept.schedule.target}; remove it there, or pause it"
+            raise InvalidInput(msg)
+        await self.store.remove(kept.schedule)
+        return Changed(kept, self.find_ahead(kept.state))
+
+    async def declare(self) -> None:
+        """Make the schedules in the code of agents those that their cards say; a paused one stays paused.
+
+        Raises:
+            MemoryUnavailable: the store does not answer.
+        """
+        catalogue, now = self._catalogue(), self.now()
+        wanted = {
+            _declared_id(agent_id, task.name): Schedule(
+                id=_declared_id(agent_id, task.name),
+                timing=task.schedule,
+                agent_id=agent_id,
+                task=task.name,
+                declared=True,
+                anchor=now,
+                **stamps_of("code", now),
+            )
+            for agent_id, card in catalogue.cards.items()
+            for task in card.tasks
+            if task.schedule is not None
+        }
+        known = {kept.schedule.id: kept for kept in await self.store.list(declared=True, limit=MOST)}
+        for kept in known.values():
+            # Of an agent that is not known at all nothing is known: its card may come back.
+            if kept.schedule.id not in wanted and kept.schedule.agent_id in catalogue.cards:
+                await self.store.remove(kept.schedule)
+        for schedule_id, schedule in wanted.items():
+            try:
+                if schedule_id not in known:
+                    await self.add(schedule)
+                elif known[schedule_id].schedule.timing != schedule.timing:
+                    await self._change(schedule_id, {"timing": schedule.timing, "anchor": now}, "code")
+            except InvalidInput as error:
+                log.warning("declared_schedule_refused", schedule=schedule.target, error=str(error))
+
+    async def _change(self, schedule_id: str, fields: dict[str, object], by: str) -> Changed | None:
+        for _ in range(_TRIES):
+            kept = (await self.store.read(schedule_id))[0]
+            if kept is None:
+                return None
+            if all(getattr(kept.schedule, name) == value for name, value in fields.items()):
+                return Changed(kept)
+            stamp = {"version": kept.schedule.version + 1, "changed_by": by, "changed_at": self.now()}
+            changed = kept.schedule.model_copy(update={**fields, **stamp})
+            state = kept.state._replace(next=self.check(changed).next if not changed.paused else kept.state.next)
+            if await self.store.put(changed, state, look_at(changed, state)) == 1:
+                withdrawn = self.find_ahead(kept.state) if changed.paused or "timing" in fields else None
+                return Changed(Kept(changed, state), withdrawn)
+        raise TakenId(f"{schedule_id!r} is being changed by others; try again")
+
+    def find_ahead(self, state: State) -> str | None:
+        """Return the task of the last tick when that is still to come."""
+        return state.task_id if state.last is not None and state.last > self.now() else None
+
+
+def look_at(schedule: Schedule, state: State) -> datetime | None:
+    """Return when a desk has to look at *schedule*, None for never."""
+    return None if schedule.paused or state.next is None else state.next - AHEAD
+
+
+def make_id(name: str) -> str:
+    """Return the id of a schedule of the task, or pipeline, *name*, unlike any other."""
+    return f"{name[:24]}-{new_id(0).replace('-', '')[-10:]}"
+
+
+def stamps_of(by: str, now: datetime) -> dict[str, Any]:
+    """Return the fields of a new schedule that say who made it, and when."""
+    return {"created_by": by, "created_at": now, "changed_by": by, "changed_at": now}
+
+
+def _declared_id(agent_id: str, task: str) -> str:
+    return f"{task[:24]}-{hashlib.blake2b(f'{agent_id} {task}'.encode(), digest_size=5).hexdigest()}"
+
+
+def _same(one: Schedule, other: Schedule) -> bool:
+    """Return whether both run the same at the same times for the same user."""
+    names = ("timing", "agent_id", "task", "parameters", "pipeline", "user_id")
+    return all(getattr(one, name) == getattr(other, name) for name in names)

@@ -1,0 +1,113 @@
+"""The desk of schedules: a little before each tick its task is put into LATER, from where it comes to the second.
+
+A tick has one task id: two desks that make it, or one after a kill, make one run. The state is written after the task,
+so that a desk that dies in between leaves a tick that is made again.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import islice, takewhile
+from typing import ClassVar
+
+import structlog
+
+from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
+from memory.schedules.store import Kept, Schedule
+from runtime.lease_loop import LeaseLoop, NotYet
+from supervisor.catalogue import Catalogue
+from supervisor.schedules.book import AHEAD, ScheduleBook, look_at
+from supervisor.schedules.tick_maker import TickMaker
+from supervisor.schedules.ticks import last_tick, ticks_after
+
+log = structlog.get_logger(__name__)
+
+#: Schedules looked at side by side, ticks of one that are made in one turn, and missed ones that are counted.
+_AT_ONCE, _TICKS, _COUNTED = 100, 100, 1_000
+#: A tick that passed longer ago was missed: its schedule says whether it is made up for.
+MISSED_AFTER = timedelta(seconds=30)
+#: Seconds after which another desk looks at the schedules of one that fell silent, and until a refused tick is retried.
+_LEASE_S, _REFUSED_S = 2.0, 1.0
+_SECOND = timedelta(seconds=1)
+
+
+class ScheduleDesk(LeaseLoop[str, Kept]):
+    """Makes the ticks of the schedules in *book*, in this process; `run` until `drain`. Its keys are their ids."""
+
+    #: Every step of a tick is done once, whoever does it.
+    is_exclusive: ClassVar[bool] = False
+
+    def __init__(self, book: ScheduleBook, maker: TickMaker) -> None:
+        super().__init__("schedule", at_once=_AT_ONCE, lease_s=_LEASE_S, slack_s=_LEASE_S)
+        self._book = book
+        self._maker = maker
+        self._declared: Catalogue | None = None
+
+    async def due(self, limit: int) -> Sequence[str]:
+        """Return schedules with a tick soon, leased from then on."""
+        catalogue = self._maker.catalogue()
+        if catalogue is not self._declared:
+            await self._book.declare()
+            self._declared = catalogue
+        # The look leases them, so that no more are taken than begin at once.
+        room = max(1, self._at_once - self.busy)
+        return await self._book.store.due(self._book.now(), self._lease_ms, min(limit, room))
+
+    async def claim(self, key: str) -> Kept | None:
+        """Return the schedule as it is now."""
+        return (await self._book.store.read(key))[0]
+
+    async def work(self, key: str, lease: Kept) -> float:
+        """Make the ticks that are near, and note them; a one-off is removed behind its tick."""
+        (schedule, state), now = lease, self._book.now()
+        if schedule.paused or state.next is None:
+            await self._book.store.advance(lease, state, None)
+            return 0.0
+        ticks, missed = choose_ticks(schedule, state.next, now)
+        if missed:
+            log.warning("ticks_missed", schedule=schedule.id, count=missed, policy=schedule.timing.missed)
+        made = state._replace(missed=state.missed + missed)
+        for tick in ticks:
+            task_id, problem = None, ""
+            try:
+                task_id = await self._maker.make(schedule, tick)
+            except NotAccepted as error:
+                raise NotYet(str(error), _REFUSED_S) from error
+            except (InvalidInput, MessageTooLarge) as error:
+                problem = str(error)[:500]
+                log.warning("tick_refused", schedule=schedule.id, error=problem)
+            made = made._replace(last=tick, task_id=task_id, problem=problem)
+        is_whole = len(ticks) < _TICKS
+        done = max(now + AHEAD, state.next - _SECOND) if is_whole else ticks[-1]
+        made = made._replace(next=next(ticks_after(schedule.timing, done, schedule.anchor), None))
+        if schedule.timing.at is not None and made.next is None and not made.problem:
+            await self._book.store.remove(schedule)
+        elif not await self._book.store.advance(lease, made, look_at(schedule, made)):
+            kept = await self.claim(key)
+            if kept is None or kept.schedule.paused:
+                # It was so while its tick was made.
+                await self._maker.withdraw(self._book.find_ahead(made))
+        return 0.0
+
+    async def renew(self, lease: Kept) -> bool:  # noqa: ARG002 - as in `LeaseLoop`
+        """Return True: a desk that takes longer than its lease does no harm."""
+        return True
+
+    async def give_back(self, lease: Kept) -> None:
+        """Let the lease lapse: where the work came to its end, it is noted when to look next."""
+
+
+def choose_ticks(schedule: Schedule, following: datetime, now: datetime) -> tuple[list[datetime], int]:
+    """Return the ticks to make now, from *following* on, at most a hundred, and how many are not made up for."""
+    timing, anchor, cutoff = schedule.timing, schedule.anchor, now - MISSED_AFTER
+    is_late = following < cutoff and timing.missed != "all"
+    begin = max(following, cutoff) if is_late else following
+    near = takewhile(lambda tick: tick <= now + AHEAD, ticks_after(timing, begin - _SECOND, anchor))
+    ticks = [tick for tick in islice(near, _TICKS) if tick >= begin]
+    if not is_late:
+        return ticks, 0
+    gone = takewhile(lambda tick: tick < begin, ticks_after(timing, following - _SECOND, anchor))
+    missed = sum(1 for _ in islice(gone, _COUNTED))
+    last = last_tick(timing, following, cutoff, anchor) if timing.missed == "once" else None
+    if last is None or last in ticks:
+        return ticks, missed
+    return [last, *ticks], missed - 1

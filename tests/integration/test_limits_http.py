@@ -1,0 +1,155 @@
+"""Limits and budgets over HTTP, by whom they may be read and changed; and the file that a supervisor applies."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import ConfigurationError
+from contracts.limits import read_limits
+from memory import keys
+from memory.budgets.store import Budgets
+from runtime.metrics import Metrics
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.http.admission.key_file import KeyRing, Role, make_key
+from supervisor.limits_file import LimitsFile
+from supervisor.watches import LimitWatch
+from tests.http_client import ask
+from tests.integration.http_stand import Stand, http_stand
+
+LIMITS = {"limits": [{"name": "acme", "tenant": "acme", "usd": "20", "every": "day"}], "time_zone": "Europe/Berlin"}
+
+
+@pytest.fixture
+async def guarded(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
+    """Serve the API with keys: the headers of each by name."""
+    path, headers = tmp_path / "keys.json", {}
+    made: list[tuple[str, Role, str | None]] = [
+        ("ask", "ask", None),
+        ("ann", "admin", "ann"),
+        ("read", "read", None),
+        ("admin", "admin", None),
+    ]
+    for name, role, user in made:
+        headers[name] = {"Authorization": f"Bearer {make_key(path, name, (role,), user)}"}
+    async with http_stand(servers, redis, keys=KeyRing(path)) as found:
+        yield found, headers
+
+
+async def test_limits_are_changed_over_the_version_that_was_read(guarded: tuple[Stand, dict[str, Any]]) -> None:
+    """Over another one it is 409; a faulty field is named."""
+    stand, headers = guarded
+    before = await ask(stand.url, "GET", "/v1/limits", headers=headers["read"])
+    assert before.body == {"version": 0, "who": "", "when": "", "limits": {}}
+    body = {"version": 0, "limits": LIMITS}
+    made = await ask(stand.url, "PUT", "/v1/limits", body, headers["admin"])
+    assert (made.status, made.body["version"], made.body["who"]) == (200, 1, "key:admin")
+    assert (await ask(stand.url, "GET", "/v1/limits", headers=headers["read"])).body == made.body
+    assert made.body["limits"] == LIMITS
+    conflict = await ask(stand.url, "PUT", "/v1/limits", body, headers["admin"])
+    assert (conflict.status, conflict.body["type"]) == (409, "urn:tasklore:problem:version")
+    wrong = {"version": 1, "limits": {"limits": [{"name": "a", "usd": -1, "every": "day"}]}}
+    refused = await ask(stand.url, "PUT", "/v1/limits", wrong, headers["admin"])
+    assert (refused.status, refused.body["problems"][0]["where"]) == (422, "limits.limits.0.usd")
+
+
+async def test_only_keys_for_all_users_read_budgets_and_only_admins_change_limits(
+    guarded: tuple[Stand, dict[str, Any]],
+) -> None:
+    """A key for one user sees neither, whatever its role."""
+    stand, headers = guarded
+    for path in ("/v1/limits", "/v1/budget"):
+        statuses = [(await ask(stand.url, "GET", path, headers=headers[who])).status for who in headers]
+        assert dict(zip(headers, statuses, strict=True)) == {"ask": 403, "ann": 403, "read": 200, "admin": 200}
+    for who in ("ask", "ann", "read"):
+        assert (await ask(stand.url, "PUT", "/v1/limits", {"version": 0, "limits": {}}, headers[who])).status == 403
+    assert (await ask(stand.url, "GET", "/v1/budget")).status == 401
+
+
+async def test_a_budget_over_http_is_that_of_the_command(guarded: tuple[Stand, dict[str, Any]], redis: Redis) -> None:
+    """With accounts, periods, and one tree."""
+    stand, headers = guarded
+    await Budgets(redis).change(read_limits(LIMITS), "ada")
+    shown = (await ask(stand.url, "GET", "/v1/budget?days=2&by=model", headers=headers["read"])).body
+    assert (shown["version"], shown["by"], len(shown["periods"])) == (1, "model", 1)
+    assert (shown["accounts"][0]["limit"], shown["accounts"][0]["left"]) == ("acme", 20.0)
+    await redis.hset(keys.budget("tree", "root"), mapping={"calls": 3})
+    tree = (await ask(stand.url, "GET", "/v1/budget?tree=root", headers=headers["read"])).body
+    assert (tree["tree"]["calls"], tree["accounts"], tree["periods"]) == (3, [], [])
+    for wrong in ("days=63", "by=day", "tree=a%20b"):
+        assert (await ask(stand.url, "GET", f"/v1/budget?{wrong}", headers=headers["read"])).status == 422
+
+
+async def test_a_supervisor_applies_a_file_and_names_a_faulty_field(redis: Redis, tmp_path: Path) -> None:
+    """A change by hand stands until the file differs."""
+    path, budgets = tmp_path / "limits.toml", Budgets(redis)
+    path.write_text("[[limits]]\nname = 'a'\nat_once = 1\n", "utf-8")
+    assert await LimitsFile(redis, path).apply()
+    assert (await budgets.read()).who == "file:limits.toml"
+    await budgets.change(read_limits({}), "ada")
+    await LimitsFile(redis, path).run()
+    assert (await budgets.read()).version == 2
+    path.write_text("[[limits]]\nname = 'a'\nat_once = 2\n", "utf-8")
+    await LimitsFile(redis, path).run()
+    assert (await budgets.read()).version == 3
+    path.write_text("[[limits]]\nname = 'a'\nat_once = 0\n", "utf-8")
+    with pytest.raises(ConfigurationError, match=r"TASKLORE_LIMITS_FILE: .*limits.toml': limit 'a'.at_once"):
+        LimitsFile(redis, path)
+    with pytest.raises(ConfigurationError, match="No such file"):
+        LimitsFile(redis, tmp_path / "none.toml")
+
+
+async def test_a_file_is_applied_when_a_store_that_was_away_is_back(
+    redis: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor starts without it."""
+    monkeypatch.setattr("supervisor.limits_file._AGAIN_S", 0.01)
+    path = tmp_path / "limits.toml"
+    path.write_text("[[limits]]\nname = 'a'\nat_once = 1\n", "utf-8")
+    file = LimitsFile(redis, path)
+    file._budgets = Budgets(Redis(port=1), deadline_s=0.05)
+    assert not await file.apply()
+    running = asyncio.create_task(file.run())
+    file._budgets = Budgets(redis)
+    await asyncio.wait_for(running, 30)
+    assert (await Budgets(redis).read()).version == 1
+
+
+async def test_metrics_have_the_fullest_account_of_each_limit(redis: Redis) -> None:
+    """Of days and months also by a name of their own; a limit is the only label."""
+    tenants = {"name": "tenants", "tenant": "*", "tokens": 100, "every": "day"}
+    calls = {"name": "calls", "at_once": 4}
+    await Budgets(redis).change(read_limits({"limits": [tenants, calls]}), "ada")
+    window = read_limits({"limits": [tenants]})
+    watch = LimitWatch(Budgets(redis))
+    [account] = window.accounts_of("m", _payer(), watch._now())
+    for tenant, spent in (("x", 30), ("y", 70)):
+        place = keys.budget("account", f"tenants;tenant={tenant}")
+        await redis.hset(place, mapping={"s": spent, "u": 15, "win": account.window})
+        await redis.zadd(place + ":queue", {"waiter": 2**42})
+        await redis.zadd(keys.budget("accounts"), {place: 1})
+    metrics = Metrics("test")
+    metrics.watch_limits(watch.used, watch.spent, watch.unconfirmed, watch.waiting)
+    assert b"tasklore_limit_used_ratio{" not in metrics.render()
+    await watch.look()
+    shown = metrics.render().decode()
+    for line in (
+        'tasklore_limit_used_ratio{limit="tenants"} 0.85',
+        'tasklore_limit_used_ratio{limit="calls"} 0.0',
+        'tasklore_budget_used_ratio{limit="tenants"} 0.85',
+        'tasklore_limit_unconfirmed_ratio{limit="tenants"} 0.15',
+        'tasklore_limit_waiting_calls{limit="tenants"} 2.0',
+    ):
+        assert f"\n{line}\n" in shown
+    assert 'tasklore_budget_used_ratio{limit="calls"}' not in shown
+
+
+def _payer() -> Any:
+    from contracts.limits import Payer
+
+    return Payer(tenant="x")

@@ -1,0 +1,239 @@
+"""Schedules on real servers: ticks by several desks, changes, those in the code of agents, and hostile clients."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts import subjects
+from contracts.messages import TaskAssignment
+from contracts.schedules import Timing
+from memory.schedules.store import MOST_OF_USER, Schedule, ScheduleStore, State
+from runtime.messaging.jetstream import ask_jetstream
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.catalogue import Catalogue
+from supervisor.http.admission.key_file import KeyRing, make_key
+from supervisor.schedules.book import ScheduleBook
+from supervisor.schedules.desk import ScheduleDesk
+from tests.http_client import Answer, ask
+from tests.integration.http_stand import CARD, Stand, http_stand
+from tests.servers import PATIENCE_S
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+BODY = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}}
+
+
+@pytest.fixture
+async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
+    async with http_stand(servers, redis) as found:
+        await ask_jetstream(found.parts.client, f"STREAM.PURGE.{subjects.TASKS}", {"filter": subjects.TASKS_ALL})
+        yield found
+
+
+@pytest.fixture
+async def guarded(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
+    file, headers = tmp_path / "keys.json", {}
+    for name in ("ann", "bob"):
+        headers[name] = {"Authorization": f"Bearer {make_key(file, name, ('ask',), name)}"}
+    async with http_stand(servers, redis, keys=KeyRing(file)) as found:
+        yield found, headers
+
+
+async def add(stand: Stand, headers: dict[str, str] | None = None, **body: Any) -> Answer:
+    return await ask(stand.url, "POST", "/v1/schedules", {**BODY, **body}, headers)
+
+
+async def started(stand: Stand) -> list[TaskAssignment]:
+    """Return what lies in TASKS, in order."""
+    state = (await ask_jetstream(stand.parts.client, f"STREAM.INFO.{subjects.TASKS}"))["state"]
+    stream = stand.parts.client.jetstream()
+    numbers = range(state["first_seq"], state["last_seq"] + 1) if state["messages"] else ()
+    found = [(await stream.get_msg(subjects.TASKS, number)).data or b"" for number in numbers]
+    return [TaskAssignment.model_validate_json(body) for body in found]
+
+
+async def test_two_desks_make_each_tick_once_and_in_time(stand: Stand) -> None:
+    """Each tick is a task whose id follows from schedule and time."""
+    assert (await add(stand, every=1, id="beat")).status == 201
+    desks = [ScheduleDesk(stand.parts.schedules, stand.parts.ticks) for _ in range(2)]
+    running = [asyncio.create_task(desk.run()) for desk in desks]
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while len(tasks := await started(stand)) < 4:  # noqa: ASYNC110 - a server is asked
+                await asyncio.sleep(0.1)
+    finally:
+        await asyncio.gather(*(desk.drain() for desk in desks))
+        await asyncio.gather(*running)
+    times = [task.waits_from for task in tasks]
+    assert {later - earlier for earlier, later in pairwise(times)} == {timedelta(seconds=1)}
+    assert len({task.task_id for task in tasks}) == len(tasks)
+    seen = (await ask(stand.url, "GET", "/v1/schedules/beat")).body
+    assert seen["last_task"].startswith("beat-")
+
+
+async def test_a_paused_schedule_withdraws_its_next_tick_and_missed_none_when_it_goes_on(stand: Stand) -> None:
+    """Pausing and removing take back the task that already waits in LATER."""
+    await add(stand, every=4, id="slow")
+    desk = ScheduleDesk(stand.parts.schedules, stand.parts.ticks)
+    running = asyncio.create_task(desk.run())
+    store = stand.parts.schedules.store
+    async with asyncio.timeout(PATIENCE_S):
+        while (kept := (await store.read("slow"))[0]) is None or kept.state.task_id is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    paused = (await ask(stand.url, "POST", "/v1/schedules/slow/pause")).body
+    assert (paused["paused"], paused["next"], paused["version"]) == (True, [], 2)
+    entry = await stand.parts.ledger.read(kept.state.task_id)
+    assert entry is not None
+    assert entry.generations[1].state == "cancelled"
+    resumed = (await ask(stand.url, "POST", "/v1/schedules/slow/resume")).body
+    assert (resumed["paused"], resumed["missed_ticks"], len(resumed["next"])) == (False, 0, 5)
+    assert (await ask(stand.url, "DELETE", "/v1/schedules/slow")).status == 200
+    assert (await ask(stand.url, "GET", "/v1/schedules/slow")).status == 404
+    await desk.drain()
+    await running
+    assert [task.task_id for task in await started(stand) if task.task_id.startswith("slow")] == []
+
+
+async def test_the_next_five_times_are_shown_before_anything_is_kept(stand: Stand) -> None:
+    """With `dry_run`, by the clocks of the zone."""
+    shown = (await add(stand, cron="0 9 * * mon-fri", time_zone="Europe/Berlin", dry_run=True)).body
+    assert len(shown["next"]) == 5
+    assert (await ask(stand.url, "GET", "/v1/schedules")).body == {"schedules": [], "after": None}
+
+
+async def test_a_schedule_runs_once_more_when_asked_and_the_same_again_changes_nothing(stand: Stand) -> None:
+    """Its next ticks stay as they are; another one of its id is refused."""
+    first, again = await add(stand, every=3600, id="hourly"), await add(stand, every=3600, id="hourly")
+    assert (first.status, again.status, again.body) == (201, 201, first.body)
+    assert (await add(stand, every=60, id="hourly")).status == 409
+    begun = await ask(stand.url, "POST", "/v1/schedules/hourly/run")
+    assert (begun.status, [task.task_id for task in await started(stand)]) == (202, [begun.body["task_id"]])
+
+
+#: What a hostile or mistaken client sends, the field that is at fault, and a word of the cure.
+UNUSABLE: list[tuple[dict[str, Any], str, str]] = [
+    ({"every": 0.001}, "every", "integer"),
+    ({"every": 0}, "every", "from 1"),
+    ({"every": -5}, "every", "from 1"),
+    ({"every": 10**30}, "every", ""),
+    ({}, "cron", "one of cron, every and at"),
+    ({"cron": "* * * * *", "every": 5}, "every_s", "one of"),
+    ({"cron": "0 0 30 2 *"}, "cron", "day-of-month"),
+    ({"cron": "* " * 100_000}, "cron", "characters"),
+    ({"cron": "0 9 * * *", "time_zone": "Mars/Olympus"}, "time_zone", "Europe/Berlin"),
+    ({"cron": "0 9 * * *", "time_zone": "../../etc/passwd"}, "time_zone", "write one"),
+    ({"at": "2020-01-01T00:00:00Z"}, "at", "passed"),
+    ({"every": 60, "missed": "twice"}, "missed", "skip"),
+    ({"every": 60, "id": "a b"}, "id", ""),
+    ({"every": 60, "id": "a" * 64}, "id", "40"),
+    ({"every": 60, "parameters": {"word": "x" * 20_000}}, "parameters", "16,384"),
+    ({"every": 60, "parameters": {"wrd": "x"}}, "parameters.wrd", "word"),
+    ({"every": 60, "surprise": 1}, "surprise", ""),
+]
+
+
+async def test_what_cannot_be_kept_is_refused_with_its_field_and_cure(stand: Stand) -> None:
+    """Nothing is kept of it."""
+    for body, field, cure in UNUSABLE:
+        answer = await add(stand, **body)
+        assert answer.status == 422, body
+        assert field in [one["where"] for one in answer.body["problems"]], body
+        assert cure in answer.body["detail"], body
+    assert (await ask(stand.url, "GET", "/v1/schedules")).body["schedules"] == []
+
+
+async def test_a_schedule_of_another_user_is_not_there(guarded: tuple[Stand, dict[str, Any]]) -> None:
+    """Neither to be seen nor to be changed; and one user may have a hundred."""
+    stand, headers = guarded
+    assert (await add(stand, headers["ann"], every=3600, id="anns")).status == 201
+    assert (await add(stand, headers["bob"], every=3600, user="ann")).status == 403
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume"), ("POST", "/run")):
+        assert (await ask(stand.url, method, f"/v1/schedules/anns{path}", None, headers["bob"])).status == 404
+    assert (await ask(stand.url, "GET", "/v1/schedules", None, headers["bob"])).body["schedules"] == []
+    for number in range(MOST_OF_USER):
+        assert (await add(stand, headers["bob"], every=3600, id=f"bob{number}")).status == 201
+    refused = await add(stand, headers["bob"], every=3600)
+    assert refused.status == 409
+    assert "100 schedules of this user" in refused.body["detail"]
+    first = (await ask(stand.url, "GET", "/v1/schedules?limit=60", None, headers["bob"])).body
+    rest = (await ask(stand.url, "GET", f"/v1/schedules?limit=60&after={first['after']}", None, headers["bob"])).body
+    assert len({one["id"] for one in first["schedules"] + rest["schedules"]}) == MOST_OF_USER
+
+
+class FakeMaker:
+    """Notes ticks instead of making them."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.made: list[datetime] = []
+        self.catalogue = lambda: catalogue
+
+    async def make(self, schedule: Schedule, tick: datetime) -> str:
+        self.made.append(tick)
+        return schedule.tick_id("S", tick)
+
+    async def withdraw(self, task_id: str | None) -> None:
+        raise AssertionError(task_id)
+
+
+@pytest.mark.parametrize(("missed", "made", "lost"), [("skip", 1, 72), ("once", 2, 71), ("all", 73, 0)])
+async def test_after_an_outage_missed_ticks_are_made_up_for_by_policy(
+    redis: Redis, missed: Any, made: int, lost: int
+) -> None:
+    """Twelve hours of an injected clock under a tick of ten minutes; the tick that is due now comes in any case."""
+    clock, catalogue = [NOW], Catalogue([CARD])
+    book = ScheduleBook(ScheduleStore(redis, "S", deadline_s=PATIENCE_S), lambda: catalogue, lambda: clock[0])
+    own = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}}
+    timing = Timing(every_s=600, missed=missed)
+    await book.add(Schedule(id="s", timing=timing, anchor=NOW, created_at=NOW, changed_at=NOW, **own))
+    clock[0] += timedelta(hours=12, minutes=10)
+    maker = FakeMaker(catalogue)
+    desk = ScheduleDesk(book, maker)  # type: ignore[arg-type]  # a double
+    for _ in range(3):
+        for key in await desk.due(10):
+            await desk.attend(key)
+        clock[0] += timedelta(seconds=3)
+    assert len(maker.made) == len(set(maker.made)) == made
+    kept = (await book.store.read("s"))[0]
+    assert kept is not None
+    assert (kept.state.missed, kept.state.next) == (lost, NOW + timedelta(hours=12, minutes=20))
+
+
+async def test_schedules_in_code_come_and_go_with_the_card_and_stay_paused(redis: Redis) -> None:
+    """A changed time takes the place of the old one, an agent that is not known at all loses nothing."""
+    clock, cards = [NOW], [Catalogue([CARD])]
+    book = ScheduleBook(ScheduleStore(redis, "S", deadline_s=PATIENCE_S), lambda: cards[0], lambda: clock[0])
+
+    def deploy(timing: Timing | None) -> None:
+        task = CARD.tasks[0].model_copy(update={"schedule": timing})
+        cards[0] = Catalogue([CARD.model_copy(update={"tasks": (task,)})])
+
+    deploy(Timing(cron="0 9 * * *"))
+    await asyncio.gather(book.declare(), book.declare(), book.declare())
+    [kept] = await book.store.list(declared=True)
+    assert (kept.schedule.target, kept.state.next) == ("EchoAgent.echo", NOW + timedelta(hours=9))
+    await book.set_paused(kept.schedule.id, "olga", paused=True)
+    deploy(Timing(cron="0 8 * * *"))
+    await book.declare()
+    [kept] = await book.store.list(declared=True)
+    assert (kept.schedule.timing.cron, kept.schedule.paused) == ("0 8 * * *", True)
+    cards[0] = Catalogue([])
+    await book.declare()
+    assert len(await book.store.list(declared=True)) == 1
+    deploy(None)
+    await book.declare()
+    assert await book.store.list(declared=True) == []
+
+
+async def test_a_state_survives_its_spelling() -> None:
+    """As one desk leaves it, the next one reads it."""
+    state = State(NOW, None, "t", 3, "no room")
+    assert State.read(state.spell().encode()) == state
+    assert json.loads(State().spell()) == [None, None, None, 0, ""]
