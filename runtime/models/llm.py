@@ -47,18 +47,12 @@ _log = structlog.get_logger(__name__)
 
 
 class Meter(Protocol):
-    """Counts attempts for the whole process; `error_class` is None for an attempt that succeeded."""
+    """Counts attempts for the whole process; `error` is the class of one, None for an attempt that succeeded."""
 
     def record(
-        self,
-        role: str,
-        model: str,
-        usage: Expense,
-        duration_s: float,
-        error_class: str | None,
-        first_chunk_s: float | None = None,
+        self, role: str, model: str, usage: Expense, duration_s: float, error: str | None, first_s: float | None = None
     ) -> None:
-        """Count one attempt; *first_chunk_s* is when the first chunk of a streamed answer came."""
+        """Count one attempt; *first_s* is when the first chunk of a streamed answer came."""
 
     def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
         """Export by model for how long its provider has been away."""
