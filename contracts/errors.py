@@ -238,12 +238,16 @@ class LlmThrottled(LlmRateLimited):
 
 
 class BudgetSpent(LlmError):
-    """A limit has no room for a call and refuses it; `limit` names it, `at_limit` is `next` where another model may."""
+    """A limit has no room for a call and refuses it; `limit` names it, `at_limit` is `next` where another model may.
 
-    def __init__(self, message: str, limit: str, at_limit: str = "refuse") -> None:
+    `unit` says of what it has none: `usd`, `tokens`, `requests` or `at_once`.
+    """
+
+    def __init__(self, message: str, limit: str, at_limit: str = "refuse", *, unit: str = "") -> None:
         super().__init__(message)
         self.limit = limit
         self.at_limit = at_limit
+        self.unit = unit
 
 
 class LlmUnavailable(LlmError):

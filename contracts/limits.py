@@ -88,6 +88,18 @@ class Account:
     refills_in_s: float | None = None
 
 
+@dataclass
+class Reservation:
+    """A call under way, to be settled once; `accounts` are those it was reserved on."""
+
+    call_id: str
+    call: Call
+    input_tokens: int
+    accounts: tuple[Account, ...] = ()
+    counted: int = 0
+    is_closed: bool = False
+
+
 class Limit(BaseModel):
     """One limit; exactly one of `requests`, `tokens`, `usd` and `at_once` says of what.
 
@@ -172,6 +184,13 @@ class Limits(BaseModel):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
+        for model in self.fallbacks:
+            seen, chain = {model}, list(self.fallbacks[model])
+            while chain:
+                if (name := chain.pop()) in seen:
+                    raise ValueError(f"fallbacks of {model!r} lead back to {name!r}; let a chain end")
+                seen.add(name)
+                chain += self.fallbacks.get(name, ())
         names = [limit.name for limit in self.limits]
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"two limits are called {min(twice)!r}; give each a name of its own")

@@ -37,7 +37,8 @@ class TaskAssignment(Message):
     before it reports: `results` is the whole, any other name a property of it; `keep_ms` is how long these entries
     live, None as long as the session. `story_id` and `response_number` say which response of which story is analysed.
     `parent_id` is the task that this one is a part of, `root_id` the one at the top of the tree, and `ancestors` are
-    the calls from there down to the parent, each as `Agent.task:digest` of its parameters. `not_before` is when its
+    the calls from there down to the parent, each as `Agent.task:digest` of its parameters. `tenant` is whose budgets
+    and share it counts to, beside its user's; a child has its parent's. `not_before` is when its
     first run may begin; None is at once.
     """
 
@@ -54,6 +55,7 @@ class TaskAssignment(Message):
     root_id: Name | None = Field(default=None, exclude_if=is_none)
     ancestors: tuple[str, ...] | None = Field(default=None, max_length=MOST_ANCESTORS, exclude_if=is_none)
     user_id: str | None = None
+    tenant: str | None = Field(default=None, min_length=1, max_length=200, exclude_if=is_none)
     conversation_id: str | None = None
     session_id: str | None = None
     phase: str | None = None
@@ -101,15 +103,17 @@ class Usage(Part):
     """What a task spent on language models, over all of its calls.
 
     `cost_usd` is None when the price of a model is not known, and `unpriced` then says so. Both are left out where they
-    say nothing: readers of 0.1 take a number for the cost or none at all, but no null. `models` are those that
-    answered, left out when none did.
+    say nothing: readers of 0.1 take a number for the cost or none at all, but no null. `cached_tokens` are those of the
+    input that the provider had cached, `models` those that answered, and `saved_usd` what a served answer had cost.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = Field(default=0.0, exclude_if=is_none)
     unpriced: bool = Field(default=False, exclude_if=not_)
+    cached_tokens: int = Field(default=0, exclude_if=not_)
     models: tuple[str, ...] = Field(default=(), exclude_if=not_)
+    saved_usd: float = Field(default=0.0, exclude_if=not_)
 
     @model_validator(mode="before")
     @classmethod

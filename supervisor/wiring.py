@@ -20,6 +20,7 @@ from contracts import subjects
 from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
 from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
 from memory.breaker import Breaker
+from memory.budgets.governor import Governor
 from memory.conversations.conversation import Conversations
 from memory.functions import offer_functions
 from memory.ledger.ledger import Ledger
@@ -231,8 +232,7 @@ class Supervisor:
         link, ledger = Link(client), self._make_ledger(redis)
         boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
         outbox = await stack.enter_async_context(boxing)
-        llm = await stack.enter_async_context(Llm(settings.llm(), meter=process.metrics))
-        await llm.warm_up()
+        llm = await self._open_llm(stack, redis)
         dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
         heal = functools.partial(self._heal, client)
         engine = self._engine(link, self._reports(), reports, leases)
@@ -265,6 +265,13 @@ class Supervisor:
         api = open_api(everything, service, sessions, pipelines, (book, maker))
         watches = make_watches(process.metrics, link, redis, self._cards, reports)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
+
+    async def _open_llm(self, stack: AsyncExitStack, redis: Redis) -> Llm:
+        metrics = self.process.metrics
+        governor = await stack.enter_async_context(Governor(redis, unchecked=metrics.count_unchecked).running())
+        llm = await stack.enter_async_context(Llm(self._settings.llm(), meter=metrics, governor=governor))
+        await llm.warm_up()
+        return llm
 
     def _recovery(self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch) -> Recovery:
         return Recovery(

@@ -38,13 +38,19 @@ class Book:
     first_chunks: list[float] = field(default_factory=list)
 
     def record(
-        self, role: str, model: str, usage: Expense, duration_s: float, error: str | None, first_s: float | None = None
+        self,
+        role: str,
+        model: str,
+        usage: Expense,
+        duration_s: float,
+        error_class: str | None,
+        first_chunk_s: float | None = None,
     ) -> None:
         """Keep one line."""
         assert duration_s >= 0
-        if first_s is not None:
-            self.first_chunks.append(first_s)
-        self.lines.append((role, model, usage, error))
+        if first_chunk_s is not None:
+            self.first_chunks.append(first_chunk_s)
+        self.lines.append((role, model, usage, error_class))
 
     def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
         """Ask for nothing."""

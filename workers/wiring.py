@@ -17,6 +17,7 @@ from contracts.errors import ConfigurationError, MemoryUnavailable
 from contracts.identifiers import new_id
 from contracts.messages import Cancellation, Progress, WorkerPresence
 from memory.breaker import Breaker
+from memory.budgets.governor import Governor
 from memory.conversations.conversation import Conversations
 from memory.conversations.inbox import Inbox
 from memory.documents.kinds import Kinds
@@ -84,6 +85,7 @@ class _Parts:
     leases: Leases
     memory: LongTermMemory
     ledger: Ledger
+    governor: Governor
     flights: SingleFlight[bytes]
     services: Services
     #: For listeners, whose many commands must not hold up a recall.
@@ -182,7 +184,8 @@ class Worker:
         heal = functools.partial(self._provision, client, again=True)
         outbox = await stack.enter_async_context(open_outbox(link, self._metrics, settings.publish_deadline_s, heal))
         due_copies = await stack.enter_async_context(open_due_copies(link))
-        llm = await self._open_llm(stack)
+        governor = Governor(redis, unchecked=self._metrics.count_unchecked)
+        llm = await self._open_llm(stack, await stack.enter_async_context(governor.running()))
         breaker = Breaker()
         budget_s = settings.memory_budget_ms / 1000
         flights = await stack.enter_async_context(
@@ -198,6 +201,7 @@ class Worker:
             leases,
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
             (ledger := self._make_ledger(redis)),
+            governor,
             flights,
             await self._open_services(stack, llm, redis, link, outbox, ledger),
             await self._connect_redis(stack, f"{self._worker_id}-listening"),
@@ -210,12 +214,13 @@ class Worker:
             valkey.connect(self.process.redis_url, name=name, max_connections=most, reconnected=told)
         )
 
-    async def _open_llm(self, stack: AsyncExitStack) -> Llm:
+    async def _open_llm(self, stack: AsyncExitStack, governor: Governor) -> Llm:
         """Open the language models, those among them that the agents' own files name."""
         settings, agents = self._settings, self._agents
         files = [file for agent in agents for file in files_of(agent, settings.agent_files)]
         files.append(role_files(settings.agent_files))
-        llm = await stack.enter_async_context(Llm(llm_settings_of(settings, files), meter=self._metrics))
+        opening = Llm(llm_settings_of(settings, files), meter=self._metrics, governor=governor)
+        llm = await stack.enter_async_context(opening)
         if any(agent.listeners or any("llm" in task.uses for task in agent.tasks.values()) for agent in agents):
             await llm.warm_up()
         return llm
@@ -235,7 +240,7 @@ class Worker:
             Conversations(redis),
             self._send_progress,
             DocumentStore(redis, kinds),
-            await lend_episodes(redis, settings),
+            await lend_episodes(redis, settings, llm.governor),
             kinds,
             SessionCache(large, max_value_bytes=settings.session_value_max_bytes),
             await stack.enter_async_context(flights),
@@ -323,7 +328,14 @@ class Worker:
     def _make_consumer(self, agent: Agent, parts: _Parts) -> Consumer:
         settings, metrics, worker_id, host = self._settings, self._metrics, self._worker_id, self._host
         stores = Stores(
-            parts.memory, parts.ledger, parts.flights, parts.services.sessions, host.hits, host.own_hits, host.ended
+            parts.memory,
+            parts.ledger,
+            parts.flights,
+            parts.services.sessions,
+            host.hits,
+            host.own_hits,
+            host.ended,
+            parts.governor,
         )
         middleware: list[Middleware] = [NearMatches(parts.memory), Metering(agent.agent_id, agent.tasks, metrics)]
         if tracing.is_on():

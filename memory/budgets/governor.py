@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -18,7 +17,7 @@ import structlog
 from redis.asyncio import Redis
 
 from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
-from contracts.limits import NANO_USD, Account, Call, Limits, Measure, Payer, Taken
+from contracts.limits import NANO_USD, Account, Call, Limits, Measure, Payer, Reservation, Taken
 from memory import keys
 from memory.breaker import Breaker
 from memory.budgets import scripts
@@ -32,25 +31,17 @@ log = structlog.get_logger(__name__)
 LEASE_S, RENEWED_S = 20.0, 1.0
 #: Seconds for one answer of the store.
 _DEADLINE_S = 1.0
+#: Seconds after which a call that waits for a far refill looks whether there is room before it.
+_LOOKS_AGAIN_S = 300.0
 #: Characters that are counted on the event loop; more take longer than 1 ms.
 _COUNTED_HERE = 20_000
 #: Tokens that a provider adds to a request.
 _FRAME_TOKENS = 32
 #: The first word on how a provider counts, for a model whose tokens are not known exactly.
 _UNKNOWN = 1.25
+#: Stands in the books where no model was asked.
+RECALLED = "recalled"
 _KINDS = {"requests": "w", "tokens": "w", "usd": "c", "at_once": "l"}
-
-
-@dataclass
-class Reservation:
-    """A call under way, to be settled once; `accounts` are those it was reserved on."""
-
-    call_id: str
-    call: Call
-    input_tokens: int
-    accounts: tuple[Account, ...] = ()
-    counted: int = 0
-    is_closed: bool = False
 
 
 class Governor:
@@ -59,7 +50,7 @@ class Governor:
     Args:
         client: Where limits, accounts and books are.
         unchecked: Counts calls that went out while the store was away.
-        now: The clock, in UTC.
+        now: The clock, in UTC; that of the store by default.
     """
 
     def __init__(
@@ -67,11 +58,12 @@ class Governor:
         client: Redis,
         *,
         unchecked: Callable[[str], None] = lambda _model: None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._batch = CommandBatch(client, _DEADLINE_S, Breaker())
         self._unchecked = unchecked
-        self._now = now
+        self._now = now or _now
+        self._has_own_clock = now is not None
         self._process = uuid4().hex[:12]
         self._numbers = count(1)
         self._limits: Limits | None = None
@@ -155,7 +147,7 @@ class Governor:
         places = keys.budget("calls"), keys.budget("leases"), book, tree
         self._settlements.append(
             (
-                *("FCALL", scripts.SETTLE, len(places), *places, "", held.call_id, int(bool(held.accounts))),
+                *("FCALL", scripts.SETTLE, len(places), *places, self._clock(), held.call_id, int(bool(held.accounts))),
                 book_field(call.payer, call.model),
                 "" if taken is None else taken.requests,
                 numbers.input + numbers.output,
@@ -167,10 +159,18 @@ class Governor:
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
-    def save(self, payer: Payer, model: str, nano_usd: int) -> None:
+    def count(self, held: Reservation, text: str) -> tuple[int, int]:
+        """Return the tokens of a reserved request, and those of the *text* that came of its answer."""
+        return held.input_tokens or self._count(held.call.text), self._count(text)
+
+    def fallbacks(self, model: str) -> tuple[str, ...]:
+        """Return the models that answer in place of *model*, the best one first; none before limits were read."""
+        return () if self._limits is None else self._limits.fallbacks.get(model, ())
+
+    def save(self, payer: Payer, nano_usd: int) -> None:
         """Enter into the books that a recalled answer spared what it had cost."""
         book = book_of(self._now())
-        self._settlements.append(("HINCRBY", book, f"{book_field(payer, model)}|saved", nano_usd))
+        self._settlements.append(("HINCRBY", book, f"{book_field(payer, RECALLED)}|saved", nano_usd))
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
@@ -210,20 +210,25 @@ class Governor:
         for account in held.accounts:
             if account.measure == "usd" and price is None:
                 msg = f"limit {account.name!r}: the price of {call.model!r} is not known; set TASKLORE_LLM_PRICES"
-                raise BudgetSpent(msg, account.name, account.at_limit)
+                raise BudgetSpent(msg, account.name, account.at_limit, unit="usd")
             place = keys.budget("account", account.key)
             places += place, f"{place}:queue"
             kind = "c" if account.every not in (None, "minute") else _KINDS[account.measure]
             kind = "w" if account.every == "minute" else kind
             refill = "" if account.refills_in_s is None else int(account.refills_in_s * 1000) + 1
-            rows += kind, account.measure, account.limit, needs[account.measure], account.window, refill
+            waits = int(account.at_limit == "park")
+            rows += kind, account.measure, account.limit, needs[account.measure], account.window, refill, waits
         waiter = call.payer.run.rpartition(":")[0] or held.call_id
         book, lease_ms = book_of(self._now()), int(LEASE_S * 1000)
-        heads = "", held.call_id, waiter, lease_ms, book, book_field(call.payer, call.model), price or 0
+        heads = self._clock(), held.call_id, waiter, lease_ms, book, book_field(call.payer, call.model), price or 0
         answer = (await self._batch.run([("FCALL", scripts.RESERVE, len(places), *places, *heads, *rows)]))[0]
         if answer[0]:
             return
         raise _refusal(held, held.accounts[answer[1] - 1], needs, answer[2])
+
+    def _clock(self) -> int | str:
+        """Return ms since 1970 for the scripts, nothing where the store's own clock counts."""
+        return int(self._now().timestamp() * 1000) if self._has_own_clock else ""
 
     async def _count_tokens(self, text: str) -> int:
         if len(text) <= _COUNTED_HERE:
@@ -239,12 +244,16 @@ class Governor:
             await asyncio.sleep(RENEWED_S)
             places = keys.budget("calls"), keys.budget("leases"), keys.budget("limits")
             mine = [held.call_id for held in self._under_way.values() if held.accounts]
-            renewal: Command = ("FCALL", scripts.RENEW, 3, *places, "", int(LEASE_S * 1000), *mine)
+            renewal: Command = ("FCALL", scripts.RENEW, 3, *places, self._clock(), int(LEASE_S * 1000), *mine)
             with contextlib.suppress(MemoryUnavailable):
                 version = (await self._batch.run([renewal]))[0]
                 if self._limits is None or version != self._version:
                     self._version, self._limits = await read_stored(self._batch)
                 await self.flush()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _refusal(held: Reservation, account: Account, needs: dict[Measure, int], wait_ms: int) -> Exception:
@@ -256,10 +265,12 @@ def _refusal(held: Reservation, account: Account, needs: dict[Measure, int], wai
     if need > account.limit:
         cure = "raise the limit, ask for less, or lower max_output_tokens"
         msg = f"limit {account.name!r}: a call of {held.call.model!r} may take {shown} {unit}, more than all; {cure}"
-        return BudgetSpent(msg, account.name, "refuse" if account.at_limit == "park" else account.at_limit)
+        at_limit = "refuse" if account.at_limit == "park" else account.at_limit
+        return BudgetSpent(msg, account.name, at_limit, unit=unit)
     msg = f"limit {account.name!r} has no room for {shown} {unit} of {held.call.model!r}"
     if account.at_limit != "park" or wait_ms < 0:
-        return BudgetSpent(msg, account.name, account.at_limit)
+        return BudgetSpent(msg, account.name, account.at_limit, unit=unit)
     error = LlmThrottled(msg)
-    error.away_s, error.model = wait_ms / 1000, held.call.model
+    # Limits may be raised meanwhile: it looks again before long.
+    error.away_s, error.model = min(wait_ms / 1000, _LOOKS_AGAIN_S), held.call.model
     return error

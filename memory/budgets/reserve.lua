@@ -1,7 +1,7 @@
 -- Reserves the worst case of a call on every account, or says which one has no room and when to come back.
 -- KEYS: calls, leases, accounts: ms of the last use by key; then for each account its counts and its queue
 -- ARGV: now_ms or nothing, call, waiter, lease_ms, book, field, usd; then for each account: kind, measure, limit, need,
---   window, ms until it refills or nothing
+--   window, ms until it refills or nothing, 1 when a call that finds no room waits for its turn
 -- Returns: {1}: reserved; {0, number of the account, ms}: no room until then, -1 for ever
 -- include clock
 -- include accounts
@@ -11,7 +11,7 @@ if redis.call('HEXISTS', KEYS[1], call) == 1 then return {1} end
 local record = {at = now, book = ARGV[5], field = ARGV[6], usd = tonumber(ARGV[7]), accounts = {}}
 local full, longest = 0, 0
 for i = 1, (#KEYS - 3) / 2 do
-  local key, queue, a = KEYS[2 * i + 2], KEYS[2 * i + 3], 6 * i + 1
+  local key, queue, a = KEYS[2 * i + 2], KEYS[2 * i + 3], 7 * i
   local kind, limit, need = ARGV[a + 1], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
   record.accounts[i] = {key, kind, ARGV[a + 2], need}
   if need > limit then return {0, i, -1} end
@@ -27,7 +27,7 @@ for i = 1, (#KEYS - 3) / 2 do
     wait = math.max(wait, due - now)
   elseif wait > 0 and due then
     redis.call('ZADD', queue, text(now + wait), waiter)
-  elseif wait > 0 or (not due and redis.call('ZCARD', queue) > 0) then
+  elseif (wait > 0 or (not due and redis.call('ZCARD', queue) > 0)) and ARGV[a + 7] == '1' then
     local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or '0')
     local pace = 2
     if kind == 'w' then

@@ -108,10 +108,10 @@ class Budgets:
         Raises:
             VersionConflict: version *over* is not the one that stands there any more.
         """
-        places = keys.budget("limits"), keys.budget("limits", "history")
+        places = keys.budget("limits"), keys.budget("limits", "history"), keys.budget("accounts")
         when = datetime.now(UTC).isoformat(timespec="seconds")
         given = "" if over is None else over, limits.model_dump_json(), who, when, _VERSIONS
-        version: int = (await self._batch.run([("FCALL", scripts.CHANGE, 2, *places, *given)]))[0]
+        version: int = (await self._batch.run([("FCALL", scripts.CHANGE, 3, *places, *given)]))[0]
         if version < 0:
             raise VersionConflict("the limits were changed meanwhile; read them again, then repeat the change")
         return version

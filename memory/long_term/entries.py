@@ -30,6 +30,10 @@ _HEAD = re.compile(
 )
 
 
+#: Stands behind the result where it cost something, in billionths of a dollar.
+_COST = b',"nano_usd":'
+
+
 class Standing(Protocol):
     """Where an entry stands among those that differ from it in tolerant values alone: a `Neighbourhood` fits."""
 
@@ -43,11 +47,12 @@ class Standing(Protocol):
 
 
 class Remembered(NamedTuple):
-    """An answer as it is served: when it was computed, how long that took, and its JSON, not parsed."""
+    """An answer as it is served: when it was computed, how long that took, its JSON, not parsed, and what it cost."""
 
     created_at_ms: int
     computed_ms: int
     result_json: bytes
+    nano_usd: int = 0
 
 
 class Stood(NamedTuple):
@@ -156,19 +161,22 @@ def encode(
     agent_version: str,
     parameters_json: bytes,
     near: Standing | None = None,
+    nano_usd: int = 0,
 ) -> bytes:
     """Return the value of an entry; both JSON texts are taken as they are."""
+    cost = b"%b%d," % (_COST, nano_usd) if nano_usd else b","
     # At the very end, where forgetting looks for it; neither part has a character that JSON would escape.
     stands = b',"near":{"frame":"%b","place":"%b"}' % (near.frame.encode(), near.place.encode()) if near else b""
     return (
         b'{"format":1,"created_at":%d,"computed_ms":%d,"check":%d,"size":%d,'
-        b'"result":%b,"agent_version":"%b","parameters":%b%b}'
+        b'"result":%b%b"agent_version":"%b","parameters":%b%b}'
     ) % (
         created_at_ms,
         computed_ms,
         zlib.crc32(result_json),
         len(result_json),
         result_json,
+        cost,
         agent_version.encode(),
         parameters_json,
         stands,
@@ -183,7 +191,9 @@ def decode(value: bytes) -> Remembered | None:
         start = head.end()
         result = value[start : start + size]
         if zlib.crc32(result) == check and value[-1:] == b"}":
-            return Remembered(created_at, computed, result)
+            end = start + size
+            cost = value[end + len(_COST) : value.index(b",", end + 1)] if value.startswith(_COST, end) else b"0"
+            return Remembered(created_at, computed, result, int(cost))
     return _decode_foreign(value)
 
 

@@ -112,6 +112,7 @@ class LongTermMemory:
         user_token: str | None = None,
         parameters_json: bytes = b"{}",
         near: Standing | None = None,
+        nano_usd: int = 0,
     ) -> None:
         """Store *result_json* at *key* until *ttl* from now, for ever when None; being served does not prolong it.
 
@@ -130,6 +131,7 @@ class LongTermMemory:
             agent_version=parts.version,
             parameters_json=parameters_json,
             near=near,
+            nano_usd=nano_usd,
         )
         token = user_token or parts.user_token
         commands: list[Command] = []

@@ -41,24 +41,36 @@ class ModelCounts:
             "model",
             "type",
         )
+        about = "Calls that went out while the accounts of their limits could not be read."
+        self._llm_unchecked = series.counter("llm_unchecked_calls", about, "model")
         self._llm_errors = series.counter("llm_errors", "Failed attempts.", "class")
 
     def record(
-        self, role: str, model: str, usage: Expense, duration_s: float, error: str | None, first_s: float | None = None
+        self,
+        role: str,
+        model: str,
+        usage: Expense,
+        duration_s: float,
+        error_class: str | None,
+        first_chunk_s: float | None = None,
     ) -> None:
-        """Count one attempt to ask a language model; *error* None is a success."""
+        """Count one attempt to ask a language model; *error_class* None is a success."""
         for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
             self._llm_tokens.labels(role, model, kind).inc(tokens)
-            if error is None:
+            if error_class is None:
                 self._request_tokens.labels(model, kind).observe(tokens)
-        if first_s is not None:
-            self._first_chunk.labels(role, model).observe(first_s)
+        if first_chunk_s is not None:
+            self._first_chunk.labels(role, model).observe(first_chunk_s)
         self._llm_cost.labels(role, model).inc(float(usage.cost_usd))
         if usage.unpriced:
             self._llm_unpriced.labels(model).inc(usage.input_tokens + usage.output_tokens)
         self._llm_duration.labels(role, model).observe(duration_s)
-        if error is not None:
-            self._llm_errors.labels(error).inc()
+        if error_class is not None:
+            self._llm_errors.labels(error_class).inc()
+
+    def count_unchecked(self, model: str) -> None:
+        """Count a call that went out while the accounts of its limits could not be read."""
+        self._llm_unchecked.labels(model).inc()
 
     def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
         """Export by model for how long its provider has been away, and how many tasks wait for it."""

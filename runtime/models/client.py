@@ -1,8 +1,9 @@
 """The HTTP half of asking a model: one request by `openai.AsyncOpenAI`, imported only for the first request."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 
 #: Sent where a server wants no key: the client refuses to be built without one, and would look for one elsewhere.
 _NO_KEY = "none"
+
+
+class Answered(NamedTuple):
+    """The body of a response, and its headers by name in lower case."""
+
+    body: bytes
+    headers: Mapping[str, str]
 
 
 def build_client(settings: LlmSettings) -> "AsyncOpenAI":
@@ -43,8 +51,8 @@ async def complete(
     system: str,
     user: str,
     malformed: LlmMalformed | None = None,
-) -> bytes:
-    """Return the body of a successful response, unread: whatever the client would make of it, we judge ourselves.
+) -> Answered:
+    """Return a successful response, unread: whatever the client would make of it, we judge ourselves.
 
     With *malformed*, the model is shown its earlier answer and the faults of it.
 
@@ -71,7 +79,7 @@ async def complete(
         redact(error, client.api_key)
         host = urlsplit(str(client.base_url)).netloc.rpartition("@")[2]
         raise classify(error, role.model, host) from error
-    return response.content
+    return Answered(response.content, response.headers)
 
 
 @lru_cache(maxsize=256)

@@ -1,23 +1,56 @@
 """Embeddings of an endpoint that speaks OpenAI's `/v1/embeddings`; the client is imported when one is configured."""
 
-from collections.abc import Sequence
-from math import sqrt
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, sqrt
 
-__all__ = ["Endpoint"]
+from contracts.limits import NANO_USD, Call, Payer, Reservation, Taken
+from runtime.models.governing import Governor
+from runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
+from runtime.models.settings import OPENAI_URL
+
+__all__ = ["Door", "Endpoint"]
 
 #: Seconds for one request to an endpoint, and characters of a text that it is sent.
 _DEADLINE_S, _LONGEST = 10.0, 4_000
 
 
-class Endpoint:
-    """An endpoint of embeddings; `embed` waits for it, and raises what its client does."""
+@dataclass(frozen=True)
+class Door:
+    """The governor, for a thread beside the event loop *loop* in which it lives."""
 
-    def __init__(self, model: str, *, base_url: str | None, api_key: str | None) -> None:
+    governor: Governor
+    loop: asyncio.AbstractEventLoop
+
+    def reserve(self, call: Call) -> Reservation:
+        """Return the reservation of *call*; raises as the governor does."""
+        return asyncio.run_coroutine_threadsafe(self.governor.reserve(call), self.loop).result(_DEADLINE_S)
+
+    def settle(self, held: Reservation, taken: Taken | None) -> None:
+        """Settle a reservation, as the governor does."""
+        self.loop.call_soon_threadsafe(self.governor.settle, held, taken)
+
+
+class Endpoint:
+    """An endpoint of embeddings; `embed` waits for it, and raises what its client or the governor does."""
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None,
+        api_key: str | None,
+        prices: Mapping[str, ModelPrice] | None = None,
+        door: Door | None = None,
+    ) -> None:
         from openai import OpenAI
 
-        self._client = OpenAI(base_url=base_url, api_key=api_key or "none", timeout=_DEADLINE_S, max_retries=1)
+        self._client = OpenAI(base_url=base_url, api_key=api_key or "none", timeout=_DEADLINE_S, max_retries=0)
         self._model = model
+        self._address, self._prices, self._door = base_url or OPENAI_URL, prices or {}, door
         self._width = 0
+        load_prices()
 
     @property
     def name(self) -> str:
@@ -31,9 +64,22 @@ class Endpoint:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of length one for each of *texts*."""
         asked = [text[:_LONGEST] or " " for text in texts]
-        answer = self._client.embeddings.create(model=self._model, input=asked)
+        call = Call(self._model, Payer(agent="embedder"), "\n".join(asked), 0, lambda read, _: self._price(read))
+        held = self._door.reserve(call) if self._door is not None else None
+        taken = None
+        try:
+            answer = self._client.embeddings.create(model=self._model, input=asked)
+            counted = answer.usage.prompt_tokens if answer.usage is not None else 0
+            taken = Taken(input=counted, nano_usd=self._price(counted) or 0)
+        finally:
+            if self._door is not None and held is not None:
+                self._door.settle(held, taken)
         vectors = [one.embedding for one in sorted(answer.data, key=lambda one: one.index)]
         if len(vectors) != len(texts):
             raise ValueError(f"the endpoint returned {len(vectors)} vectors for {len(texts)} texts")
         self._width = len(vectors[0])
         return [[part / (sqrt(sum(one * one for one in vector)) or 1.0) for part in vector] for vector in vectors]
+
+    def _price(self, tokens: int) -> int | None:
+        expense = expense_of(Tokens(tokens), self._model, self._address, self._prices)
+        return None if expense.unpriced else ceil(expense.cost_usd * NANO_USD)

@@ -3,12 +3,17 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from math import ceil
+from typing import Protocol
 
-from contracts.errors import LlmError, LlmTimeout, LlmUnavailable
-from contracts.limits import NANO_USD, Call, Payer, Taken
-from runtime.models.prices import ModelPrice, Tokens, expense_of
+import structlog
+
+from contracts.errors import BudgetSpent, LlmError, LlmRateLimited, LlmThrottled, LlmTimeout, LlmUnavailable
+from contracts.limits import NANO_USD, Call, Payer, Reservation, Taken
+from runtime.models.prices import ModelPrice, Tokens, dearer, expense_of
 from runtime.models.wire import retry_after_s
+
+log = structlog.get_logger(__name__)
 
 #: Seconds that a call waits for room where it is; a longer wait is the task's, which gives its slot back.
 PATIENCE_S = 2.0
@@ -17,11 +22,14 @@ PATIENCE_S = 2.0
 class Governor(Protocol):
     """Holds calls to the limits of the deployment."""
 
-    async def reserve(self, call: Call) -> Any:
+    async def reserve(self, call: Call) -> Reservation:
         """Return the reservation of *call*, or raise LlmThrottled, BudgetSpent or MemoryUnavailable."""
 
-    def settle(self, held: Any, taken: Taken | None) -> None:
+    def settle(self, held: Reservation, taken: Taken | None) -> None:
         """Settle a reservation once; None is a call of which it is not known what it took."""
+
+    def count(self, held: Reservation, text: str) -> tuple[int, int]:
+        """Return the tokens of a reserved request, and those of the *text* that came of its answer."""
 
     def fallbacks(self, model: str) -> tuple[str, ...]:
         """Return the models that answer in place of *model*, the best one first."""
@@ -63,38 +71,60 @@ async def governed(governor: Governor | None, asked: Asked, prices: Mapping[str,
 
     def price(tokens: Tokens) -> int | None:
         expense = expense_of(tokens, asked.model, asked.base_url, prices)
-        return None if expense.unpriced else int(expense.cost_usd * NANO_USD + 1) if expense.cost_usd else 0
+        return None if expense.unpriced else ceil(expense.cost_usd * NANO_USD)
 
-    call = Call(
-        asked.model, asked.payer, asked.text, asked.most_output, lambda read, written: price(Tokens(read, written))
-    )
+    def worst(read: int, written: int) -> int | None:
+        return price(Tokens(read, written))
+
+    call = Call(asked.model, asked.payer, asked.text, asked.most_output, worst)
     held = await governor.reserve(call)
     try:
         yield bill
-    except LlmError as error:
-        governor.settle(held, _taken_by(error))
+    except BaseException as error:
+        taken = _taken_by(error) if isinstance(error, LlmError) else None
+        if taken is None and bill.text:
+            tokens = Tokens(*governor.count(held, bill.text))
+            taken = Taken(tokens.input, tokens.output, 0, price(tokens) or 0)
+        governor.settle(held, taken)
         raise
-    except BaseException:
-        governor.settle(held, None)
-        raise
-    tokens = bill.tokens
-    if tokens is None:
+    counted, used = bill.tokens, (_used(bill.headers, "requests"), _used(bill.headers, "tokens"))
+    if counted is None:
         governor.settle(held, None)
         return
-    used = _used(bill.headers, "requests"), _used(bill.headers, "tokens")
-    taken = Taken(tokens.input, tokens.output, tokens.cached_input, price(tokens) or 0, 1, None, *used)
-    governor.settle(held, taken)
+    whole = Taken(counted.input, counted.output, counted.cached_input, price(counted) or 0, 1, None, *used)
+    governor.settle(held, whole)
+
+
+def next_model(
+    governor: Governor | None, model: str, error: LlmError, base_url: str, prices: Mapping[str, ModelPrice]
+) -> str | None:
+    """Return the model that may answer in place of *model*, of which *error* is, None without one.
+
+    The next of its chain answers where its provider is away, slow or limits us, and where a limit says so; a budget in
+    money is spared by a cheaper model only.
+    """
+    if isinstance(error, BudgetSpent):
+        may = error.at_limit == "next"
+    else:
+        may = isinstance(error, LlmRateLimited | LlmTimeout | LlmUnavailable) and not isinstance(error, LlmThrottled)
+    if governor is None or not may:
+        return None
+    is_broke = isinstance(error, BudgetSpent) and error.unit == "usd"
+    for name in governor.fallbacks(model):
+        if not (is_broke and dearer(name, model, base_url, prices)):
+            log.warning("llm_fell_back", model=model, to=name, error=type(error).__name__)
+            return name
+    return None
 
 
 def _taken_by(error: LlmError) -> Taken | None:
     """Return what a failed request took: nothing when it was refused, None when that is not known."""
-    response = getattr(error.__cause__, "response", None)
-    is_refused = (
-        response is not None or type(error.__cause__.__cause__ if error.__cause__ else None).__name__ in _NOT_SENT
-    )
+    cause = error.__cause__
+    is_refused = getattr(cause, "response", None) is not None or getattr(cause, "status_code", None) is not None
+    is_refused = is_refused or type(getattr(cause, "__cause__", None)).__name__ in _NOT_SENT
     if isinstance(error, LlmTimeout | LlmUnavailable) and not is_refused:
         return None
-    pause_s = retry_after_s(error.__cause__)
+    pause_s = getattr(error, "retry_after_s", None) or retry_after_s(cause)
     return Taken(requests=0, pause_ms=None if pause_s is None else int(pause_s * 1000))
 
 

@@ -6,24 +6,44 @@ come from a model, so whoever asks checks that each value stands in the text it 
 """
 
 import asyncio
+import json
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from itertools import count
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Protocol, Self
+from typing import TYPE_CHECKING, Generic, Self
 
 import structlog
 
-from contracts.errors import ConfigurationError, LlmError, LlmMalformed, LlmNotConfigured, LlmTimeout
+from contracts.errors import (
+    BudgetSpent,
+    ConfigurationError,
+    LlmError,
+    LlmMalformed,
+    LlmNotConfigured,
+    LlmThrottled,
+    LlmTimeout,
+)
+from contracts.limits import Payer
+from runtime.models.accounting import Meter, Reply, Sent, Spent
 from runtime.models.breaker import ModelBreaker
-from runtime.models.client import build_client, complete
+from runtime.models.client import Answered, build_client, complete
+from runtime.models.governing import PATIENCE_S, Asked, Bill, Governor, governed, next_model
 from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from runtime.models.tracing import answered, asked, completed
-from runtime.models.wire import T, check_answer_model, read_answer, read_body, read_tokens, retry_after_s
+from runtime.models.wire import (
+    Question,
+    T,
+    check_answer_model,
+    read_answer,
+    read_body,
+    read_tokens,
+    read_tokens_of,
+    retry_after_s,
+)
 from runtime.tracing import span
 from runtime.tracing.spans import Value
 
@@ -46,80 +66,13 @@ __all__ = [
 _log = structlog.get_logger(__name__)
 
 
-class Meter(Protocol):
-    """Counts attempts for the whole process; `error` is the class of one, None for an attempt that succeeded."""
-
-    def record(
-        self, role: str, model: str, usage: Expense, duration_s: float, error: str | None, first_s: float | None = None
-    ) -> None:
-        """Count one attempt; *first_s* is when the first chunk of a streamed answer came."""
-
-    def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
-        """Export by model for how long its provider has been away."""
-
-
-@dataclass
-class Spent:
-    """What one task has spent so far: hand the same one to every `ask` of the task, and read it also after errors."""
-
-    usage: Expense = field(default_factory=Expense)
-    attempts: int = 0
-
-    def add(self, usage: Expense) -> None:
-        """Count one more attempt."""
-        self.usage += usage
-        self.attempts += 1
-
-
-@dataclass(frozen=True)
-class Reply(Generic[T]):
-    """An answer, and what all attempts for it took together; `model` is the one that was asked."""
-
-    value: T
-    usage: Expense
-    model: str
-    attempts: int
-    duration_ms: float
-
-
-@dataclass
-class Sent:
-    """One request of another client; fill it in when its answer is there. None is the address of the settings."""
-
-    tokens: Tokens = field(default_factory=Tokens)
-    base_url: str | None = None
-    provider: str = ""
-    asked_at: float = field(default_factory=time.monotonic)
-    first_chunk_s: float | None = None
-
-    def note_chunk(self) -> None:
-        """Note that a chunk of a streamed answer came."""
-        if self.first_chunk_s is None:
-            self.first_chunk_s = time.monotonic() - self.asked_at
-
-
-@dataclass(frozen=True)
-class _Question(Generic[T]):
-    """One question as every attempt sends it.
-
-    `ends_at` is a reading of the clock, None without a deadline; `malformed` the answer that the model has to correct.
-    """
-
-    role_name: str
-    role: LlmRole
-    answer: type[T]
-    system: str
-    user: str
-    ends_at: float | None
-    malformed: LlmMalformed | None = None
-
-
 @dataclass(frozen=True)
 class _Outcome(Generic[T]):
     """Outcome and cost of one attempt."""
 
     result: T | LlmError
     usage: Expense
+    is_sent: bool = True
 
 
 class Llm:
@@ -133,12 +86,14 @@ class Llm:
         settings: LlmSettings,
         *,
         meter: Meter | None = None,
+        governor: Governor | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self.settings = settings
         self._meter = meter
+        self.governor = governor
         if meter is not None:
             meter.watch_models(self.open_seconds)
         self._monotonic = monotonic
@@ -220,31 +175,44 @@ class Llm:
             raise ConfigurationError(msg)
         started = self._monotonic()
         ends_at = None if deadline_s is None else started + deadline_s
-        question = _Question(role, self.settings.role(role), answer, system, user, ends_at)
-        usage = Expense()
-        for attempt in count(1):
+        question = Question(role, self.settings.role(role), answer, system, user, ends_at)
+        question = replace(question, waits_until=started + PATIENCE_S)
+        usage, attempts, attempt = Expense(), 0, 0
+        while True:
             outcome = await self._attempt(question, spent)
             usage += outcome.usage
-            if not isinstance(outcome.result, LlmError):
+            error = outcome.result
+            attempts, attempt = attempts + outcome.is_sent, attempt + outcome.is_sent
+            if not isinstance(error, LlmError):
                 duration_ms = (self._monotonic() - started) * 1000
-                return Reply(outcome.result, usage, question.role.model, attempt, duration_ms)
+                return Reply(error, usage, question.role.model, attempts, duration_ms)
             breaker = self._breaker(question.role.model)
-            pause_s = None if breaker.is_open else self._pause_s(question, attempt, outcome.result)
-            self._log_failure(question, attempt, outcome.result, pause_s)
+            pause_s = None if breaker.is_open else self._pause_s(question, attempt, error)
+            self._log_failure(question, attempt, error, pause_s)
             if pause_s is None:
-                raise breaker.mark(outcome.result)
-            if isinstance(outcome.result, LlmMalformed) and outcome.result.answer is not None:
-                question = replace(question, malformed=outcome.result)
+                left_s, role_now = self._left_s(question), question.role
+                fallback = self.fallback(role_now.model, error) if left_s is None or left_s > 0 else None
+                if fallback is None:
+                    raise breaker.mark(error) if outcome.is_sent else error
+                role_now = LlmRole.model_validate({**role_now.model_dump(), "model": fallback})
+                question, attempt = replace(question, role=role_now, malformed=None), 0
+                continue
+            if isinstance(error, LlmMalformed) and error.answer is not None:
+                question = replace(question, malformed=error)
             await self._sleep(pause_s)
-        raise AssertionError("count() never ends")
 
     @asynccontextmanager
-    async def request(self, role: str, model: str, spent: Spent | None = None) -> AsyncIterator[Sent]:
+    async def request(
+        self, role: str, model: str, spent: Spent | None = None, *, text: str = ""
+    ) -> AsyncIterator[Sent]:
         """Hold one of the slots for a request that another client sends in the block, and account for it.
 
-        `Sent.tokens` are counted as for an answer of *model*; an error of the block is counted by its class.
+        *text* is all that the model is shown. `Sent.tokens` are counted as for an answer of *model*; an error of the
+        block is counted by its class.
 
         Raises:
+            LlmThrottled: a limit of the deployment leaves no room now; with `away_s`.
+            BudgetSpent: a limit leaves no room and does not let the call wait.
             LlmUnavailable: the provider of *model* is away and was not asked; with `away_s`, as an LlmError of the
                 block has it that says so again.
         """
@@ -258,7 +226,10 @@ class Llm:
             "gen_ai.request.model": model,
             "tasklore.llm.role": role,
         }
-        async with self._admit(model):
+        address = self.settings.access(self.role(role).provider)[0] or OPENAI_URL
+        payer = spent.payer if spent is not None else Payer(agent=role)
+        asked_for = Asked(model, address, payer, text, self.role(role).max_output_tokens)
+        async with self._admit(model, asked_for) as bill:
             sent = Sent()
             self._under_way += 1
             try:
@@ -270,8 +241,10 @@ class Llm:
                 raise
             finally:
                 self._under_way -= 1
-                address = sent.base_url or self.settings.base_url or OPENAI_URL
-                usage = expense_of(sent.tokens, model, address, self.settings.prices)
+                bill.text = sent.text
+                if error_class is None:
+                    bill.tokens = sent.tokens
+                usage = expense_of(sent.tokens, model, sent.base_url or address, self.settings.prices)
                 if spent is not None:
                     spent.add(usage)
                 if self._meter is not None:
@@ -284,6 +257,10 @@ class Llm:
         *left_s* is how long there is time, None for ever.
         """
         settings = self.settings
+        if isinstance(error, LlmThrottled):
+            # It waits where it is for a moment; a longer wait is its task's.
+            most_s = PATIENCE_S if left_s is None else min(PATIENCE_S, left_s)
+            return error.away_s if error.away_s is not None and error.away_s < most_s else None
         if not error.retryable or error.away_s is not None or attempt >= settings.max_attempts:
             return None
         wanted_s = getattr(error, "retry_after_s", None) or retry_after_s(error.__cause__) or 0.0
@@ -295,24 +272,24 @@ class Llm:
             return None
         return pause_s
 
-    async def _attempt(self, question: _Question[T], spent: Spent | None) -> _Outcome[T]:
+    async def _attempt(self, question: Question[T], spent: Spent | None) -> _Outcome[T]:
         """Ask once and account for it, whatever came of it."""
         started = self._monotonic()
-        tokens = Tokens()
+        tokens, is_sent = Tokens(), True
         result: T | LlmError
         model = question.role.model
         with span(f"chat {model}", kind="client", attributes=asked(question.role_name, model)) as told:
             try:
-                body = read_body(await self._send(question))
+                body = read_body(await self._send(question, spent))
                 tokens = read_tokens(body)
                 told.note(answered(body, tokens))
                 result = read_answer(body, question.answer)
             except LlmError as error:
                 told.fail(type(error).__name__)
-                if error.away_s is not None:
-                    # Refused here: nothing was asked, and nothing is to be accounted.
-                    raise
-                result = error
+                result, is_sent = error, error.away_s is None and not isinstance(error, BudgetSpent)
+        if not is_sent:
+            # Refused here: nothing was asked, and nothing is to be accounted.
+            return _Outcome(result, Expense(), is_sent=False)
         usage = expense_of(tokens, model, self.settings.base_url or OPENAI_URL, self.settings.prices)
         if spent is not None:
             spent.add(usage)
@@ -321,14 +298,17 @@ class Llm:
             self._meter.record(question.role_name, model, usage, self._monotonic() - started, error_class)
         return _Outcome(result, usage)
 
-    def _pause_s(self, question: _Question[T], attempt: int, error: LlmError) -> float | None:
+    def _pause_s(self, question: Question[T], attempt: int, error: LlmError) -> float | None:
         """Return the seconds to wait before the next attempt, None when there is to be none."""
         left_s = self._left_s(question)
+        if isinstance(error, LlmThrottled):
+            waits_s = question.waits_until - self._monotonic()
+            left_s = waits_s if left_s is None else min(left_s, waits_s)
         if isinstance(error, LlmMalformed) and error.answer is not None and attempt < self.settings.max_attempts:
             return None if question.malformed is not None or (left_s is not None and left_s <= 0) else 0.0
         return self.pause_s(attempt, error, left_s)
 
-    def _log_failure(self, question: _Question[T], attempt: int, error: LlmError, pause_s: float | None) -> None:
+    def _log_failure(self, question: Question[T], attempt: int, error: LlmError, pause_s: float | None) -> None:
         _log.warning(
             "llm_attempt_failed",
             role=question.role_name,
@@ -338,10 +318,14 @@ class Llm:
             pause_s=pause_s,
         )
 
-    def _left_s(self, question: _Question[T]) -> float | None:
+    def _left_s(self, question: Question[T]) -> float | None:
         return None if question.ends_at is None else question.ends_at - self._monotonic()
 
-    async def _send(self, question: _Question[T]) -> bytes:
+    def fallback(self, model: str, error: LlmError) -> str | None:
+        """Return the model that may answer in place of *model*, of which *error* is; see `next_model`."""
+        return next_model(self.governor, model, error, self.settings.base_url or OPENAI_URL, self.settings.prices)
+
+    async def _send(self, question: Question[T], spent: Spent | None) -> bytes:
         """Return the raw body of a successful response; holds one of the slots while the request is under way."""
         role = question.role
         left_s = self._left_s(question)
@@ -349,14 +333,26 @@ class Llm:
             raise LlmTimeout(f"no time is left to ask {role.model!r} for {question.role_name!r}")
         breaker = self._breaker(role.model)
         breaker.demand()
+        await self._connect()
+        shown = "" if question.malformed is None else f"{question.malformed.answer}{question.malformed}"
+        schema = json.dumps(question.answer.model_json_schema()) if self.governor is not None else ""
+        payer = spent.payer if spent is not None else Payer(agent=question.role_name)
+        text, address = f"{question.system}{question.user}{shown}{schema}", self.settings.base_url or OPENAI_URL
+        asked_for = Asked(role.model, address, payer, text, role.max_output_tokens)
         try:
-            async with asyncio.timeout(left_s), self._slots:
+            async with (
+                asyncio.timeout(left_s),
+                self._slots,
+                governed(self.governor, asked_for, self.settings.prices) as bill,
+            ):
                 with breaker.asking():
-                    return await self._complete(question)
+                    answered_with = await self._complete(question)
+                bill.headers, bill.tokens = answered_with.headers, read_tokens_of(answered_with.body)
+                return answered_with.body
         except TimeoutError as error:
             raise _late(question, left_s or 0.0) from error
 
-    async def _complete(self, question: _Question[T]) -> bytes:
+    async def _complete(self, question: Question[T]) -> Answered:
         role = question.role
         self._under_way += 1
         try:
@@ -369,14 +365,16 @@ class Llm:
             self._under_way -= 1
 
     @asynccontextmanager
-    async def _admit(self, model: str) -> AsyncIterator[None]:
+    async def _admit(self, model: str, asked_for: Asked) -> AsyncIterator[Bill]:
         """Hold a slot while *model* is asked in the block, whose LlmError counts against its provider."""
         breaker = self._breaker(model)
         breaker.demand()
         try:
-            async with self._slots:
+            async with self._slots, governed(self.governor, asked_for, self.settings.prices) as bill:
                 with breaker.asking():
-                    yield
+                    yield bill
+        except LlmThrottled:
+            raise
         except LlmError as error:
             breaker.mark(error)
             raise
@@ -396,5 +394,5 @@ class Llm:
             return self._client
 
 
-def _late(question: _Question[T], limit_s: float) -> LlmTimeout:
+def _late(question: Question[T], limit_s: float) -> LlmTimeout:
     return LlmTimeout(f"{question.role.model!r} did not answer {question.role_name!r} within {limit_s:.3g} s")

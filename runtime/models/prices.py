@@ -59,6 +59,7 @@ class Expense:
     cost_usd: Decimal = Decimal(0)
     unpriced: bool = False
     models: tuple[str, ...] = field(default=(), compare=False)
+    cached_tokens: int = 0
 
     def __add__(self, other: "Expense") -> "Expense":
         return Expense(
@@ -67,6 +68,7 @@ class Expense:
             self.cost_usd + other.cost_usd,
             self.unpriced or other.unpriced,
             tuple(dict.fromkeys(self.models + other.models))[:_MOST_MODELS],
+            self.cached_tokens + other.cached_tokens,
         )
 
     def as_usage(self) -> Usage:
@@ -76,6 +78,7 @@ class Expense:
             output_tokens=self.output_tokens,
             cost_usd=None if self.unpriced else float(self.cost_usd),
             unpriced=self.unpriced,
+            cached_tokens=self.cached_tokens,
             models=self.models,
         )
 
@@ -112,12 +115,20 @@ def expense_of(tokens: Tokens, model: str, base_url: str, prices: Mapping[str, M
         return Expense()
     price = prices.get(model) or prices.get(_DATE.sub("", model))
     cost = _listed(tokens, model, base_url) if price is None else _priced(tokens, price)
-    return Expense(tokens.input, tokens.output, cost or Decimal(0), unpriced=cost is None, models=(model,))
+    cached = min(tokens.cached_input, tokens.input)
+    known = tokens.input, tokens.output, cost or Decimal(0)
+    return Expense(*known, unpriced=cost is None, models=(model,), cached_tokens=cached)
 
 
 def is_priced(model: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bool:
     """Say whether the price of *model* at *base_url* is known."""
     return not expense_of(Tokens(1, 1), model, base_url, prices).unpriced
+
+
+def dearer(model: str, other: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bool:
+    """Say whether *model* costs as much as *other* or more, or its price is not known."""
+    mine, its = (expense_of(Tokens(1_000, 1_000), name, base_url, prices) for name in (model, other))
+    return mine.unpriced or (not its.unpriced and mine.cost_usd >= its.cost_usd)
 
 
 def _priced(tokens: Tokens, price: ModelPrice) -> Decimal:

@@ -5,9 +5,10 @@ Nothing here does I/O. `openai` is imported only to look at an exception that it
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json
@@ -25,6 +26,7 @@ from contracts.errors import (
 )
 from contracts.faults import fault_of
 from runtime.models.prices import Tokens
+from runtime.models.settings import LlmRole
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
@@ -39,6 +41,24 @@ _LONGEST_ANSWER = 20_000
 _MOST_TOKENS = 1_000_000_000
 #: Shorter "keys" (local servers take "none") are no secrets, and cutting them out would garble messages.
 _SHORTEST_SECRET = 4
+
+
+@dataclass(frozen=True)
+class Question(Generic[T]):
+    """One question as every attempt sends it.
+
+    `ends_at` is a reading of the clock, None without a deadline; `malformed` the answer that the model has to correct.
+    """
+
+    role_name: str
+    role: LlmRole
+    answer: type[T]
+    system: str
+    user: str
+    ends_at: float | None
+    malformed: LlmMalformed | None = None
+    #: Until when it waits for room where it is.
+    waits_until: float = 0.0
 
 
 class _Message(BaseModel):
@@ -104,6 +124,15 @@ def read_tokens(body: Mapping[str, Any]) -> Tokens:
         return Tokens()
     cached = counts.prompt_tokens_details.cached_tokens if counts.prompt_tokens_details else 0
     return Tokens(counts.prompt_tokens, counts.completion_tokens, cached or 0)
+
+
+def read_tokens_of(raw: bytes) -> Tokens | None:
+    """Return the tokens counted in the reply *raw*; None for one that counts none."""
+    try:
+        tokens = read_tokens(read_body(raw))
+    except LlmMalformed:
+        return None
+    return tokens if tokens.input or tokens.output else None
 
 
 def read_answer(body: Mapping[str, Any], answer: type[T]) -> T:

@@ -118,6 +118,7 @@ class FakeLongTermMemory:
         user_token: str | None = None,
         parameters_json: bytes = b"{}",
         near: Standing | None = None,
+        nano_usd: int = 0,
     ) -> None:
         parts, lifetime_ms = check_entry(key, ttl)
         raw = encode(
@@ -127,6 +128,7 @@ class FakeLongTermMemory:
             agent_version=parts.version,
             parameters_json=parameters_json,
             near=near,
+            nano_usd=nano_usd,
         )
         value = self._living(key) or _Value(raw, None)
         value.raw = raw

@@ -171,6 +171,7 @@ class Children:
             root_id=parent.root_id or parent.task_id,
             ancestors=ancestors,
             user_id=self._shown.user_id,
+            tenant=parent.tenant,
             conversation_id=self._shown.conversation_id,
         )
 

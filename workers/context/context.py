@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from pydantic import BaseModel
 
 from contracts.errors import InvalidInput, UndeclaredAccess
+from contracts.identifiers import user_token
+from contracts.limits import NANO_USD, Payer
 from contracts.messages import Progress, TaskAssignment, Usage
 from runtime.models.llm import Spent
 from workers.context.access import Access
@@ -91,7 +93,7 @@ class Context(TaskCaller, TaskAsker):
         self._steps = Steps(services.journal, run, self.once) if run is not None else None
         self._park = park
         self._cancelled = False
-        self._spent = Spent()
+        self._spent = Spent(payer=_payer_of(assignment, run.generation if run is not None else 1, attempt))
         self.started = time.monotonic()
 
     @cached_property
@@ -241,6 +243,11 @@ class Context(TaskCaller, TaskAsker):
         return self._spent.usage.as_usage()
 
     @property
+    def nano_usd(self) -> int:
+        """What this run has spent so far, in billionths of a dollar, as far as prices are known."""
+        return math.ceil(self._spent.usage.cost_usd * NANO_USD)
+
+    @property
     def cancelled(self) -> bool:
         """Whether the task was asked to stop; a long one looks here now and then and returns."""
         return self._cancelled
@@ -363,3 +370,11 @@ class Context(TaskCaller, TaskAsker):
             msg = f"session_id is missing; {self._task.name} works on a session, so send it as a phase of a pipeline"
             raise InvalidInput(msg)
         return self._assignment.session_id
+
+
+def _payer_of(assignment: TaskAssignment, generation: int, attempt: int) -> Payer:
+    """Return for whom the run of *assignment* asks models."""
+    user = user_token(assignment.user_id) if assignment.user_id else ""
+    task_id = assignment.task_id
+    run, root = f"{task_id}:{generation}:{attempt}", assignment.root_id or task_id
+    return Payer(assignment.tenant or "", user, assignment.agent_id, assignment.task.name, task_id, root, run)

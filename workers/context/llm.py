@@ -44,9 +44,13 @@ class TaskLlm:
     def _left_s(self) -> float | None:
         return None if self._deadline is None else (self._deadline - self._now()).total_seconds()
 
-    def request(self, role: str, model: str) -> "AbstractAsyncContextManager[Sent]":
+    def request(self, role: str, model: str, *, text: str = "") -> "AbstractAsyncContextManager[Sent]":
         """Account to the task for a request that another client sends in the block; see `Llm.request`."""
-        return self._model.request(role, model, self._spent)
+        return self._model.request(role, model, self._spent, text=text)
+
+    def fallback(self, model: str, error: LlmError) -> str | None:
+        """Return the model that may answer in place of *model*, of which *error* is, None without one."""
+        return self._model.fallback(model, error)
 
     def pause_s(self, attempt: int, error: LlmError) -> float | None:
         """Return the seconds after which that request may be sent again, None when it is not; see `Llm.pause_s`."""

@@ -133,6 +133,7 @@ class Consumer:
         outcome = outcome_of(job, "completed", self._worker_id, result_json=answer.result_json)
         outcome.age_ms = max(0, now_ms - answer.created_at_ms)
         outcome.saved_ms = answer.computed_ms
+        outcome.usage = self._stores.usage_of(job, answer)
         return outcome
 
     async def _put_into_dead(self, unfit: UnfitJob, engine: PullEngine) -> None:

@@ -193,6 +193,7 @@ class Executor:
         if memory in ("hit", "near"):
             outcome.age_ms = max(0, int(self._now().timestamp() * 1000) - answer.created_at_ms)
             outcome.saved_ms = answer.computed_ms
+            outcome.usage = self._stores.usage_of(job, answer)
         await self._publisher.publish([outcome], engine)
 
     async def _compute(self, running: RunningJob, engine: PullEngine) -> bytes | None:
@@ -327,7 +328,7 @@ class Executor:
             await self._fail(job, error, engine, context=context, run_ms=run_ms)
             return None
         if job.memory_key is not None and job.memory in ("miss", "refreshed"):
-            await self._stores.remember(job, job.memory_key, result, run_ms, self._now())
+            await self._stores.remember(job, job.memory_key, result, run_ms, self._now(), context.nano_usd)
         if job.assignment.writes:
             try:
                 await self._stores.put_into_session(job.assignment, result, run_ms)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from contracts.errors import MemoryUnavailable
+from contracts.limits import NANO_USD, Payer
+from contracts.messages import Usage
 from contracts.parameters.neighbours import Neighbourhood
 from memory.ledger.runs import Ended
 from memory.long_term.entries import Near, Remembered, Standing
@@ -17,6 +19,7 @@ from workers.context.phase_outputs import entries_of
 
 if TYPE_CHECKING:
     from contracts.messages import TaskAssignment
+    from memory.budgets.governor import Governor
     from memory.ledger.ledger import Ledger
     from memory.sessions.session import SessionCache
     from workers.execution.job import Job
@@ -47,6 +50,7 @@ class LongTerm(Protocol):
         user_token: str | None = None,
         parameters_json: bytes = b"{}",
         near: Standing | None = None,
+        nano_usd: int = 0,
     ) -> None:
         """Store a result, for questions next to it as well when *near* says where it stands."""
 
@@ -99,6 +103,16 @@ class Stores:
     hits: Counter[str] = field(default_factory=Counter)
     own_hits: Counter[tuple[str, str]] = field(default_factory=Counter)
     ended: EndedRuns = field(default_factory=EndedRuns)
+    governor: "Governor | None" = None
+
+    def usage_of(self, job: "Job", answer: Remembered) -> Usage | None:
+        """Return the usage of a report that *answer* served, and enter into the books what that spared."""
+        if not answer.nano_usd:
+            return None
+        if self.governor is not None:
+            assignment = job.assignment
+            self.governor.save(Payer(tenant=assignment.tenant or "", agent=assignment.agent_id), answer.nano_usd)
+        return Usage(saved_usd=answer.nano_usd / NANO_USD)
 
     def count_hit(self, key: str, user: str | None) -> None:
         """Count that the entry *key* was served, to *user* (a token) when it is known."""
@@ -106,8 +120,10 @@ class Stores:
         if user is not None:
             self.own_hits[user, key] += 1
 
-    async def remember(self, job: "Job", key: str, result: bytes, run_ms: int, now: datetime) -> None:
-        """Remember *result*, computed in *run_ms*, at *key*; a memory that is away is noted on *job*."""
+    async def remember(
+        self, job: "Job", key: str, result: bytes, run_ms: int, now: datetime, nano_usd: int = 0
+    ) -> None:
+        """Remember *result*, computed in *run_ms* for *nano_usd*, at *key*; a memory that is away is noted on *job*."""
         try:
             await self.long_term.remember(
                 key,
@@ -118,6 +134,7 @@ class Stores:
                 user_token=job.user,
                 parameters_json=job.parameters.model_dump_json().encode(),
                 near=job.neighbourhood,
+                nano_usd=nano_usd,
             )
         except MemoryUnavailable as error:
             job.memory = "unavailable"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from contracts.errors import UndeclaredAccess
+from contracts.identifiers import user_token
+from contracts.limits import Payer
 from contracts.messages import Fact, Usage
 from runtime.models.llm import Spent
 from workers.context.documents import UserDocuments
@@ -39,6 +41,7 @@ class ListenContext:
         agent_files: Path | None = None,
         count_refused: Callable[[str], None] = lambda _reason: None,
         known_facts: Sequence[Fact] = (),
+        agent_id: str = "",
     ) -> None:
         self._user_id = user_id
         self._services = services
@@ -50,7 +53,8 @@ class ListenContext:
         self._count_refused = count_refused
         self._known_facts = tuple(known_facts)
         self._waits_for: str | None = None
-        self._spent = Spent()
+        user = user_token(user_id) if user_id else ""
+        self._spent = Spent(payer=Payer(user=user, agent=agent_id))
         #: For what is found out once and serves several facts of this run, such as where in a document to look.
         self.finder_cache: dict[str, object] = {}
 

@@ -10,7 +10,8 @@ from contracts.errors import ConfigurationError, TaskloreError
 from memory.episodes.minilm import load_minilm
 from memory.episodes.store import Episodes, open_episodes
 from memory.episodes.vectors import Embeds, VectorIndex
-from runtime.models.embeddings import Endpoint
+from runtime.models.embeddings import Door, Endpoint
+from runtime.models.governing import Governor
 from runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -21,17 +22,20 @@ _MOST_OWNERS = 10_000
 _PAUSE_S = 5.0
 
 
-async def lend_episodes(redis: Redis, settings: Settings) -> Episodes:
+async def lend_episodes(redis: Redis, settings: Settings, governor: Governor | None = None) -> Episodes:
     """Return the store of turns, with vectors where an embedder is configured; loading MiniLM takes a second.
+
+    What an endpoint is asked passes the *governor*.
 
     Raises:
         ConfigurationError: the embedder's weights are not installed, or its endpoint is not configured.
     """
-    embedder = await asyncio.to_thread(_load_embedder, settings)
+    door = None if governor is None else Door(governor, asyncio.get_running_loop())
+    embedder = await asyncio.to_thread(_load_embedder, settings, door)
     return open_episodes(redis, settings.episodes_keep_days, VectorIndex(redis, embedder) if embedder else None)
 
 
-def _load_embedder(settings: Settings) -> Embeds | None:
+def _load_embedder(settings: Settings, door: Door | None) -> Embeds | None:
     if settings.episodes_embedder == "none":
         return None
     if settings.episodes_embedder == "minilm":
@@ -48,7 +52,8 @@ def _load_embedder(settings: Settings) -> Embeds | None:
             "TASKLORE_EPISODES_EMBEDDER is endpoint; set TASKLORE_LLM_BASE_URL or TASKLORE_LLM_API_KEY"
         )
     secret = None if key is None else key.get_secret_value()
-    return Endpoint(settings.episodes_embedding_model, base_url=settings.llm_base_url, api_key=secret)
+    model, prices = settings.episodes_embedding_model, settings.llm().prices
+    return Endpoint(model, base_url=settings.llm_base_url, api_key=secret, prices=prices, door=door)
 
 
 class Embedding:

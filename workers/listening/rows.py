@@ -38,6 +38,7 @@ class RowWork:
     meter: Metrics = field(kw_only=True)
     retry: RetryPolicy = field(kw_only=True)
     agent_files: Path | None = field(default=None, kw_only=True)
+    agent_id: str = field(default="", kw_only=True)
 
     @property
     def max_attempts(self) -> int:
@@ -55,6 +56,7 @@ class RowWork:
             deadline=None if deadline is None else self.services.now() + deadline,
             agent_files=self.agent_files,
             count_refused=self.meter.count_edit_refused,
+            agent_id=self.agent_id,
             **more,
         )
 

@@ -132,6 +132,7 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
             meter=ground.metrics,
             retry=retry,
             agent_files=settings.agent_files,
+            agent_id=agent.agent_id,
             patience=Patience(settings.listen_batch_turns, settings.listen_idle_s, settings.listen_longest_s),
             notices=Notices(ground.redis),
         )
@@ -144,6 +145,7 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
         meter=ground.metrics,
         retry=retry,
         agent_files=settings.agent_files,
+        agent_id=agent.agent_id,
         notices=Notices(ground.redis),
     )
 

@@ -2,12 +2,12 @@
 
 import asyncio
 import hashlib
+import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Literal, TypedDict, cast
 from weakref import WeakKeyDictionary
 
@@ -35,13 +35,14 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_json, to_jsonable_python
 
-from contracts.errors import EffectUncertain, InvalidInput, LlmError, TaskloreError, Unreachable
+from contracts.errors import EffectUncertain, InvalidInput, LlmError, LlmThrottled, TaskloreError, Unreachable
 from runtime import tracing
+from runtime.models.governing import PATIENCE_S
 from runtime.models.llm import Sent
 from runtime.models.prices import Tokens
 from runtime.tracing.spans import Value
 from workers.context.context import Context
-from workers.pydantic_agents.models import classify
+from workers.pydantic_agents.models import classify, fallback_in_use
 
 log = structlog.get_logger(__name__)
 
@@ -94,12 +95,15 @@ class TaskRun:
     approve: Approve | None = None
     finders: Mapping[str, Find] = field(default_factory=dict)
     on_text: OnText | None = None
+    takes_fallbacks: bool = False
     has_shown: bool = False
     sent: Sent | None = None
 
     async def show(self, text: str) -> None:
         """Hand out *text*, which cannot be taken back."""
         self.has_shown = True
+        if self.sent is not None:
+            self.sent.text += text
         if self.on_text is not None:
             await self.on_text(text)
 
@@ -136,7 +140,7 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             # An event that was shown is nothing to do again, and nothing to keep.
             return await body()
         if isinstance(operation_id, ModelRequestId):
-            request = _Request(self._run, operation_id, body)
+            request = _Request(self._run, operation_id, body, _shown(cache_key).decode(errors="replace"))
             payload = await self._step(f"chat {operation_id.model_name}", request, _digest(cache_key))
             if not request.is_executed:
                 # What this run of the task shows begins anew.
@@ -245,26 +249,41 @@ class _Unit:
 class _Request(_Unit):
     """One request to a model: it holds one of the worker's slots, and is accounted for when it comes back."""
 
-    def __init__(self, task_run: TaskRun, operation_id: ModelRequestId, body: Callable[[], Awaitable[object]]) -> None:
+    def __init__(
+        self, task_run: TaskRun, operation_id: ModelRequestId, body: Callable[[], Awaitable[object]], text: str
+    ) -> None:
         super().__init__(operation_id, body)
-        self._task_run, self._model = task_run, operation_id.model_name
+        self._task_run, self._model, self._text = task_run, operation_id.model_name, text
 
     async def run(self, _arguments: object) -> object:
         """Send it, and again as often as the settings allow while the provider fails and nothing of it was shown."""
         llm, self._task_run.has_shown = self._task_run.context.llm, False
-        for attempt in count(1):
-            try:
-                return await self._send()
-            except LlmError as error:
-                pause_s = None if self._task_run.has_shown else llm.pause_s(attempt, error)
-                if pause_s is None:
-                    raise
-                log.info("llm_request_repeated", model=self._model, error=type(error).__name__, pause_s=pause_s)
-            await asyncio.sleep(pause_s)
-        raise AssertionError("count() never ends")
+        attempt, waits_until, own = 0, time.monotonic() + PATIENCE_S, fallback_in_use.set(None)
+        try:
+            while True:
+                try:
+                    return await self._send()
+                except LlmError as error:
+                    if self._task_run.has_shown:
+                        raise
+                    is_waiting = isinstance(error, LlmThrottled)
+                    attempt += not is_waiting
+                    pause_s = llm.pause_s(max(1, attempt), error)
+                    if is_waiting and pause_s is not None and time.monotonic() + pause_s > waits_until:
+                        pause_s = None
+                    if pause_s is None:
+                        fallback = llm.fallback(self._model, error) if self._task_run.takes_fallbacks else None
+                        if fallback is None:
+                            raise
+                        fallback_in_use.set(fallback)
+                        self._model, attempt, pause_s = fallback, 0, 0.0
+                    log.info("llm_request_repeated", model=self._model, error=type(error).__name__, pause_s=pause_s)
+                await asyncio.sleep(pause_s)
+        finally:
+            fallback_in_use.reset(own)
 
     async def _send(self) -> object:
-        async with self._task_run.context.llm.request(self._task_run.role, self._model) as sent:
+        async with self._task_run.context.llm.request(self._task_run.role, self._model, text=self._text) as sent:
             self._task_run.sent = sent
             try:
                 payload = cast("dict[str, Any]", await super().run(None))
@@ -348,10 +367,14 @@ class TaskDurability(BaseDurabilityCapability[Any]):
 
 def _digest(cache_key: tuple[object, ...]) -> str:
     """Return a digest of a request to a model, by which it is known again: of all that the model is shown."""
+    return hashlib.blake2b(_shown(cache_key), digest_size=16).hexdigest()
+
+
+def _shown(cache_key: tuple[object, ...]) -> bytes:
+    """Return all that the model is shown by a request, as JSON."""
     model_id, messages, settings, parameters, _context = cache_key
     shown = ModelMessagesTypeAdapter.dump_json(cast("list[Any]", messages), exclude=_NOT_SHOWN)
-    rest = to_json([model_id, settings, parameters], fallback=_class_of)
-    return hashlib.blake2b(shown + rest, digest_size=16).hexdigest()
+    return shown + to_json([model_id, settings, parameters], fallback=_class_of)
 
 
 def _server_of(operation_id: DurableOperationId) -> str | None:

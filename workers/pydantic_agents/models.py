@@ -34,6 +34,9 @@ from runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings, Provider
 #: Settings of the models of the running task; without a task those of the environment count.
 settings_in_use: ContextVar[LlmSettings | None] = ContextVar("llm_settings", default=None)
 
+#: The model that answers in place of the role's own, while that has no room or is away.
+fallback_in_use: ContextVar[str | None] = ContextVar("llm_fallback", default=None)
+
 #: A client belongs to the event loop that opened its connections.
 _models: "WeakKeyDictionary[asyncio.AbstractEventLoop, list[tuple[str, LlmSettings, Model]]]" = WeakKeyDictionary()
 
@@ -66,22 +69,25 @@ class RoleModel(WrapperModel):
             ConfigurationError: the package of its provider is not installed.
         """
         settings = settings_in_use.get() or _settings_of_environment()
-        models = _models.setdefault(asyncio.get_running_loop(), [])
+        models, fallback = _models.setdefault(asyncio.get_running_loop(), []), fallback_in_use.get()
+        name = self.role if fallback is None else f"{self.role}>{fallback}"
         for role, of, model in models:
-            if role == self.role and of is settings:
+            if role == name and of is settings:
                 return model
-        models.append((self.role, settings, build_model(settings, self.role)))
+        models.append((name, settings, build_model(settings, self.role, fallback)))
         return models[-1][2]
 
 
-def build_model(settings: LlmSettings, role_name: str) -> Model:
-    """Return a model of pydantic-ai for the role *role_name*; its HTTP client opens nothing yet.
+def build_model(settings: LlmSettings, role_name: str, fallback: str | None = None) -> Model:
+    """Return a model of pydantic-ai for the role *role_name*, or its *fallback*; its HTTP client opens nothing yet.
 
     Raises:
         LlmNotConfigured: neither a key nor a base URL is set for its provider.
         ConfigurationError: the package of its provider is not installed.
     """
     role = settings.role(role_name)
+    if fallback is not None:
+        role = LlmRole.model_validate({**role.model_dump(), "model": fallback})
     base_url, key = settings.access(role.provider)
     if base_url is None and key is None:
         name = "" if role.provider.startswith("openai") else f"{role.provider.upper()}_"

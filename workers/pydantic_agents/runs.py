@@ -79,7 +79,9 @@ async def run(
     asked = model if model is not None else agent.model
     role = asked.role if isinstance(asked, RoleModel) else DEFAULT_ROLE
     finders = dict(writes) if isinstance(writes, Mapping) else {}
-    task_run = TaskRun(context, agent.name, role, declared, approve, finders, on_text)
+    task_run = TaskRun(
+        context, agent.name, role, declared, approve, finders, on_text, takes_fallbacks=isinstance(asked, RoleModel)
+    )
     durability = TaskDurability(task_run, name=agent.name, on_event=_event_handler(task_run) if on_text else None)
     token = settings_in_use.set(context.llm.settings)
     attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}

@@ -123,12 +123,23 @@ class ScriptedLlm:
         return LlmRole(model="scripted", temperature=None)
 
     @asynccontextmanager
-    async def request(self, role: str, model: str, spent: Spent | None = None) -> AsyncIterator[Sent]:  # noqa: ARG002
+    async def request(
+        self,
+        role: str,  # noqa: ARG002
+        model: str,  # noqa: ARG002
+        spent: Spent | None = None,
+        *,
+        text: str = "",  # noqa: ARG002
+    ) -> AsyncIterator[Sent]:
         """Account for a request of another client, such as a test model of pydantic-ai; nothing costs anything."""
         sent = Sent()
         yield sent
         if spent is not None:
             spent.add(Expense(sent.tokens.input, sent.tokens.output))
+
+    def fallback(self, model: str, error: LlmError) -> str | None:  # noqa: ARG002
+        """Return None: the script answers for all models."""
+        return None
 
     def pause_s(self, attempt: int, error: LlmError, left_s: float | None) -> float | None:  # noqa: ARG002
         """Return None: a request that failed is not sent again."""

@@ -28,14 +28,16 @@ OWN = "http://127.0.0.1:8080/v1"
 )
 def test_the_list_has_the_shipped_models_and_older_ones(model: str, usd: str, url: str) -> None:
     """By the list of the provider; a gateway that it does not know is reckoned by OpenAI's."""
-    assert expense_of(MILLION, model, url, {}) == Expense(1_000_000, 1_000_000, Decimal(usd))
+    assert expense_of(MILLION, model, url, {}) == Expense(
+        1_000_000, 1_000_000, Decimal(usd), cached_tokens=MILLION.cached_input
+    )
 
 
 @pytest.mark.parametrize("model", ["own", "gpt-99", "", "gpt-6.1-terracotta", "\ud800"])
 def test_a_model_of_no_list_is_unpriced(model: str) -> None:
     """Its tokens count, its cost is unknown, and a sum with it is too, until the settings name a price."""
     unknown = expense_of(MILLION, model, OWN, {})
-    assert unknown == Expense(1_000_000, 1_000_000, unpriced=True)
+    assert unknown == Expense(1_000_000, 1_000_000, unpriced=True, cached_tokens=MILLION.cached_input)
     assert (unknown + Expense(1, 1, Decimal(1))).as_usage().cost_usd is None
     assert expense_of(MILLION, model, OWN, {model: ModelPrice(input=Decimal(0), output=Decimal(0))}).unpriced is False
 

@@ -1,0 +1,248 @@
+"""The governor against a real store: what it lets through, what it holds back, and what it books."""
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
+from contracts.limits import NANO_USD, Call, Payer, Taken, read_limits
+from memory import keys
+from memory.budgets import governor as governing
+from memory.budgets.governor import Governor
+from memory.budgets.store import Budgets
+from memory.functions import load_functions
+
+#: One cent for a thousand tokens, read or written.
+PRICE = 10_000
+
+
+def price(read: int, written: int) -> int | None:
+    """Return what tokens cost."""
+    return (read + written) * PRICE
+
+
+def call(text: str = "hello", *, most: int = 100, model: str = "gpt-6-luna", **payer: Any) -> Call:
+    """Return a call of *model* for the payer of these fields."""
+    return Call(model, Payer(**payer), text, most, price)
+
+
+async def declare(redis: Redis, *limits: dict[str, Any], **more: Any) -> None:
+    """Store *limits*."""
+    await load_functions(redis)
+    await Budgets(redis).change(read_limits({"limits": limits, **more}), "test")
+
+
+async def settled(governor: Governor, held: Any, input_: int, output: int) -> None:
+    """Settle *held* by the count of a provider, and wait until it is stored."""
+    governor.settle(held, Taken(input_, output, 0, (input_ + output) * PRICE))
+    await governor.flush()
+
+
+async def test_a_call_without_a_limit_costs_no_round_trip_and_is_booked(redis: Redis) -> None:
+    """The books have it by tenant, agent and model, and by tree."""
+    await declare(redis)
+    governor = Governor(redis)
+    await governor.limits()
+    before = (await redis.info("stats"))["total_commands_processed"]
+    held = await governor.reserve(call(tenant="acme", agent="Reader", task_id="t1", root_id="t0", run="t1:1:1"))
+    assert (await redis.info("stats"))["total_commands_processed"] - before == 1  # INFO itself
+    await settled(governor, held, 70, 30)
+    line = (await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"]))[0]
+    assert (line.tenant, line.agent, line.model, line.spending.calls) == ("acme", "Reader", "gpt-6-luna", 1)
+    assert line.spending.usd == pytest.approx(100 * PRICE / NANO_USD)
+    assert (await Budgets(redis).tree("t0")).input == 70
+
+
+async def test_what_was_reserved_is_given_back_when_the_call_took_less(redis: Redis) -> None:
+    """A limit of tokens holds the worst case while the call is under way, and the provider's count after it."""
+    await declare(redis, {"name": "tpm", "model": "gpt-*", "tokens": 300, "every": "minute"})
+    governor = Governor(redis)
+    first = await governor.reserve(call(most=200))
+    with pytest.raises(LlmThrottled, match="'tpm' has no room") as refused:
+        await governor.reserve(call(most=200))
+    assert 0 < (refused.value.away_s or 0) < 61
+    await settled(governor, first, 10, 20)
+    await redis.delete(keys.budget("account", "tpm") + ":queue")
+    await governor.reserve(call(most=200))
+
+
+async def test_a_call_that_can_never_fit_is_refused_with_the_cure(redis: Redis) -> None:
+    """Waiting would not help it."""
+    await declare(redis, {"name": "tpm", "tokens": 300, "every": "minute"})
+    with pytest.raises(BudgetSpent, match="more than all; raise the limit"):
+        await Governor(redis).reserve(call(most=1000))
+
+
+@pytest.mark.parametrize(
+    ("at_limit", "error"), [("park", LlmThrottled), ("next", BudgetSpent), ("refuse", BudgetSpent)]
+)
+async def test_a_budget_of_a_day_is_never_overspent(redis: Redis, at_limit: str, error: type[Exception]) -> None:
+    """Each tenant has an account of its own; what happens at the limit is as declared."""
+    await declare(redis, {"name": "day", "tenant": "*", "usd": "0.01", "every": "day", "at_limit": at_limit})
+    governor, spent = Governor(redis), 0
+    with pytest.raises(error):  # noqa: PT012 - until it is refused
+        while True:
+            held = await governor.reserve(call(most=200, tenant="acme"))
+            await settled(governor, held, 100, 100)
+            spent += 200 * PRICE
+    assert NANO_USD * 0.006 < spent <= NANO_USD * 0.01
+    await governor.reserve(call(most=200, tenant="other"))
+
+
+async def test_a_tree_spends_from_the_budget_of_its_root(redis: Redis) -> None:
+    """A child finds the account that its parent has emptied."""
+    await declare(redis, {"name": "run", "usd": "0.005", "every": "tree", "at_limit": "refuse"})
+    governor = Governor(redis)
+    await settled(governor, await governor.reserve(call(most=300, task_id="root", run="root:1:1")), 50, 300)
+    with pytest.raises(BudgetSpent):
+        await governor.reserve(call(most=300, task_id="child", root_id="root", run="child:1:1"))
+    await governor.reserve(call(most=300, task_id="alone", run="alone:1:1"))
+
+
+async def test_calls_at_once_are_bounded_over_processes(redis: Redis) -> None:
+    """Two governors share the count; a settled call makes room."""
+    await declare(redis, {"name": "two", "model": "gpt-6-luna", "at_once": 2})
+    one, other = Governor(redis), Governor(redis)
+    first = await one.reserve(call())
+    await other.reserve(call())
+    with pytest.raises(LlmThrottled):
+        await one.reserve(call())
+    await settled(one, first, 1, 1)
+    await asyncio.sleep(0.3)
+    await redis.delete(keys.budget("account", "two") + ":queue")
+    await other.reserve(call())
+
+
+async def test_settling_twice_counts_once(redis: Redis) -> None:
+    """Also when a settlement is sent again because its reply was lost."""
+    await declare(redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"})
+    governor = Governor(redis)
+    held = await governor.reserve(call())
+    governor.settle(held, Taken(10, 10, 0, 20 * PRICE))
+    commands = list(governor._settlements)
+    await governor.flush()
+    governor._settlements = commands
+    await governor.flush()
+    governor.settle(held, Taken(10, 10, 0, 20 * PRICE))
+    await governor.flush()
+    standing = (await Budgets(redis).standings())[0]
+    assert (standing.spent, standing.reserved, standing.unconfirmed) == (20 * PRICE, 0, 0)
+
+
+async def test_what_a_dead_worker_held_is_freed_and_stays_unconfirmed(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rate and its place are free, its money is not: the provider may bill it. A late settlement corrects that."""
+    monkeypatch.setattr(governing, "LEASE_S", 0.2)
+    await declare(
+        redis,
+        {"name": "day", "usd": "0.005", "every": "day", "at_limit": "refuse"},
+        {"name": "one", "at_once": 1},
+    )
+    dead, living = Governor(redis), Governor(redis)
+    lost = await dead.reserve(call(most=200))
+    await asyncio.sleep(0.3)
+    held = await living.reserve(call(most=100))
+    assert held.accounts
+    accounts = {one.key: one for one in await Budgets(redis).standings()}
+    assert accounts["one"].reserved == 1
+    worst = price(lost.input_tokens, 200)
+    assert accounts["day"].unconfirmed == worst
+    with pytest.raises(BudgetSpent):
+        await living.reserve(call(most=200))
+    await settled(dead, lost, 5, 5)
+    day = next(one for one in await Budgets(redis).standings() if one.key == "day")
+    assert (day.spent, day.unconfirmed) == (10 * PRICE, 0)
+
+
+async def test_a_living_process_renews_what_it_holds(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call may take longer than the lease."""
+    monkeypatch.setattr(governing, "LEASE_S", 0.4)
+    monkeypatch.setattr(governing, "RENEWED_S", 0.1)
+    await declare(redis, {"name": "one", "at_once": 1})
+    async with Governor(redis).running() as governor:
+        await governor.reserve(call())
+        await asyncio.sleep(1)
+        with pytest.raises(LlmThrottled):
+            await Governor(redis).reserve(call())
+
+
+async def test_limits_change_without_a_restart(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process looks for them every second."""
+    monkeypatch.setattr(governing, "RENEWED_S", 0.05)
+    await declare(redis)
+    async with Governor(redis).running() as governor:
+        await governor.reserve(call())
+        await declare(redis, {"name": "none", "tokens": 1, "every": "minute", "at_limit": "refuse"})
+        await asyncio.sleep(0.5)
+        with pytest.raises(BudgetSpent):
+            await governor.reserve(call())
+
+
+@pytest.mark.parametrize(
+    ("limit", "choice", "passes"),
+    [
+        ({"usd": 1, "every": "day"}, {}, False),
+        ({"tokens": 10_000, "every": "minute"}, {}, True),
+        ({"usd": 1, "every": "day"}, {"money": "pass"}, True),
+        ({"tokens": 10_000, "every": "minute"}, {"rates": "refuse"}, False),
+    ],
+)
+async def test_without_the_store_what_was_declared_holds(
+    redis: Redis, limit: dict[str, Any], choice: dict[str, str], passes: bool
+) -> None:
+    """Money is refused and rates pass unless the limits say otherwise, and what passes is counted."""
+    await declare(redis, {"name": "it", **limit}, without_store=choice)
+    unchecked: list[str] = []
+    gone = Redis(host="127.0.0.1", port=1)
+    governor = Governor(redis, unchecked=unchecked.append)
+    await governor.limits()
+    governor._batch = Governor(gone)._batch
+    if passes:
+        await governor.reserve(call())
+    else:
+        with pytest.raises(MemoryUnavailable):
+            await governor.reserve(call())
+    assert unchecked == (["gpt-6-luna"] if passes else [])
+
+
+async def test_limits_that_were_never_read_let_nothing_pass(redis: Redis) -> None:
+    """A process that starts while the store is away does not know what is limited."""
+    with pytest.raises(MemoryUnavailable):
+        await Governor(Redis(host="127.0.0.1", port=1)).reserve(call())
+
+
+async def test_what_the_provider_says_of_its_limits_counts(redis: Redis) -> None:
+    """Others use the same key: its count goes before ours. A pause that it asks for holds for all."""
+    await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
+    governor = Governor(redis)
+    held = await governor.reserve(call())
+    governor.settle(held, Taken(10, 10, 0, 0, tokens_in_minute=9_950))
+    await governor.flush()
+    with pytest.raises(LlmThrottled):
+        await governor.reserve(call(most=100))
+    await redis.flushdb()
+    await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
+    governor = Governor(redis)
+    governor.settle(await governor.reserve(call()), Taken(requests=0, pause_ms=5_000))
+    await governor.flush()
+    with pytest.raises(LlmThrottled) as refused:
+        await governor.reserve(call())
+    assert refused.value.away_s == pytest.approx(5, abs=0.5)
+
+
+async def test_those_who_wait_go_first_and_in_order(redis: Redis) -> None:
+    """A newcomer does not overtake them, also when there is room."""
+    await declare(redis, {"name": "rpm", "requests": 1, "every": "minute"})
+    governor = Governor(redis)
+    await governor.reserve(call(run="t0:1:1"))
+    waits = []
+    for number in range(1, 6):
+        with pytest.raises(LlmThrottled) as refused:
+            await governor.reserve(call(run=f"t{number}:1:1"))
+        waits.append(refused.value.away_s or 0)
+    assert waits == sorted(waits)
+    assert waits[4] - waits[0] > 100
