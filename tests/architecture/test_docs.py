@@ -202,6 +202,7 @@ def test_a_command_on_a_page_exists(command: str) -> None:
     group = words[0] in (
         "agents",
         "analysis",
+        "approvals",
         "dlq",
         "k8s",
         "limits",
