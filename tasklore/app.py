@@ -22,7 +22,21 @@ app = Typer(
 )
 
 #: Groups of commands: the `app` of each lies in `tasklore.{group}.app`.
-GROUPS = ("pipeline", "session", "project", "agents", "analysis", "story", "ltm", "memory", "limits", "dlq", "k8s")
+GROUPS = (
+    "pipeline",
+    "session",
+    "project",
+    "agents",
+    "analysis",
+    "story",
+    "ltm",
+    "memory",
+    "limits",
+    "approvals",
+    "dlq",
+    "schedule",
+    "k8s",
+)
 
 Agents = Annotated[
     list[str] | None,

@@ -1,5 +1,6 @@
 """The store of schedules: records by id, how far each is, when to look at it, and whose it is."""
 
+import builtins
 import hashlib
 import json
 from collections.abc import Sequence
@@ -158,6 +159,38 @@ class ScheduleStore:
     async def _call(self, script: str, keys_of: Sequence[str], *words: Any) -> int:
         done: int = (await self._batch.run([("FCALL", script, len(keys_of), *keys_of, *words)]))[0]
         return done
+
+
+class UserSchedules:
+    """The schedules of a user, of every supervisor id, so that forgetting them finds these too."""
+
+    def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
+        self._client = client
+        self._batch = CommandBatch(client, deadline_s)
+        self._deadline_s = deadline_s
+
+    async def count(self, user_id: str) -> int:
+        """Return how many there are."""
+        return len(await self._find(user_id))
+
+    async def forget(self, user_id: str) -> int:
+        """Remove them, and return how many there were."""
+        found = await self._find(user_id)
+        for store, schedule in found:
+            await store.remove(schedule)
+        return len(found)
+
+    async def _find(self, user_id: str) -> builtins.list[tuple[ScheduleStore, Schedule]]:
+        pattern, cursor, found = keys.schedules("any").records.replace("any", "*"), b"0", set[bytes]()
+        while True:
+            scan = ("SCAN", cursor, "MATCH", pattern, "COUNT", 1_000, "TYPE", "hash")
+            cursor, page = (await self._batch.run([scan]))[0]
+            found.update(page)
+            if int(cursor) == 0:
+                break
+        supervisors = [one.decode().partition("{")[2].rstrip("}") for one in found]
+        stores = [ScheduleStore(self._client, one, deadline_s=self._deadline_s) for one in supervisors]
+        return [(store, kept.schedule) for store in stores for kept in await store.list(user_id, limit=MOST)]
 
 
 def _owner_of(schedule: Schedule) -> str:

@@ -59,8 +59,17 @@ def run(
     return running.run(run_pipeline(options))
 
 
-@app.command(cls=Command, epilog=example("tasklore pipeline check health.toml"))
-def check(source: Source, inputs: Inputs = None, as_json: Json = False) -> int:
+@app.command(
+    cls=Command, epilog=example("tasklore pipeline check health.toml", "tasklore pipeline check health.toml --cost")
+)
+def check(
+    source: Source,
+    inputs: Inputs = None,
+    cost: Annotated[
+        bool, Option("--cost", help="Estimate the next run by what the last reports of its tasks had cost.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
     """Print the problems of a pipeline, each with its line and its cure, and run nothing.
 
     Agents and their tasks are compared when a system runs here. Inputs are checked when any is given. Ends with 2
@@ -69,7 +78,7 @@ def check(source: Source, inputs: Inputs = None, as_json: Json = False) -> int:
     from tasklore import running
     from tasklore.pipeline.check import print_check
 
-    return running.run(print_check(source, tuple(inputs or ()), as_json=as_json))
+    return running.run(print_check(source, tuple(inputs or ()), has_cost=cost, as_json=as_json))
 
 
 @app.command(cls=Command, epilog=example("tasklore pipeline status health-3f9a2c71d0 --follow"))

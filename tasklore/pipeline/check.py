@@ -1,6 +1,7 @@
 """`tasklore pipeline check`, and the checks of `run` before anything runs: each problem with its line and its cure."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from nats.aio.client import Client
 from pydantic import JsonValue
@@ -13,6 +14,7 @@ from supervisor.pipelines.declaration.files import Source, describe_problems
 from supervisor.pipelines.declaration.inputs import problems_in_inputs
 from tasklore.exits import OK
 from tasklore.pipeline.client import print_problems
+from tasklore.pipeline.cost import estimate, print_estimate, sum_up
 from tasklore.pipeline.sources import read_inputs, read_source
 from tasklore.pipeline.stores import open_nats
 from tasklore.places import leading_with_the_cure
@@ -20,16 +22,19 @@ from tasklore.render.screen import print_json, printable, say
 from tasklore.render.words import count_of
 
 
-async def print_check(text: str, given: Sequence[str], *, as_json: bool) -> int:
+async def print_check(text: str, given: Sequence[str], *, has_cost: bool = False, as_json: bool) -> int:
     """Print the problems of the pipeline *text* and of the inputs *given*, and return the exit code.
+
+    With *has_cost* also what its next run will cost.
 
     Raises:
         InvalidInput: there is no such pipeline, or an input cannot be read.
+        Unreachable: a cost is asked for, and no system runs here.
     """
     is_compared = False
     try:
         source = read_source(text)
-        check_alone(source, given or None)
+        inputs = check_alone(source, given or None)
         async with open_nats() as client:
             await check_with_cards(client, source)
             is_compared = True
@@ -37,12 +42,18 @@ async def print_check(text: str, given: Sequence[str], *, as_json: bool) -> int:
         return print_problems(error.problems, as_json=as_json)
     except Unreachable as error:
         say(f"its agents and their tasks were not looked at: {error}")
+    costs = await estimate(source.pipeline, inputs) if has_cost else []
     if as_json:
-        print_json({"pipeline": source.pipeline.name, "problems": [], "checked_agents": is_compared})
+        document = {"pipeline": source.pipeline.name, "problems": [], "checked_agents": is_compared}
+        mean_usd, largest_usd = sum_up(costs)
+        cost = {"phases": list(map(asdict, costs)), "mean_usd": mean_usd, "largest_usd": largest_usd}
+        print_json(document | ({"cost": cost} if has_cost else {}))
     else:
         fits = "it fits the agents that are known here" if is_compared else "by itself it is sound"
         phases = count_of(len(source.pipeline.phases), "phase")
         print(f"{printable(source.pipeline.name)}: {phases}, nothing is wrong; {fits}.")
+        if has_cost:
+            print_estimate(costs)
     return OK
 
 

@@ -74,6 +74,7 @@ class Stage:
         self.supervisors: list[Served] = []
         self.asked: dict[str, Served] = {}
         self.killed_supervisors = 0
+        self._loop = asyncio.get_running_loop()
         for plan in plans:
             for point in plan.tools:
                 (self.folder / f"{plan.label}.{point}").touch()
@@ -106,7 +107,7 @@ class Stage:
 
     def _kill_supervisor(self, label: str) -> None:
         self.killed_supervisors += 1
-        self.asked[label].kill()
+        self._loop.call_soon_threadsafe(self.asked[label].kill)
 
     def lines(self, name: str) -> list[list[str]]:
         """Return the lines of a file of the runs, by words; none when there is none."""
@@ -183,11 +184,13 @@ async def play(house: House, plans: list[Plan]) -> list[Found]:
         replacing.cancel()
         await asyncio.gather(replacing, return_exceptions=True)
     deaths, resumed = sum(one.deaths for one in found), sorted(time_s for one in found for time_s in one.resumed_s)
+    late = sum(time_s > ACK_WAIT_S + 2 for time_s in resumed)
     print(  # noqa: T201 - figures
         f"{len(found)} tasks, {len(stage.lines('killed'))} kills of workers ({deaths} of runs) and "
         f"{stage.killed_supervisors} of supervisors; {sum(one.repeated for one in found)} requests repeated, at most "
         f"{max(one.repeated / max(1, one.deaths) for one in found):g} a kill; {sum(one.doubled for one in found)} "
-        f"effects doubled; resumed after {resumed[len(resumed) // 2]:.2f} s, at most {resumed[-1]:.2f} s"
+        f"effects doubled; resumed after {resumed[len(resumed) // 2]:.2f} s, at most {resumed[-1]:.2f} s, "
+        f"{late} of {len(resumed)} later than the lease and 2 s"
     )
     return found
 

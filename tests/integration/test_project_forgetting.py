@@ -123,6 +123,6 @@ async def test_the_command_forgets_in_sessions_evidence_and_projects(
     await run_of(ANN, redis, tmp_path)
     async with places_of_users() as (parts, _):
         names = [part.name for part in parts]
-        assert (*names[:2], *names[-2:]) == ("sessions", "tasks", "evidence files", "texts in projects")
-        found = await count_left((parts[0], *parts[-2:]), ANN)
+        assert (*names[:3], *names[-2:]) == ("schedules", "sessions", "tasks", "evidence files", "texts in projects")
+        found = await count_left((parts[1], *parts[-2:]), ANN)
         assert found == {"sessions": 4, "evidence files": 1, "texts in projects": 4}

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.messages import TaskAssignment
 from contracts.schedules import Timing
-from memory.schedules.store import MOST_OF_USER, Schedule, ScheduleStore, State
+from memory.schedules.store import MOST_OF_USER, Schedule, ScheduleStore, State, UserSchedules
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
@@ -230,6 +230,18 @@ async def test_schedules_in_code_come_and_go_with_the_card_and_stay_paused(redis
     deploy(None)
     await book.declare()
     assert await book.store.list(declared=True) == []
+
+
+async def test_forgetting_a_user_removes_their_schedules_of_every_supervisor(redis: Redis) -> None:
+    """And no other ones."""
+    stores = [ScheduleStore(redis, name, deadline_s=PATIENCE_S) for name in ("One", "Two")]
+    for store in stores:
+        for name, user in (("a", "ann"), ("b", "bob"), ("c", None)):
+            stamps = {"anchor": NOW, "created_at": NOW, "changed_at": NOW}
+            await store.put(Schedule(id=name, timing=Timing(every_s=60), user_id=user, **stamps), State(NOW), NOW)
+    owned = UserSchedules(redis, deadline_s=PATIENCE_S)
+    assert (await owned.forget("ann"), await owned.count("ann"), await owned.count("bob")) == (2, 0, 2)
+    assert [len(await store.list()) for store in stores] == [2, 2]
 
 
 async def test_a_state_survives_its_spelling() -> None:

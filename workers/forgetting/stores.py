@@ -20,6 +20,7 @@ from memory.ledger.user_tasks import UserTasks
 from memory.long_term.owners import EntryOwners
 from memory.projects.project import ProjectMemory
 from memory.queues.queue import PersonalQueue
+from memory.schedules.store import UserSchedules
 from memory.sessions.index import RunOutcomes
 from memory.sessions.session import SessionCache
 from runtime.messaging.direct import open_direct_reads
@@ -62,12 +63,15 @@ def all_stores(
     conversations = Conversations(redis, deadline_s=deadline_s)
     owners, projects = EntryOwners(redis, deadline_s=deadline_s), ProjectMemory(redis, deadline_s=deadline_s)
 
+    schedules = UserSchedules(redis, deadline_s=deadline_s)
+
     async def release(user_id: str) -> int:
         return (await owners.release(user_token(user_id))).removed
 
     tasks = TaskEraser(link, Ledger(redis, deadline_s=deadline_s), UserTasks(redis), outbox)
     return (
-        # Sessions start tasks, and tasks leave all that follows.
+        # Schedules and sessions start tasks, and tasks leave all that follows.
+        _store("schedules", schedules.forget, schedules.count),
         _sessions(sessions, RunOutcomes(redis, deadline_s=deadline_s)),
         UserStore("tasks", tasks.forget, tasks.count),
         _queue(link, subjects.TURNS, subjects.turns, PersonalQueue(redis, "turns", deadline_s=deadline_s)),
