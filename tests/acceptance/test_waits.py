@@ -1,6 +1,7 @@
 """Tasks that wait for persons, signals and times: they hold nothing meanwhile, and go on once."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ from supervisor.http.admission.key_file import make_key
 from tests.acceptance.house import AGENTS, House
 from tests.acceptance.outside import Outside, outside
 
+#: Seconds after which a link that was made for one second has expired.
+_EXPIRED_S = 2.0
 PAYER = str(AGENTS / "payer.py")
+SECRET = "0123456789abcdef0123456789abcdef"
 YES = {"answer": {"approved": True, "note": "fine"}}
 
 
@@ -28,6 +32,11 @@ class Doors:
         headers = {"Authorization": f"Bearer {self._keys[caller]}"}
         answer = await self._client.request(method, path, json=body, headers=headers)
         return answer.status_code, answer.json()
+
+    async def page(self, url: str, form: dict[str, str] | None = None) -> tuple[int, str]:
+        """Look at a page, or send its form."""
+        answer = await (self._client.get(url) if form is None else self._client.post(url, data=form))
+        return answer.status_code, answer.text
 
     async def find(self, caller: str, task_id: str) -> dict[str, Any]:
         """Return the open question of a task, once there is one."""
@@ -46,13 +55,16 @@ def keys_in(folder: Path) -> dict[str, str]:
         "shop": make_key(file, "shop", ("ask",), None),
         "finance": make_key(file, "finance", ("approve",), "fay", ("finance",)),
         "ana": make_key(file, "ana", ("approve",), "ana"),
+        "admin": make_key(file, "admin", ("admin",), None),
     }
 
 
 @pytest.fixture
 async def doors(own_house: House) -> Doors:
     keys = keys_in(own_house.folder)
-    supervisor = own_house.supervisor(api_keys_file=own_house.folder / "keys.json").ready()
+    supervisor = own_house.supervisor(
+        api_keys_file=own_house.folder / "keys.json", approval_secret=SECRET, api_rate=10_000, api_burst=10_000
+    ).ready()
     return Doors(supervisor.api, keys)
 
 
@@ -111,6 +123,94 @@ async def test_three_waits_of_one_task_follow_one_another(own_house: House, door
     await doors.call("ana", "POST", f"/v1/approvals/{question['id']}", YES)
     assert (await program.report_of(task_id))["result"] == [7, True]
     assert [len(own_house.runs(f"{label}-{part}")) for part in ("runs", "after")] == [3, 1]
+
+
+async def test_of_many_answers_at_once_one_counts_and_the_others_are_told(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign("PayerAgent", "pay", {"label": label})
+    path = f"/v1/approvals/{(await doors.find('finance', task_id))['id']}"
+    said = [{"answer": {"approved": number % 2 == 0, "note": str(number)}} for number in range(64)]
+    answers = await asyncio.gather(*(doors.call("finance", "POST", path, one) for one in said))
+    assert sorted(status for status, _ in answers) == [200] + [409] * 63
+    assert all("user:fay answered at" in body["detail"] for status, body in answers if status == 409)
+    won = next(number for number, (status, _) in enumerate(answers) if status == 200)
+    report = await program.report_of(task_id)
+    assert report["result"] == {"approved": won % 2 == 0, "by": "user:fay", "note": str(won)}
+    assert len(own_house.runs(f"{label}-after")) == 1
+
+
+async def test_what_was_approved_does_not_run_with_other_arguments(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign("PayerAgent", "pay", {"label": label})
+    question = await doors.find("finance", task_id)
+    (own_house.folder / "runs" / f"{label}-changed").touch()
+    await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
+    report = await program.report_of(task_id)
+    assert (report["status"], report["error"]["type"]) == ("failed", "ApprovalChanged")
+    assert "'Pay 13?'" in report["error"]["message"]
+    assert own_house.runs(f"{label}-after") == []
+
+
+async def test_a_link_answers_once_in_the_name_of_one_person(own_house: House, doors: Doors, program: Outside) -> None:
+    own_house.worker(PAYER).ready()
+    task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    approval_id = (await doors.find("finance", task_id))["id"]
+
+    async def link(who: str, seconds: int = 3600) -> str:
+        wish = {"who": who, "within_seconds": seconds}
+        status, made = await doors.call("admin", "POST", f"/v1/approvals/{approval_id}/links", wish)
+        assert status == 200
+        return str(made["url"])
+
+    assert (await doors.call("finance", "POST", f"/v1/approvals/{approval_id}/links", {"who": "user:fay"}))[0] == 403
+    good, short, wrong = await link("role:finance"), await link("role:finance", 1), await link("user:eve")
+    yes = {"decision": "approve", "note": "by link"}
+    body, _, signature = good.rpartition(".")
+    altered = f"{body}.{'A' if signature[0] != 'A' else 'B'}{signature[1:]}"
+    await asyncio.sleep(_EXPIRED_S)
+    assert (await doors.page(altered, yes))[0] == 403
+    assert (await doors.page(short, yes))[0] == 403
+    assert (await doors.page(wrong, yes))[0] == 409
+    status, page = await doors.page(good)
+    assert (status, "Pay 12?" in page, "role:finance" in page) == (200, True, True)
+    # Looking has decided nothing.
+    assert (await doors.call("finance", "GET", f"/v1/approvals/{approval_id}"))[1]["state"] == "open"
+    assert (await doors.page(good, yes))[0] == 200
+    status, page = await doors.page(good, yes)
+    assert status == 409
+    assert "role:finance answered at" in page
+    report = await program.report_of(task_id)
+    assert report["result"] == {"approved": True, "by": "role:finance", "note": "by link"}
+    audit = (await doors.call("finance", "GET", f"/v1/approvals/{approval_id}"))[1]
+    assert [(one["by"], one["door"], one["why"]) for one in audit["refused"]] == [
+        ("role:finance", "link", "link altered"),
+        ("role:finance", "link", "link expired"),
+        ("user:eve", "link", "person"),
+        ("role:finance", "link", "answered"),
+    ]
+    assert (audit["answer"]["by"], audit["answer"]["door"]) == ("role:finance", "link")
+
+
+async def test_a_person_answers_on_the_command_line(own_house: House, doors: Doors, program: Outside) -> None:
+    own_house.worker(PAYER).ready()
+    task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    approval_id = (await doors.find("finance", task_id))["id"]
+    listed = await asyncio.to_thread(own_house.command, "approvals", "list")
+    assert (approval_id in listed.stdout, "role:finance" in listed.stdout, "Pay 12?" in listed.stdout) == (True,) * 3
+    refused = await asyncio.to_thread(own_house.command, "approvals", "approve", approval_id)
+    assert (refused.returncode, "role:finance is asked" in refused.stderr) == (2, True)
+    words = "approvals", "reject", approval_id, "--as", "role:finance", "--note", "too much"
+    assert (await asyncio.to_thread(own_house.command, *words)).returncode == 0
+    report = await program.report_of(task_id)
+    assert report["result"] == {"approved": False, "by": "role:finance", "note": "too much"}
+    shown = json.loads((await asyncio.to_thread(own_house.command, "approvals", "show", approval_id, "--json")).stdout)
+    assert (shown["answer"]["door"], shown["refused"][0]["why"]) == ("cli", "person")
 
 
 async def is_waiting(doors: Doors, task_id: str) -> bool:
