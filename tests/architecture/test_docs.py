@@ -17,6 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from contracts import subjects
+from contracts.limits import parse_limits
 from contracts.messages import MESSAGES
 from runtime import metrics_table, settings_table
 from runtime.documents import CHANNELS, as_text, asyncapi
@@ -204,6 +205,7 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         "approvals",
         "dlq",
         "k8s",
+        "limits",
         "ltm",
         "memory",
         "pipeline",
@@ -348,6 +350,12 @@ def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
     (tmp_path / "price.json").write_text(_blocks(GUIDE / "write-an-agent.md", "json")[0])
 
     assert load_config(tmp_path / "price.json").settings == {"tax_percent": 19}
+
+
+def test_the_limits_on_their_page_are_read() -> None:
+    """Each of the fields that the page explains is one."""
+    [text] = _blocks(GUIDE / "limit-cost.md", "toml")
+    assert [limit.name for limit in parse_limits(text).limits] == ["openai", "tenants", "research", "local"]
 
 
 def test_the_pipeline_in_python_on_its_page_is_the_one_in_toml(tmp_path: Path) -> None:
