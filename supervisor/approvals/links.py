@@ -1,4 +1,4 @@
-"""Signed links: whoever has one answers one question in the name of one person, once, until it expires."""
+"""Signed links: each answers one question in the name of one person, once, until it expires."""
 
 import base64
 import hashlib

@@ -14,7 +14,7 @@ _MOST = 10_000
 
 
 class Answered(BaseModel):
-    """The answer that counts: by whom, when, and through which door."""
+    """The answer that counts: who gave it, when, and through which door."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -85,11 +85,11 @@ def view_of(task_id: str, state: WaitState) -> Question:
         until=wait.until,
         digest=wait.digest,
         answer_schema=wait.answer_schema,
-        answer=None if state.answer is None else answered_by(state.answer),
+        answer=None if state.answer is None else view_answer(state.answer),
         refused=state.refusals,
     )
 
 
-def answered_by(answer: Answer) -> Answered:
+def view_answer(answer: Answer) -> Answered:
     """Return *answer* as people see it."""
     return Answered(value=answer.value, by=answer.by, at=answer.at, door=answer.door)

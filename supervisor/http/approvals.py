@@ -11,7 +11,7 @@ from contracts.waits import parse_wait_id
 from memory.ledger.waits import WaitState
 from supervisor.approvals.answers import AnswerRefused
 from supervisor.approvals.links import Link
-from supervisor.approvals.questions import Answered, Question, answered_by, list_questions, view_of
+from supervisor.approvals.questions import Answered, Question, list_questions, view_answer, view_of
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.approval_page import PATH
 from supervisor.http.parts import ApiParts
@@ -104,7 +104,7 @@ def routes(parts: ApiParts) -> APIRouter:
             sent = await parts.answers.signal(task_id, name, body.value, caller.as_person())
         except AnswerRefused as refused:
             raise refuse(refused) from refused
-        return answered_by(sent)
+        return view_answer(sent)
 
     return router
 

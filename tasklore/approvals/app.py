@@ -27,7 +27,7 @@ def front(context: Context) -> None:
 def list_open(
     limit: Annotated[int, Option("--limit", metavar="N", min=1, help="At most so many.")] = 50, as_json: Json = False
 ) -> None:
-    """List the open questions, whoever is asked."""
+    """List all open questions."""
     from tasklore.approvals.views import print_questions
 
     run(print_questions(limit, as_json=as_json))

@@ -29,7 +29,7 @@ _WIDTH = 80
 
 async def print_questions(limit: int, *, as_json: bool) -> None:
     """Print a line for each of at most *limit* open questions, the one that ends first on top."""
-    async with _opened() as answers, patience("reading questions"):
+    async with _open_answers() as answers, patience("reading questions"):
         found = await list_questions(answers.waits, limit, lambda _state: True)
     found = tuple(sorted(found, key=lambda one: one.until))
     if as_json:
@@ -54,7 +54,7 @@ async def print_question(which: str, *, as_json: bool) -> None:
         InvalidInput: there is none.
     """
     task_id, slot = parse_wait_id(which)
-    async with _opened() as answers:
+    async with _open_answers() as answers:
         one = view_of(task_id, await answers.read(task_id, slot))
     if as_json:
         print_json(one.model_dump(mode="json"))
@@ -87,7 +87,7 @@ async def answer_question(which: str, value: JsonValue, who: Sequence[str]) -> N
     """
     task_id, slot = parse_wait_id(which)
     names = [demand_person(one) for one in who] or [f"user:{getpass.getuser()}"]
-    async with _opened() as answers:
+    async with _open_answers() as answers:
         await answers.answer(task_id, slot, value, Person(names[0], "cli", frozenset(names)))
     print(f"Answered {which} as {names[0]}; its task goes on.")
 
@@ -106,7 +106,7 @@ def parse_answer(text: str) -> JsonValue:
 
 
 @contextlib.asynccontextmanager
-async def _opened() -> AsyncIterator[Answers]:
+async def _open_answers() -> AsyncIterator[Answers]:
     """Open the questions of the system that runs here."""
     endpoints = current_endpoints()
     await demand_listener(endpoints.nats)

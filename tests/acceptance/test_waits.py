@@ -259,5 +259,20 @@ async def test_a_task_whose_answerer_died_before_waking_it_goes_on_within_second
     assert (report["result"]["by"], len(own_house.runs(f"{label}-after"))) == ("user:fay", 1)
 
 
+async def test_a_task_of_a_worker_without_access_to_schedules_waits_and_is_woken(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    """By an answer at once, and at its end by the desk of a supervisor."""
+    (own_house.folder / "runs" / "no-schedules").touch()
+    own_house.worker(PAYER).ready()
+    unanswered = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3})
+    asked = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    question = await doors.find("finance", asked)
+    await program.eventually(lambda: holds_nothing(program))
+    assert (await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES))[0] == 200
+    assert (await program.report_of(asked))["result"]["approved"] is True
+    assert (await program.report_of(unanswered))["result"]["approved"] is False
+
+
 async def is_waiting(doors: Doors, task_id: str) -> bool:
     return (await doors.call("shop", "GET", f"/v1/tasks/{task_id}"))[0] == 200

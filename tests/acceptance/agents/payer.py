@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from contracts.errors import NotAccepted
 from memory.ledger.waits import Waits
 from workers import Agent, Context, Parameters
 from workers.execution.acknowledger import Acknowledger
@@ -45,7 +46,14 @@ def acknowledge(self: Acknowledger, *arguments: Any) -> None:
     _acknowledge(self, *arguments)
 
 
+async def refuse(*_arguments: Any, **_named: Any) -> None:
+    """Refuse a schedule, as the server does to a worker without access to LATER."""
+    raise NotAccepted("not stored")
+
+
 _acknowledge = Acknowledger.acknowledge
+if (RUNS / "no-schedules").exists():
+    Retries._schedule = refuse  # type: ignore[method-assign]
 if (RUNS / "die-at").exists():
     wrap(Retries, "_schedule", after="after schedule")
     wrap(Waits, "begin", before="before record", after="after record")
