@@ -2,20 +2,27 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import httpx2
 import pytest
+from redis.asyncio import Redis
 
+from memory.ledger.waits import Waits
+from supervisor.approvals.answers import Answers, Person
 from supervisor.http.admission.key_file import make_key
 from tests.acceptance.house import AGENTS, House
 from tests.acceptance.outside import Outside, outside
 
 #: Seconds after which a link that was made for one second has expired.
 _EXPIRED_S = 2.0
+#: Seconds in which a delivery that a killed worker did not acknowledge is offered again.
+_OFFERED_AGAIN_S = 4.0
 PAYER = str(AGENTS / "payer.py")
 SECRET = "0123456789abcdef0123456789abcdef"
 YES = {"answer": {"approved": True, "note": "fine"}}
@@ -211,6 +218,45 @@ async def test_a_person_answers_on_the_command_line(own_house: House, doors: Doo
     assert report["result"] == {"approved": False, "by": "role:finance", "note": "too much"}
     shown = json.loads((await asyncio.to_thread(own_house.command, "approvals", "show", approval_id, "--json")).stdout)
     assert (shown["answer"]["door"], shown["refused"][0]["why"]) == ("cli", "person")
+
+
+@pytest.mark.parametrize("point", ["after schedule", "before record", "after record", "before acknowledgement"])
+async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
+    own_house: House, doors: Doors, program: Outside, point: str
+) -> None:
+    (own_house.folder / "runs" / "die-at").write_text(point)
+    doomed = own_house.worker(PAYER, ack_wait_s=2).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign("PayerAgent", "pay", {"label": label})
+    await asyncio.to_thread(doomed.wait)
+    own_house.worker(PAYER, ack_wait_s=2).ready()
+    question = await doors.find("finance", task_id)
+    assert (await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES))[0] == 200
+    report = await program.report_of(task_id)
+    assert report["result"]["approved"] is True
+    # Beyond the time after which an unacknowledged delivery is offered again.
+    await asyncio.sleep(_OFFERED_AGAIN_S)
+    assert [len(own_house.runs(f"{label}-{part}")) for part in ("before", "after")] == [1, 1]
+    assert list((await program.reports()).values()) == [1]
+
+
+async def test_a_task_whose_answerer_died_before_waking_it_goes_on_within_seconds(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign("PayerAgent", "pay", {"label": label})
+    question = await doors.find("finance", task_id)
+    async with Redis.from_url(own_house.servers.redis_url) as redis:
+        # All that a process does which dies after the answer was stored.
+        answers = Answers(Waits(redis), cast("Any", None))
+        answers.wake = AsyncMock()  # type: ignore[method-assign]  # what it did not come to
+        person = Person("user:fay", "http", frozenset(["role:finance"]))
+        await answers.answer(task_id, question["id"].partition(".")[2], YES["answer"], person)
+    began = time.monotonic()
+    report = await program.report_of(task_id)
+    assert time.monotonic() - began < 20
+    assert (report["result"]["by"], len(own_house.runs(f"{label}-after"))) == ("user:fay", 1)
 
 
 async def is_waiting(doors: Doors, task_id: str) -> bool:
