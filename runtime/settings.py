@@ -377,10 +377,8 @@ def folders_in(folders: str) -> tuple[Path, ...]:
 
 def shown(name: str, value: object) -> str:
     """Return *value* of the setting *name* for a person's eyes: secrets and passwords are `***`, None is `none`."""
-    if value is None:
-        return "none"
-    if name in _SCHEMES:
-        return masked_url(str(value))
+    if value is None or name in _SCHEMES:
+        return "none" if value is None else masked_url(str(value))
     if isinstance(value, SecretStr) or Settings.model_fields[name].annotation == SecretStr | None:
         return "***"
     return str(value)

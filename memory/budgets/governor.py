@@ -48,6 +48,7 @@ class Governor:
 
     Args:
         client: Where limits, accounts and books are.
+        declared: Limits that hold while those of the store were never read, such as those of a file.
         unchecked: Counts calls that went out while the store was away.
         now: The clock, in UTC; that of the store by default.
     """
@@ -56,11 +57,12 @@ class Governor:
         self,
         client: Redis,
         *,
+        declared: Limits | None = None,
         unchecked: Callable[[str], None] = lambda _model: None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
         self._batch = CommandBatch(client, _DEADLINE_S, Breaker())
-        self._unchecked = unchecked
+        self._declared, self._unchecked = declared, unchecked
         self._now = now or _now
         self._has_own_clock = now is not None
         self._process = uuid4().hex[:12]
@@ -96,7 +98,12 @@ class Governor:
             MemoryUnavailable: the store is away, and was never read.
         """
         if self._limits is None:
-            self._version, self._limits = await read_stored(self._batch)
+            try:
+                self._version, self._limits = await read_stored(self._batch)
+            except MemoryUnavailable:
+                if self._declared is None:
+                    raise
+                return self._declared
         return self._limits
 
     async def reserve(self, call: Call) -> Reservation:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +19,9 @@ from contracts.messages import CompletionReport
 from memory import keys
 from memory.budgets.store import Budgets, Spending
 from memory.functions import load_functions
+from runtime.servers.embedded import EmbeddedServers
 from supervisor.program_client import Asker, asking
+from tests.acceptance.autoscaler import monitored
 from tests.acceptance.house import AGENTS, House
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
 
@@ -175,3 +179,62 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(own_ho
         assert (lost == 0) == (billed == booked)
         day = next(one for one in await Budgets(redis).standings() if one.key == "day")
         assert (day.spent, day.unconfirmed) == (booked, round(ours.unconfirmed * NANO_USD))
+
+
+@pytest.fixture
+async def watched_house(tmp_path: Path) -> AsyncIterator[House]:
+    """Give a house whose NATS shows what the autoscaler reads."""
+    async with EmbeddedServers(tmp_path / "servers", monitor=True) as servers:
+        with House(servers, tmp_path) as house:
+            yield house
+
+
+@pytest.mark.parametrize("tasks", [200, pytest.param(10_000, marks=pytest.mark.long)])
+async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
+    watched_house: House, tasks: int
+) -> None:
+    """No slot, nothing pending, nothing for the autoscaler to see; each begins at its turn."""
+    provider, begun = Provider(), dict[int, float]()
+    respond = provider.llm.respond
+    assert respond is not None
+
+    def note(asked: Asked) -> Canned:
+        begun.setdefault(int(asked.user.rpartition(" ")[2]), time.time())
+        return respond(asked)  # type: ignore[return-value]
+
+    provider.llm.respond = note
+    # A tenth of a second for each turn in the small run, 5 ms in the large one.
+    rate = 600 if tasks < 1_000 else 12_000
+    async with governed(watched_house, provider, {"name": "rpm", "requests": rate, "every": "minute"}) as redis:
+        with watched_house.worker(ASKER, **settings(provider, slots=64)) as worker:
+            await asyncio.to_thread(worker.ready)
+            blocked_s = 20 + tasks / 50
+            until = time.time() + blocked_s
+            await redis.hset(keys.budget("account", "rpm"), "blocked", str(int(until * 1000)))
+            async with program(watched_house) as asker:
+                within = timedelta(seconds=blocked_s + 400)
+                asked = []
+                for number in range(tasks):
+                    asked.append(asyncio.create_task(ask(asker, number, within=within)))
+                    if number % 100 == 99:
+                        await asyncio.sleep(0.05)
+                queue = keys.budget("account", "rpm") + ":queue"
+                while (waiting := await redis.zcard(queue)) < tasks or held(watched_house) != 0:
+                    assert time.time() < until - 1, (waiting, held(watched_house))
+                    await asyncio.sleep(0.2)
+                due = {name.decode(): at / 1000 for name, at in await redis.zrange(queue, 0, -1, withscores=True)}
+                assert not begun
+                reports = await asyncio.gather(*asked)
+    assert {(report.status, report.attempt) for report in reports} == {("completed", 1)}
+    turns = sorted((due[f"{report.task_id}:1"], number) for number, report in enumerate(reports))
+    late = sorted(begun[number] - at for at, number in turns)
+    order = [begun[number] for _, number in turns]
+    early = sum(later + 1 < sooner for sooner, later in pairwise(order))
+    p95 = late[int(0.95 * len(late))]
+    print(f"{tasks} parked: begun p50 {late[len(late) // 2]:.2f} s, p95 {p95:.2f} s late, {early} out of turn")  # noqa: T201 - the figures
+    assert len(begun) == tasks == provider.calls
+
+
+def held(house: House) -> int | None:
+    """Return what the autoscaler sees of the agent's queue."""
+    return monitored([house.servers.nats.monitor_url], "TASKS", "AskerAgent")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.acceptance.house import House
-from tests.http_client import ask
+from tests.http_client import ask, until
 
 FILE = "[[limits]]\nname = 'acme'\ntenant = 'acme'\nusd = 20\nevery = 'day'\n"
 
@@ -17,7 +17,7 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(own_house: H
     shown = json.loads(own_house.command("limits", "show", "--json").stdout)
     assert (shown["version"], shown["who"]) == (1, "file:limits.toml")
     assert (await ask(supervisor.api, "GET", "/v1/limits")).body == shown
-    supervisor.await_metric('tasklore_budget_used_ratio{limit="acme"}', 0)
+    await until(lambda: 'tasklore_budget_used_ratio{limit="acme"} 0.0' in supervisor.get("/metrics")[1])
     words = ("--tokens", "5000", "--every", "minute", "--model", "gpt-*", "--at-limit", "next", "--who", "ada")
     made = own_house.command("limits", "set", "openai", *words)
     assert (made.returncode, made.stdout.splitlines()[-1]) == (0, "Version 2 holds within a second.")

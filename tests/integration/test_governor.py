@@ -311,3 +311,13 @@ async def test_a_call_without_text_is_held_to_the_limit_too(redis: Redis) -> Non
     asked = [governor.reserve(call("", most=100, run=f"t{number}:1:1")) for number in range(6)]
     held = [one for one in await asyncio.gather(*asked, return_exceptions=True) if not isinstance(one, Exception)]
     assert 1 <= len(held) <= 2
+
+
+async def test_limits_of_a_file_hold_while_the_store_is_away(redis: Redis) -> None:
+    """A process that starts in an outage refuses money, and lets rates pass as the file says."""
+    gone = Redis(host="127.0.0.1", port=1)
+    money = read_limits({"limits": [{"name": "day", "usd": 1, "every": "day"}]})
+    with pytest.raises(MemoryUnavailable):
+        await Governor(gone, declared=money).reserve(call())
+    rates = read_limits({"limits": [{"name": "tpm", "tokens": 1000, "every": "minute"}]})
+    assert (await Governor(gone, declared=rates).reserve(call())).accounts
