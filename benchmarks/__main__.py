@@ -14,6 +14,7 @@ from rich.console import Console
 
 from benchmarks import (
     analysis_rows,
+    budget_rows,
     child_rows,
     decision_rows,
     document_rows,
@@ -77,6 +78,7 @@ SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list
     "sessions": ("sessions", lambda on, profile: session_rows.measure(on.redis_url, profile)),
     "pipelines": ("steps of pipelines", lambda on, profile: pipeline_rows.measure(on.nats_url, on.redis_url, profile)),
     "children": ("tasks that tasks call", lambda on, profile: child_rows.measure(on.nats_url, on.redis_url, profile)),
+    "budgets": ("budgets", lambda on, profile: budget_rows.measure(on.redis_url, profile)),
     "projects": ("project memory", lambda on, profile: project_rows.measure(on.redis_url, profile)),
     "analysis": ("analyses", lambda on, profile: analysis_rows.measure(on.nats_url, on.redis_url, profile)),
     "decisions": ("questions of agents", lambda _on, profile: decision_rows.measure(profile)),

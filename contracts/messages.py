@@ -41,6 +41,7 @@ from contracts.task_messages import TaskAssignment as TaskAssignment
 from contracts.task_messages import TaskCall as TaskCall
 from contracts.task_messages import TaskOutput as TaskOutput
 from contracts.task_messages import Usage as Usage
+from contracts.waits import QuestionNotice as QuestionNotice
 from contracts.words import reads_unknown_as_other, writes_only_known
 
 Remember = Literal["shared", "user", "never", "other"]
@@ -218,6 +219,7 @@ MESSAGES: dict[str, type[Message]] = {
         PipelineRequest,
         PipelineReply,
         PipelineEvent,
+        QuestionNotice,
         AnalysisRequest,
         AnalysisReply,
         DeadLetter,

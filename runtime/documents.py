@@ -30,6 +30,7 @@ from contracts.messages import (
     PipelineReply,
     PipelineRequest,
     Progress,
+    QuestionNotice,
     TaskAssignment,
     TaskOutput,
     WorkerPresence,
@@ -140,6 +141,13 @@ CHANNELS = (
         PipelineEvent,
         False,
         "One step of a run of a pipeline. Not stored.",
+    ),
+    Channel(
+        "questions",
+        _template(subjects.questions("task_id")),
+        QuestionNotice,
+        False,
+        "A task asks a person, or still does. Not stored.",
     ),
     Channel(
         "analyses",

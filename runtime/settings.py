@@ -28,9 +28,7 @@ _SCHEMES = {
     "nats_url": ("nats://", "tls://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
     "nats_monitor_url": ("http://", "https://"),
-    "llm_base_url": ("http://", "https://"),
-    "llm_anthropic_base_url": ("http://", "https://"),
-    "llm_google_base_url": ("http://", "https://"),
+    **dict.fromkeys(("llm_base_url", "llm_anthropic_base_url", "llm_google_base_url"), ("http://", "https://")),
 }
 #: How each list in one text is read.
 _LISTS: dict[str, Callable[[str], object]] = {
@@ -198,6 +196,8 @@ class Settings(BaseSettings):
     """Port of the HTTP API; 0 is a free one, which `endpoints.json` names; `none` serves no API."""
     api_keys_file: Path | None = None
     """The API keys, as `tasklore api-key` writes them; without it programs of this machine need none."""
+    approval_secret: Annotated[SecretStr | None, Field(min_length=32)] = None
+    """Signs links to questions of tasks, 32 characters or more; without it there are no such links."""
     api_body_max_bytes: int = Field(default=1024**2, ge=1024, le=64 * 1024**2)
     """Largest body of a request; a task larger than 960 KiB fits into no message."""
     api_rate: Positive = 100.0
@@ -377,10 +377,8 @@ def folders_in(folders: str) -> tuple[Path, ...]:
 
 def shown(name: str, value: object) -> str:
     """Return *value* of the setting *name* for a person's eyes: secrets and passwords are `***`, None is `none`."""
-    if value is None:
-        return "none"
-    if name in _SCHEMES:
-        return masked_url(str(value))
+    if value is None or name in _SCHEMES:
+        return "none" if value is None else masked_url(str(value))
     if isinstance(value, SecretStr) or Settings.model_fields[name].annotation == SecretStr | None:
         return "***"
     return str(value)

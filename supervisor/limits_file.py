@@ -1,7 +1,9 @@
 """The limits of a file (TASKLORE_LIMITS_FILE), applied when a supervisor starts."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import structlog
 from redis.asyncio import Redis
@@ -15,33 +17,37 @@ log = structlog.get_logger(__name__)
 _AGAIN_S = 5.0
 
 
-class LimitsFile:
-    """The limits of the file at *path*, read once.
+async def apply_limits_file(
+    redis: Redis, path: Path | None, spawn: Callable[[Coroutine[Any, Any, None]], None]
+) -> None:
+    """Apply the limits of the file at *path* unless the last ones of a file are equal; None applies none.
+
+    While the store is away that is left to a task that *spawn* starts.
 
     Raises:
         ConfigurationError: it cannot be read, or a field does not fit; the message names it.
     """
+    if path is None:
+        return
+    try:
+        limits = read_limits_file(path)
+    except InvalidInput as error:
+        raise ConfigurationError(f"TASKLORE_LIMITS_FILE: {error}") from error
+    budgets = Budgets(redis)
 
-    def __init__(self, redis: Redis, path: Path) -> None:
-        self._budgets = Budgets(redis)
-        self._name = path.name
+    async def apply() -> bool:
         try:
-            self._limits = read_limits_file(path)
-        except InvalidInput as error:
-            raise ConfigurationError(f"TASKLORE_LIMITS_FILE: {error}") from error
-
-    async def apply(self) -> bool:
-        """Apply the limits unless the last ones of a file are equal; return False while the store is away."""
-        try:
-            version = await self._budgets.apply_file(self._limits, self._name)
+            version = await budgets.apply_file(limits, path.name)
         except MemoryUnavailable as error:
-            log.warning("limits_not_applied", file=self._name, error=str(error))
+            log.warning("limits_not_applied", file=path.name, error=str(error))
             return False
         if version is not None:
-            log.info("limits_applied", file=self._name, version=version)
+            log.info("limits_applied", file=path.name, version=version)
         return True
 
-    async def run(self) -> None:
-        """Apply the limits once the store is back."""
-        while not await self.apply():  # noqa: ASYNC110  # a server is waited for
+    async def apply_later() -> None:
+        while not await apply():  # noqa: ASYNC110  # a server is waited for
             await asyncio.sleep(_AGAIN_S)
+
+    if not await apply():
+        spawn(apply_later())

@@ -243,6 +243,7 @@ def open_api(
     if settings.api_port is None:
         return None
     # Imported only by a process that serves it.
+    from supervisor.approvals.links import Links
     from supervisor.http.admission.clients import Origins, UnknownClients
     from supervisor.http.admission.limits import Limits
     from supervisor.http.parts import ApiParts
@@ -250,7 +251,7 @@ def open_api(
     from supervisor.http.server import HttpServer, demand_keys, demand_tls
 
     keys = demand_keys(settings.api_host, settings.api_keys_file)
-    records = RequestRecords(opened.redis)
+    records, secret = RequestRecords(opened.redis), settings.approval_secret
     parts = ApiParts(
         supervisor_id=settings.supervisor_id,
         client=opened.link.client,
@@ -271,6 +272,7 @@ def open_api(
         runs=PipelineRuns(opened.redis),
         sessions=sessions,
         answers=opened.answers,
+        links=Links(secret.get_secret_value(), opened.answers) if secret is not None else None,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=keys,
         limits=Limits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),

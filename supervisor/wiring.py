@@ -44,7 +44,7 @@ from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivery import Delivering
 from supervisor.dispatch import Dispatch
-from supervisor.limits_file import LimitsFile
+from supervisor.limits_file import apply_limits_file
 from supervisor.pipelines.analysis.desk import AnalysisDesk
 from supervisor.pipelines.analysis.requests import AnalysisRequests
 from supervisor.pipelines.as_tasks import agent_card, read_pipelines
@@ -225,8 +225,7 @@ class Supervisor:
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
             await offer_functions(redis)
-        if settings.limits_file is not None and not await (limits := LimitsFile(redis, settings.limits_file)).apply():
-            process.spawn(limits.run())
+        await apply_limits_file(redis, settings.limits_file, process.spawn)
         leasing = Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
         leases = await stack.enter_async_context(leasing)
         link, ledger = Link(client), self._make_ledger(redis)
@@ -322,8 +321,7 @@ class Supervisor:
         )
 
     def _ready(self) -> tuple[bool, str]:
-        ready = self._parts is not None and self._parts.engine.ready
-        return ready, f"{len(self._cards.catalogue.cards)} agents known"
+        return self._parts is not None and self._parts.engine.ready, f"{len(self._cards.catalogue.cards)} agents known"
 
     def _delivers(self) -> tuple[bool, str]:
         return self._parts is not None and self._parts.delivering.ready, "inboxes of agents"

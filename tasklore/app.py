@@ -32,6 +32,7 @@ GROUPS = (
     "ltm",
     "memory",
     "limits",
+    "approvals",
     "dlq",
     "schedule",
     "k8s",

@@ -48,7 +48,6 @@ from runtime.process import Process
 from runtime.servers import valkey
 from runtime.settings import Settings
 from workers.agent import Agent
-from workers.agent_files import files_of, llm_settings_of
 from workers.card import card_of
 from workers.child_tasks import ChildTasks
 from workers.context.services import Services
@@ -68,8 +67,8 @@ from workers.host import Host, ServedAgent
 from workers.listening.embedder import lend_episodes
 from workers.listening.wiring import Ground, demand_one_listener, open_listeners
 from workers.middleware import Hooks, Middleware
+from workers.models import open_models
 from workers.presence import announce, end_presence, show_presence
-from workers.summary import role_files
 
 log = structlog.get_logger(__name__)
 
@@ -184,8 +183,7 @@ class Worker:
         heal = functools.partial(self._provision, client, again=True)
         outbox = await stack.enter_async_context(open_outbox(link, self._metrics, settings.publish_deadline_s, heal))
         due_copies = await stack.enter_async_context(open_due_copies(link))
-        governor = Governor(redis, unchecked=self._metrics.count_unchecked)
-        llm = await self._open_llm(stack, await stack.enter_async_context(governor.running()))
+        llm, governor = await open_models(stack, self._agents, settings, redis, self._metrics)
         breaker = Breaker()
         budget_s = settings.memory_budget_ms / 1000
         flights = await stack.enter_async_context(
@@ -213,17 +211,6 @@ class Worker:
         return await stack.enter_async_context(
             valkey.connect(self.process.redis_url, name=name, max_connections=most, reconnected=told)
         )
-
-    async def _open_llm(self, stack: AsyncExitStack, governor: Governor) -> Llm:
-        """Open the language models, those among them that the agents' own files name."""
-        settings, agents = self._settings, self._agents
-        files = [file for agent in agents for file in files_of(agent, settings.agent_files)]
-        files.append(role_files(settings.agent_files))
-        opening = Llm(llm_settings_of(settings, files), meter=self._metrics, governor=governor)
-        llm = await stack.enter_async_context(opening)
-        if any(agent.listeners or any("llm" in task.uses for task in agent.tasks.values()) for agent in agents):
-            await llm.warm_up()
-        return llm
 
     async def _open_services(
         self, stack: AsyncExitStack, llm: Llm, redis: Redis, link: Link, outbox: Outbox, ledger: Ledger

@@ -233,7 +233,7 @@ def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
             "inbox",
             "observations",
         ),
-        *("user-conversations", "session", "sessions", "project", "projects"),
+        *("user-conversations", "session", "sessions", "project", "projects", "budget"),
     )
     return (*own, *shared, _READS)
 

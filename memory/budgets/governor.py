@@ -41,7 +41,6 @@ _FRAME_TOKENS = 32
 _UNKNOWN = 1.25
 #: Stands in the books where no model was asked.
 RECALLED = "recalled"
-_KINDS = {"requests": "w", "tokens": "w", "usd": "c", "at_once": "l"}
 
 
 class Governor:
@@ -49,6 +48,7 @@ class Governor:
 
     Args:
         client: Where limits, accounts and books are.
+        declared: Limits that hold while those of the store were never read, such as those of a file.
         unchecked: Counts calls that went out while the store was away.
         now: The clock, in UTC; that of the store by default.
     """
@@ -57,11 +57,12 @@ class Governor:
         self,
         client: Redis,
         *,
+        declared: Limits | None = None,
         unchecked: Callable[[str], None] = lambda _model: None,
         now: Callable[[], datetime] | None = None,
     ) -> None:
         self._batch = CommandBatch(client, _DEADLINE_S, Breaker())
-        self._unchecked = unchecked
+        self._declared, self._unchecked = declared, unchecked
         self._now = now or _now
         self._has_own_clock = now is not None
         self._process = uuid4().hex[:12]
@@ -97,7 +98,12 @@ class Governor:
             MemoryUnavailable: the store is away, and was never read.
         """
         if self._limits is None:
-            self._version, self._limits = await read_stored(self._batch)
+            try:
+                self._version, self._limits = await read_stored(self._batch)
+            except MemoryUnavailable:
+                if self._declared is None:
+                    raise
+                return self._declared
         return self._limits
 
     async def reserve(self, call: Call) -> Reservation:
@@ -144,16 +150,19 @@ class Governor:
             return
         book, numbers = book_of(self._now()), taken or Taken()
         tree = keys.budget("tree", call.payer.root_id or call.payer.task_id) if call.payer.task_id else book
-        places = keys.budget("calls"), keys.budget("leases"), book, tree
+        places = [keys.budget("calls"), keys.budget("leases"), book, tree]
+        said = numbers.pause_ms, numbers.requests_in_minute, numbers.tokens_in_minute
+        places += (keys.budget("account", account.key) for account in held.accounts)
+        kinds = [word for account in held.accounts for word in (_kind_of(account), account.measure)]
         self._settlements.append(
             (
-                *("FCALL", scripts.SETTLE, len(places), *places, self._clock(), held.call_id, int(bool(held.accounts))),
+                *("FCALL", scripts.SETTLE, len(places), *places, self._clock(), held.call_id),
                 book_field(call.payer, call.model),
                 "" if taken is None else taken.requests,
                 numbers.input + numbers.output,
                 *(numbers.nano_usd, numbers.input, numbers.output, numbers.cached, KEEP // timedelta(milliseconds=1)),
-                *("" if one is None else one for one in (numbers.pause_ms, numbers.requests_in_minute)),
-                "" if numbers.tokens_in_minute is None else numbers.tokens_in_minute,
+                *("" if one is None else one for one in said),
+                *kinds,
             )
         )
         if self._sending is None or self._sending.done():
@@ -213,11 +222,17 @@ class Governor:
                 raise BudgetSpent(msg, account.name, account.at_limit, unit="usd")
             place = keys.budget("account", account.key)
             places += place, f"{place}:queue"
-            kind = "c" if account.every not in (None, "minute") else _KINDS[account.measure]
-            kind = "w" if account.every == "minute" else kind
             refill = "" if account.refills_in_s is None else int(account.refills_in_s * 1000) + 1
             waits = int(account.at_limit == "park")
-            rows += kind, account.measure, account.limit, needs[account.measure], account.window, refill, waits
+            rows += (
+                _kind_of(account),
+                account.measure,
+                account.limit,
+                needs[account.measure],
+                account.window,
+                refill,
+                waits,
+            )
         waiter = call.payer.run.rpartition(":")[0] or held.call_id
         book, lease_ms = book_of(self._now()), int(LEASE_S * 1000)
         heads = self._clock(), held.call_id, waiter, lease_ms, book, book_field(call.payer, call.model), price or 0
@@ -254,6 +269,13 @@ class Governor:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _kind_of(account: Account) -> str:
+    """Return what the scripts call an account: a rate ("w"), a budget ("c"), or a count of calls under way ("l")."""
+    if account.every is None:
+        return "l"
+    return "w" if account.every == "minute" else "c"
 
 
 def _refusal(held: Reservation, account: Account, needs: dict[Measure, int], wait_ms: int) -> Exception:

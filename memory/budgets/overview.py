@@ -54,7 +54,7 @@ class SpendingLine:
 
 @dataclass(frozen=True)
 class Period:
-    """What was spent in the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum."""
+    """The spending of the days `first` to `last`, in UTC: the lines by cost, the highest first, and their sum."""
 
     first: str
     last: str

@@ -9,6 +9,7 @@ the answer and the wake-up leaves it to be found.
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from contracts.errors import InvalidInput
@@ -110,12 +111,13 @@ class Waits:
         await self._batch.run([("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept)])
 
     async def read(self, task_id: str, slot: str) -> WaitState | None:
-        """Return all that is known of a wait, None when there is none."""
+        """Return all that is known of a wait, None when there is none that can be read."""
         key = keys.task(task_id)
         wait, answer, refusals, notices = (await self._batch.run([("HMGET", key, *_fields(slot))]))[0]
-        if wait is None:
+        try:
+            parsed = Wait.model_validate_json(wait or b"")
+        except ValidationError:
             return None
-        parsed = Wait.model_validate_json(wait)
         names = [
             f"{name}:{parsed.generation}" for name in ("state", "report", "cancel", "attempts", "assignment", "trace")
         ]
@@ -143,7 +145,7 @@ class Waits:
 
     async def drop(self, name: WaitName) -> None:
         """Take a wait off the list of open ones."""
-        await self._batch.run([("ZREM", _OPEN, " ".join(name))])
+        await self._batch.run([("ZREM", _OPEN, " ".join(name).rstrip())])
 
     async def due(self, now: datetime, limit: int) -> list[WaitName]:
         """Return up to *limit* waits that are to be looked at."""
@@ -166,11 +168,6 @@ class Waits:
             if int(cursor) == 0 or len(found) >= limit:
                 return list(dict.fromkeys(found))[:limit]
 
-    async def count_open(self) -> int:
-        """Return how many waits are open."""
-        count: int = (await self._batch.run([("ZCARD", _OPEN)]))[0]
-        return count
-
 
 def _fields(slot: str) -> tuple[str, str, str, str]:
     """Return the fields of a wait, its answer, its refusals and its notices."""
@@ -182,5 +179,6 @@ def _ms(at: datetime) -> int:
 
 
 def _parse(member: bytes) -> WaitName:
-    kind, task_id, slot = member.decode().split(" ")
-    return WaitName(kind, task_id, slot)  # type: ignore[arg-type]  # only `look_at` writes there
+    # A worker may have written any text there: such a name leads nowhere, and is dropped.
+    kind, task_id, slot, *_ = [*member.decode(errors="replace").split(" "), "", ""]
+    return WaitName(kind, task_id, slot)  # type: ignore[arg-type]  # as `look_at` writes it

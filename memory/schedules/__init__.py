@@ -1,4 +1,4 @@
 """Schedules and how far each is: records, the times of their next ticks, and leases on those that are due.
 
-When a tick is, and what becomes of it, is decided elsewhere.
+`supervisor.schedules` computes the ticks and begins their work.
 """

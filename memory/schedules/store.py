@@ -50,11 +50,11 @@ class Schedule(Part):
 
     @property
     def target(self) -> str:
-        """What it runs, as people write it."""
+        """The name of the task or pipeline, as people write it."""
         return f"{self.agent_id}.{self.task}" if self.pipeline is None else f"pipeline {self.pipeline.get('name')}"
 
     def tick_id(self, supervisor_id: str, tick: datetime) -> str:
-        """Return the id of the task, or session, of a tick: the same whoever makes it."""
+        """Return the id of the task, or session, of a tick: the same in every process."""
         whole = hashlib.blake2b(f"{supervisor_id} {self.id}".encode(), digest_size=4).hexdigest()
         return f"{self.id}-{whole}-{int(tick.timestamp())}"
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
 from contracts import subjects
-from contracts.errors import InvalidInput, NotAccepted
+from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
 from contracts.faults import fault_of
 from contracts.traces import spelled_context
 from contracts.waits import Answer, Approval, Door, Refusal, signal_slot, wait_id
@@ -41,7 +41,7 @@ class AnswerRefused(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody at a *door*: *name* for the audit, *names* of the users and roles that they are; None may answer all."""
+    """A person at a *door*: *name* for the audit, *names* of the users and roles that they are; None may answer all."""
 
     name: str
     door: Door
@@ -96,7 +96,7 @@ class Answers:
             # Found again by the desk should this process die before the task is woken.
             await self.waits.look_at(WaitName("ask", task_id, slot), self._now() + _SOON, if_listed=True)
             if (earlier := await self.waits.answer(task_id, slot, answer)) is not None:
-                raise _answered(earlier)
+                raise _refuse_second(earlier)
         except AnswerRefused as refused:
             await self.refuse(task_id, slot, person, refused.why)
             raise
@@ -114,7 +114,7 @@ class Answers:
         answer = Answer(value=_demand_size(value), by=person.name, at=self._now(), door=person.door)
         await self.waits.look_at(WaitName("signal", task_id, slot), self._now() + _SOON, if_listed=True)
         if (earlier := await self.waits.answer(task_id, slot, answer, is_signal=True)) is not None:
-            raise _answered(earlier)
+            raise _refuse_second(earlier)
         await self._wake_now(task_id, slot)
         return answer
 
@@ -151,13 +151,13 @@ class Answers:
     async def _wake_now(self, task_id: str, slot: str) -> None:
         try:
             await self.wake(task_id, slot)
-        except NotAccepted as error:
+        except (NotAccepted, MessageTooLarge) as error:
             # The answer is stored: the desk wakes the task.
             log.warning("task_not_woken", task_id=task_id, error=str(error))
 
     def _demand(self, state: WaitState, answer: Answer, person: Person) -> None:
         if state.answer is not None:
-            raise _answered(state.answer)
+            raise _refuse_second(state.answer)
         if state.has_report:
             raise AnswerRefused("the task has ended; nothing waits for this answer any more", "ended")
         if not person.may_answer(state, answer.at):
@@ -170,7 +170,7 @@ class Answers:
             raise AnswerRefused("the question has changed since it was shown; look at it again", "changed")
 
 
-def _answered(answer: Answer) -> AnswerRefused:
+def _refuse_second(answer: Answer) -> AnswerRefused:
     who = "its time was over" if answer.door == "time" else f"{answer.by or 'somebody'} answered"
     msg = f"{who} at {answer.at:%Y-%m-%d %H:%M:%S} UTC, and the first answer counts"
     return AnswerRefused(msg, "answered", answer)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from contracts import subjects
+from contracts.errors import MessageTooLarge
 from contracts.waits import QuestionNotice, Wait, wait_id
 from memory.ledger.waits import LATE, WaitName, Waits, WaitState
 from runtime.lease_loop import LeaseLoop
@@ -49,7 +50,12 @@ class WaitDesk(LeaseLoop[WaitName, WaitName]):
         now, wait = _now(), state.wait
         if state.answer is not None or now >= wait.until + LATE:
             # A task that has begun since reads the answer, or that there is none.
-            if await self.answers.wake(key.task_id, key.slot):
+            try:
+                is_woken = await self.answers.wake(key.task_id, key.slot)
+            except MessageTooLarge:
+                # Its delivery in TASKS is offered again within the hour.
+                is_woken = False
+            if is_woken:
                 await self._waits.look_at(key, now + _AGAIN)
             else:
                 await self._waits.drop(key)

@@ -5,7 +5,18 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from supervisor.http import agents, approvals, budgets, conversations, output, pipelines, problems, schedules, tasks
+from supervisor.http import (
+    agents,
+    approval_page,
+    approvals,
+    budgets,
+    conversations,
+    output,
+    pipelines,
+    problems,
+    schedules,
+    tasks,
+)
 from supervisor.http.admission.middleware import AdmissionMiddleware
 from supervisor.http.chat import routes as chat
 from supervisor.http.chat.errors import OpenAiErrorMiddleware
@@ -29,8 +40,8 @@ def make_app(parts: ApiParts) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     problems.install(app)
-    routed = (requests, tasks, approvals, output, agents, memory, conversations, pipelines, schedules, budgets, chat)
-    for module in routed:
+    asked = (requests, tasks, approvals, approval_page, output, agents, memory, conversations)
+    for module in (*asked, pipelines, schedules, budgets, chat):
         app.include_router(module.routes(parts))
 
     @app.get("/docs", include_in_schema=False)

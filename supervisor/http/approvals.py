@@ -1,16 +1,19 @@
 """The routes of questions that tasks ask persons, and of signals to tasks."""
 
-from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import Field, JsonValue
 
 from contracts.identifiers import NAME_PATTERN
-from contracts.waits import Answer, Refusal, parse_wait_id, wait_id
+from contracts.waits import parse_wait_id
 from memory.ledger.waits import WaitState
 from supervisor.approvals.answers import AnswerRefused
+from supervisor.approvals.links import Link
+from supervisor.approvals.questions import Answered, Question, list_questions, view_answer, view_of
 from supervisor.http.admission.keys import Caller, require_role
+from supervisor.http.approval_page import PATH
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.responses import Form, View
@@ -20,37 +23,8 @@ ApprovalId = Annotated[str, Path(max_length=80, description="The id of a questio
 SignalName = Annotated[str, Path(pattern=NAME_PATTERN, description="The name of the signal.")]
 
 _ASKING = Depends(require_role("ask"))
+_MANAGING = Depends(require_role("admin"))
 _ANSWERING = Depends(require_role("approve", "ask"))
-
-
-class Answered(View):
-    """The answer that counts: by whom, when, and through which door."""
-
-    value: JsonValue
-    by: str
-    at: datetime
-    door: str
-
-
-class Question(View):
-    """A question that a task asks: *who* may answer now, empty for everybody, and until when.
-
-    `answer_schema` None takes `{"approved": true or false, "note": "why"}`. `digest` is of this very question.
-    """
-
-    id: str
-    state: Literal["open", "answered", "expired", "ended"]
-    question: str
-    task_id: str
-    agent_id: str
-    task: str
-    who: tuple[str, ...]
-    asked_at: datetime
-    until: datetime
-    digest: str
-    answer_schema: dict[str, Any] | None = None
-    answer: Answered | None = None
-    refused: tuple[Refusal, ...] = ()
 
 
 class Questions(View):
@@ -64,6 +38,20 @@ class Reply(Form):
 
     answer: JsonValue
     digest: Annotated[str | None, Field(pattern=r"^[0-9a-f]{32}$")] = None
+
+
+class LinkWish(Form):
+    """In whose name a link answers, `user:ana` or `role:finance`, and for how many seconds."""
+
+    who: Annotated[str, Field(max_length=261)]
+    within_seconds: Annotated[int, Field(ge=1, le=2_505_600)] = 86_400
+
+
+class SignedLink(View):
+    """A link that answers one question once."""
+
+    url: str
+    expires_at: datetime
 
 
 class Signal(Form):
@@ -80,15 +68,7 @@ def routes(parts: ApiParts) -> APIRouter:
     async def list_open(
         caller: Annotated[Caller, _ANSWERING], limit: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> Questions:
-        found = []
-        for name in await parts.answers.waits.list_open("ask", 10_000):
-            state = await parts.answers.waits.read(name.task_id, name.slot)
-            if state is not None and _may_see(caller, state):
-                question = view_of(name.task_id, state)
-                found += [question] if question.state == "open" else []
-            if len(found) >= limit:
-                break
-        return Questions(approvals=tuple(found))
+        return Questions(approvals=await list_questions(parts.answers.waits, limit, lambda one: _may_see(caller, one)))
 
     @router.get("/approvals/{approval_id}", summary="See a question and its answer", responses=answers(404))
     async def see(approval_id: ApprovalId, caller: Annotated[Caller, _ANSWERING]) -> Question:
@@ -104,6 +84,19 @@ def routes(parts: ApiParts) -> APIRouter:
             raise refuse(refused) from refused
         return view_of(task_id, await parts.answers.read(task_id, slot))
 
+    @router.post(
+        "/approvals/{approval_id}/links", summary="Make a link that answers a question", responses=answers(404)
+    )
+    async def link(
+        approval_id: ApprovalId, body: LinkWish, request: Request, caller: Annotated[Caller, _MANAGING]
+    ) -> SignedLink:
+        if parts.links is None:
+            raise not_found("there are no links without TASKLORE_APPROVAL_SECRET; set it for every supervisor")
+        _, state = await _demand(parts, caller, approval_id)
+        expires = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=body.within_seconds)
+        made = Link(approval_id=approval_id, digest=state.wait.digest, who=body.who, expires=int(expires.timestamp()))
+        return SignedLink(url=f"{str(request.base_url).rstrip('/')}{PATH}{parts.links.make(made)}", expires_at=expires)
+
     @router.post("/tasks/{task_id}/signals/{name}", summary="Send a signal to a task", responses=answers(404, 409))
     async def signal(task_id: TaskId, name: SignalName, body: Signal, caller: Annotated[Caller, _ASKING]) -> Answered:
         await read_task(parts, caller, task_id)
@@ -111,46 +104,15 @@ def routes(parts: ApiParts) -> APIRouter:
             sent = await parts.answers.signal(task_id, name, body.value, caller.as_person())
         except AnswerRefused as refused:
             raise refuse(refused) from refused
-        return _answered(sent)
+        return view_answer(sent)
 
     return router
-
-
-def view_of(task_id: str, state: WaitState) -> Question:
-    """Return the question in *state* as it stands now."""
-    wait, now = state.wait, datetime.now(UTC)
-    stands: Literal["open", "answered", "expired", "ended"] = "open"
-    if state.answer is not None and state.answer.door != "time":
-        stands = "answered"
-    elif state.answer is not None or now > wait.until:
-        stands = "expired"
-    elif state.has_report:
-        stands = "ended"
-    return Question(
-        id=wait_id(task_id, wait.slot),
-        state=stands,
-        question=wait.text,
-        task_id=task_id,
-        agent_id=wait.agent_id,
-        task=wait.task_name,
-        who=wait.those_asked(now),
-        asked_at=wait.asked_at,
-        until=wait.until,
-        digest=wait.digest,
-        answer_schema=wait.answer_schema,
-        answer=None if state.answer is None else _answered(state.answer),
-        refused=state.refusals,
-    )
 
 
 def refuse(refused: AnswerRefused) -> Refused:
     """Return the problem that says why an answer does not count."""
     status = {"unknown": 404, "person": 403}.get(refused.why, 409)
     return Refused(status, f"approval-{refused.why}", str(refused))
-
-
-def _answered(answer: Answer) -> Answered:
-    return Answered(value=answer.value, by=answer.by, at=answer.at, door=answer.door)
 
 
 def _may_see(caller: Caller, state: WaitState) -> bool:

@@ -18,6 +18,7 @@ from memory.sessions.session import SessionCache
 from runtime.messaging.output import OutputDesk
 from runtime.metrics import Metrics
 from supervisor.approvals.answers import Answers
+from supervisor.approvals.links import Links
 from supervisor.cancellation import Canceller
 from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
@@ -114,6 +115,7 @@ class ApiParts:
     runs: PipelineRuns
     sessions: SessionCache
     answers: Answers
+    links: Links | None = None
     kinds: Kinds = field(default_factory=Kinds.load)
     keys: KeyRing | None = None
     limits: Limits = field(default_factory=Limits)

@@ -1,4 +1,4 @@
-"""The book of schedules: what may be added, who may change it, and what follows from a change."""
+"""The book of schedules: it checks, adds, changes and removes them, and declares those in the code of agents."""
 
 import hashlib
 import json

@@ -20,7 +20,7 @@ _SECOND = timedelta(seconds=1)
 
 
 def find_faults(timing: Timing, now: datetime) -> list[tuple[str, str]]:
-    """Return what is wrong with *timing*: the name of a field, and a complaint that says the cure."""
+    """Return the faults of *timing*: the name of a field, and a complaint that says the cure."""
     given = [name for name in ("cron", "every_s", "at") if getattr(timing, name) is not None]
     if len(given) != 1:
         return [(given[-1] if given else "cron", "say one of cron, every and at")]

@@ -69,7 +69,7 @@ def set_one(
 
 @app.command(cls=Command, epilog=example("tasklore limits remove acme"))
 def remove(name: LimitName, who: Who = None) -> None:
-    """Remove a limit; what was spent stays in the books."""
+    """Remove a limit; its spending stays in the books."""
     from tasklore.limits.edits import remove_limit
 
     run(remove_limit(name, who))

@@ -1,4 +1,4 @@
-"""`tasklore budget`: the accounts of the limits, and what was spent by whom."""
+"""`tasklore budget`: the accounts of the limits, and the spending by tenant, agent or model."""
 
 import asyncio
 import dataclasses

@@ -15,7 +15,7 @@ from tasklore.render.screen import confirm
 async def set_limit(
     name: str, options: Mapping[str, str | None], sizes: Mapping[str, int | str | None], who: str | None
 ) -> None:
-    """Set the limit *name*; None among *options* and *sizes* leaves what it has. A size takes the place of another.
+    """Set the limit *name*; None among *options* and *sizes* changes nothing. A size takes the place of another.
 
     Raises:
         InvalidInput: a field does not fit.

@@ -68,8 +68,10 @@ def _phases_of(
             yield f"{before}{phase.name}", (phase.agent, phase.task), low, high
 
 
-def sum_up(costs: list[PhaseCost]) -> tuple[float, float]:
-    """Return the mean of the whole run with as few tasks as it may have, and the largest of those that are known."""
+def sum_up(costs: list[PhaseCost]) -> tuple[float | None, float | None]:
+    """Return the mean of a run with as few tasks as it may have, and its largest cost; None when no phase has one."""
+    if all(one.mean_usd is None for one in costs):
+        return None, None
     mean_usd = sum((one.mean_usd or 0) * one.fewest for one in costs)
     return mean_usd, sum((one.largest_usd or 0) * (one.most or one.fewest) for one in costs)
 

@@ -176,7 +176,7 @@ def unknown(schedule_id: str) -> InvalidInput:
 
 
 def _read_target(wanted: Wanted) -> Schedule:
-    """Return what is to run, as a schedule without its times."""
+    """Return the task or pipeline of *wanted*, as a schedule without its times."""
     if (wanted.task is None) == (wanted.pipeline is None):
         raise InvalidInput("say what to run: AGENT.TASK, or --pipeline FILE")
     now, fields = datetime.now(UTC), cast("dict[str, Any]", {})

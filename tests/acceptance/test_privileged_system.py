@@ -26,6 +26,7 @@ from supervisor.program_client import asking
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
 from tests.acceptance.house import AGENTS, BUDGET, NAPPER, PATIENCE_S, PROBE, House, Served
+from tests.http_client import until
 
 CAST = Cast(
     workers={"budget": ("BudgetTrackerAgent",), "nap": ("NapAgent", "ProbeAgent"), "tree": ("TreeAgent",)},
@@ -68,6 +69,7 @@ class Guests:
         self.pair = pair
         self.house = House(pair, folder)  # type: ignore[arg-type]  # of its servers it asks the addresses alone
         self.folder = folder
+        self.answering: Served
         self.napping: Served
 
     def run(self, role: str, *arguments: str) -> "CompletedProcess[str]":
@@ -81,7 +83,10 @@ class Guests:
 
     def supervisor(self, role: str = "supervisor") -> Served:
         """Start a supervisor with the rights of *role*."""
-        return self.house.supervisor(**self.pair.settings(role), pipelines_dir=self.folder / "declared")
+        limits = self.folder / "limits.toml"
+        limits.write_text("[[limits]]\nname = 'all'\nat_once = 50\n", "utf-8")
+        settings = self.pair.settings(role)
+        return self.house.supervisor(**settings, pipelines_dir=self.folder / "declared", limits_file=limits)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +110,7 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
             ]
             for process in started:
                 process.ready()
-            guests.napping = started[2]
+            guests.answering, guests.napping = started[0], started[2]
             yield guests
             for process in started:
                 assert "nats_refused" not in process.log()
@@ -160,6 +165,16 @@ def test_a_dead_letter_is_seen_sent_again_and_deleted(guests: Guests) -> None:
     assert again.returncode == 0, again.stdout + again.stderr
     purged = guests.run("operator", "dlq", "purge", "--all", "--yes")
     assert purged.returncode == 0, purged.stdout + purged.stderr
+
+
+async def test_limits_are_applied_watched_and_changed(guests: Guests) -> None:
+    """By a supervisor out of its file, and by the operator."""
+    assert json.loads(guests.run("operator", "limits", "show", "--json").stdout)["who"] == "file:limits.toml"
+    made = guests.run("operator", "limits", "set", "day", "--usd", "5", "--every", "day", "--who", "ann")
+    assert made.returncode == 0, made.stdout + made.stderr
+    accounts = json.loads(guests.run("operator", "budget", "--json").stdout)["accounts"]
+    assert [one["limit"] for one in accounts] == ["all", "day"]
+    await until(lambda: 'tasklore_budget_used_ratio{limit="day"} 0.0' in guests.answering.get("/metrics")[1])
 
 
 async def test_a_program_asks_and_tells_and_a_long_task_keeps_its_lease(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]

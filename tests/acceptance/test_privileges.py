@@ -52,7 +52,6 @@ NEVER = (
     "$JS.API.META.LEADER.STEPDOWN",
     "$SYS.REQ.SERVER.PING",
     "$SYS.REQ.ACCOUNT.TASKLORE.CONNZ",
-    "schedules.tasks.t-1.1",
     "due.tasks.OtherAgent.check",
     "anything",
 )
@@ -65,6 +64,7 @@ NOT_A_WORKER = (
     "messages.0.dXNlcg.dXNlcg",
     "dead.tasks.OtherAgent.check",
     "requests.SupervisorAgent",
+    "schedules.tasks.t-1.1",
     "$KV.agents.OtherAgent",
     "$KV.workers.OtherAgent.w-1",
     "$JS.API.STREAM.CREATE.TASKS",

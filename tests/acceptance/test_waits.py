@@ -1,19 +1,30 @@
 """Tasks that wait for persons, signals and times: they hold nothing meanwhile, and go on once."""
 
 import asyncio
+import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import httpx2
 import pytest
+from redis.asyncio import Redis
 
+from memory.ledger.waits import Waits
+from supervisor.approvals.answers import Answers, Person
 from supervisor.http.admission.key_file import make_key
 from tests.acceptance.house import AGENTS, House
 from tests.acceptance.outside import Outside, outside
 
+#: Seconds after which a link that was made for one second has expired.
+_EXPIRED_S = 2.0
+#: Seconds in which a delivery that a killed worker did not acknowledge is offered again.
+_OFFERED_AGAIN_S = 4.0
 PAYER = str(AGENTS / "payer.py")
+SECRET = "0123456789abcdef0123456789abcdef"
 YES = {"answer": {"approved": True, "note": "fine"}}
 
 
@@ -28,6 +39,11 @@ class Doors:
         headers = {"Authorization": f"Bearer {self._keys[caller]}"}
         answer = await self._client.request(method, path, json=body, headers=headers)
         return answer.status_code, answer.json()
+
+    async def page(self, url: str, form: dict[str, str] | None = None) -> tuple[int, str]:
+        """Look at a page, or send its form."""
+        answer = await (self._client.get(url) if form is None else self._client.post(url, data=form))
+        return answer.status_code, answer.text
 
     async def find(self, caller: str, task_id: str) -> dict[str, Any]:
         """Return the open question of a task, once there is one."""
@@ -46,13 +62,16 @@ def keys_in(folder: Path) -> dict[str, str]:
         "shop": make_key(file, "shop", ("ask",), None),
         "finance": make_key(file, "finance", ("approve",), "fay", ("finance",)),
         "ana": make_key(file, "ana", ("approve",), "ana"),
+        "admin": make_key(file, "admin", ("admin",), None),
     }
 
 
 @pytest.fixture
 async def doors(own_house: House) -> Doors:
     keys = keys_in(own_house.folder)
-    supervisor = own_house.supervisor(api_keys_file=own_house.folder / "keys.json").ready()
+    supervisor = own_house.supervisor(
+        api_keys_file=own_house.folder / "keys.json", approval_secret=SECRET, api_rate=10_000, api_burst=10_000
+    ).ready()
     return Doors(supervisor.api, keys)
 
 
@@ -111,6 +130,148 @@ async def test_three_waits_of_one_task_follow_one_another(own_house: House, door
     await doors.call("ana", "POST", f"/v1/approvals/{question['id']}", YES)
     assert (await program.report_of(task_id))["result"] == [7, True]
     assert [len(own_house.runs(f"{label}-{part}")) for part in ("runs", "after")] == [3, 1]
+
+
+async def test_of_many_answers_at_once_one_counts_and_the_others_are_told(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign("PayerAgent", "pay", {"label": label})
+    path = f"/v1/approvals/{(await doors.find('finance', task_id))['id']}"
+    said = [{"answer": {"approved": number % 2 == 0, "note": str(number)}} for number in range(64)]
+    answers = await asyncio.gather(*(doors.call("finance", "POST", path, one) for one in said))
+    assert sorted(status for status, _ in answers) == [200] + [409] * 63
+    assert all("user:fay answered at" in body["detail"] for status, body in answers if status == 409)
+    won = next(number for number, (status, _) in enumerate(answers) if status == 200)
+    report = await program.report_of(task_id)
+    assert report["result"] == {"approved": won % 2 == 0, "by": "user:fay", "note": str(won)}
+    assert len(own_house.runs(f"{label}-after")) == 1
+
+
+async def test_what_was_approved_does_not_run_with_other_arguments(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign("PayerAgent", "pay", {"label": label})
+    question = await doors.find("finance", task_id)
+    (own_house.folder / "runs" / f"{label}-changed").touch()
+    await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
+    report = await program.report_of(task_id)
+    assert (report["status"], report["error"]["type"]) == ("failed", "ApprovalChanged")
+    assert "'Pay 13?'" in report["error"]["message"]
+    assert own_house.runs(f"{label}-after") == []
+
+
+async def test_a_link_answers_once_in_the_name_of_one_person(own_house: House, doors: Doors, program: Outside) -> None:
+    own_house.worker(PAYER).ready()
+    task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    approval_id = (await doors.find("finance", task_id))["id"]
+
+    async def link(who: str, seconds: int = 3600) -> str:
+        wish = {"who": who, "within_seconds": seconds}
+        status, made = await doors.call("admin", "POST", f"/v1/approvals/{approval_id}/links", wish)
+        assert status == 200
+        return str(made["url"])
+
+    assert (await doors.call("finance", "POST", f"/v1/approvals/{approval_id}/links", {"who": "user:fay"}))[0] == 403
+    good, short, wrong = await link("role:finance"), await link("role:finance", 1), await link("user:eve")
+    yes = {"decision": "approve", "note": "by link"}
+    body, _, signature = good.rpartition(".")
+    altered = f"{body}.{'A' if signature[0] != 'A' else 'B'}{signature[1:]}"
+    await asyncio.sleep(_EXPIRED_S)
+    assert (await doors.page(altered, yes))[0] == 403
+    assert (await doors.page(short, yes))[0] == 403
+    assert (await doors.page(wrong, yes))[0] == 409
+    status, page = await doors.page(good)
+    assert (status, "Pay 12?" in page, "role:finance" in page) == (200, True, True)
+    # Looking has decided nothing.
+    assert (await doors.call("finance", "GET", f"/v1/approvals/{approval_id}"))[1]["state"] == "open"
+    assert (await doors.page(good, yes))[0] == 200
+    status, page = await doors.page(good, yes)
+    assert status == 409
+    assert "role:finance answered at" in page
+    report = await program.report_of(task_id)
+    assert report["result"] == {"approved": True, "by": "role:finance", "note": "by link"}
+    audit = (await doors.call("finance", "GET", f"/v1/approvals/{approval_id}"))[1]
+    assert [(one["by"], one["door"], one["why"]) for one in audit["refused"]] == [
+        ("role:finance", "link", "link altered"),
+        ("role:finance", "link", "link expired"),
+        ("user:eve", "link", "person"),
+        ("role:finance", "link", "answered"),
+    ]
+    assert (audit["answer"]["by"], audit["answer"]["door"]) == ("role:finance", "link")
+
+
+async def test_a_person_answers_on_the_command_line(own_house: House, doors: Doors, program: Outside) -> None:
+    own_house.worker(PAYER).ready()
+    task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    approval_id = (await doors.find("finance", task_id))["id"]
+    listed = await asyncio.to_thread(own_house.command, "approvals", "list")
+    assert (approval_id in listed.stdout, "role:finance" in listed.stdout, "Pay 12?" in listed.stdout) == (True,) * 3
+    refused = await asyncio.to_thread(own_house.command, "approvals", "approve", approval_id)
+    assert (refused.returncode, "role:finance is asked" in refused.stderr) == (2, True)
+    words = "approvals", "reject", approval_id, "--as", "role:finance", "--note", "too much"
+    assert (await asyncio.to_thread(own_house.command, *words)).returncode == 0
+    report = await program.report_of(task_id)
+    assert report["result"] == {"approved": False, "by": "role:finance", "note": "too much"}
+    shown = json.loads((await asyncio.to_thread(own_house.command, "approvals", "show", approval_id, "--json")).stdout)
+    assert (shown["answer"]["door"], shown["refused"][0]["why"]) == ("cli", "person")
+
+
+@pytest.mark.parametrize("point", ["after schedule", "before record", "after record", "before acknowledgement"])
+async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
+    own_house: House, doors: Doors, program: Outside, point: str
+) -> None:
+    (own_house.folder / "runs" / "die-at").write_text(point)
+    doomed = own_house.worker(PAYER, ack_wait_s=2).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign("PayerAgent", "pay", {"label": label})
+    await asyncio.to_thread(doomed.wait)
+    own_house.worker(PAYER, ack_wait_s=2).ready()
+    question = await doors.find("finance", task_id)
+    assert (await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES))[0] == 200
+    report = await program.report_of(task_id)
+    assert report["result"]["approved"] is True
+    # Beyond the time after which an unacknowledged delivery is offered again.
+    await asyncio.sleep(_OFFERED_AGAIN_S)
+    assert [len(own_house.runs(f"{label}-{part}")) for part in ("before", "after")] == [1, 1]
+    assert list((await program.reports()).values()) == [1]
+
+
+async def test_a_task_whose_answerer_died_before_waking_it_goes_on_within_seconds(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    own_house.worker(PAYER).ready()
+    label = f"L{uuid4().hex}"
+    task_id = await program.assign("PayerAgent", "pay", {"label": label})
+    question = await doors.find("finance", task_id)
+    async with Redis.from_url(own_house.servers.redis_url) as redis:
+        # All that a process does which dies after the answer was stored.
+        answers = Answers(Waits(redis), cast("Any", None))
+        answers.wake = AsyncMock()  # type: ignore[method-assign]  # what it did not come to
+        person = Person("user:fay", "http", frozenset(["role:finance"]))
+        await answers.answer(task_id, question["id"].partition(".")[2], YES["answer"], person)
+    began = time.monotonic()
+    report = await program.report_of(task_id)
+    assert time.monotonic() - began < 20
+    assert (report["result"]["by"], len(own_house.runs(f"{label}-after"))) == ("user:fay", 1)
+
+
+async def test_a_task_of_a_worker_without_access_to_schedules_waits_and_is_woken(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    """By an answer at once, and at its end by the desk of a supervisor."""
+    (own_house.folder / "runs" / "no-schedules").touch()
+    own_house.worker(PAYER).ready()
+    unanswered = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3})
+    asked = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    question = await doors.find("finance", asked)
+    await program.eventually(lambda: holds_nothing(program))
+    assert (await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES))[0] == 200
+    assert (await program.report_of(asked))["result"]["approved"] is True
+    assert (await program.report_of(unanswered))["result"]["approved"] is False
 
 
 async def is_waiting(doors: Doors, task_id: str) -> bool:

@@ -17,6 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from contracts import subjects
+from contracts.limits import parse_limits
 from contracts.messages import MESSAGES
 from runtime import metrics_table, settings_table
 from runtime.documents import CHANNELS, as_text, asyncapi
@@ -198,7 +199,20 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         assert (module / "__main__.py" if module.is_dir() else module.with_suffix(".py")).is_file()
         return
     assert Path(program).name == "tasklore", command
-    group = words[0] in ("agents", "analysis", "dlq", "k8s", "ltm", "memory", "pipeline", "project", "session", "story")
+    group = words[0] in (
+        "agents",
+        "analysis",
+        "approvals",
+        "dlq",
+        "k8s",
+        "limits",
+        "ltm",
+        "memory",
+        "pipeline",
+        "project",
+        "session",
+        "story",
+    )
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:
         if word.startswith("--"):
@@ -336,6 +350,12 @@ def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
     (tmp_path / "price.json").write_text(_blocks(GUIDE / "write-an-agent.md", "json")[0])
 
     assert load_config(tmp_path / "price.json").settings == {"tax_percent": 19}
+
+
+def test_the_limits_on_their_page_are_read() -> None:
+    """Each of the fields that the page explains is one."""
+    [text] = _blocks(GUIDE / "limit-cost.md", "toml")
+    assert [limit.name for limit in parse_limits(text).limits] == ["openai", "tenants", "research", "local"]
 
 
 def test_the_pipeline_in_python_on_its_page_is_the_one_in_toml(tmp_path: Path) -> None:

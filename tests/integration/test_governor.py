@@ -246,3 +246,78 @@ async def test_those_who_wait_go_first_and_in_order(redis: Redis) -> None:
         waits.append(refused.value.away_s or 0)
     assert waits == sorted(waits)
     assert waits[4] - waits[0] > 100
+
+
+async def test_a_settlement_counts_also_when_the_store_lost_what_was_reserved(redis: Redis) -> None:
+    """It was spent: the account and the books have it, once."""
+    await declare(redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"})
+    governor = Governor(redis)
+    held = await governor.reserve(call())
+    await redis.delete(keys.budget("calls"), keys.budget("leases"), keys.budget("account", "day"))
+    governor.settle(held, Taken(10, 10, 0, 20 * PRICE))
+    again = list(governor._settlements)
+    await governor.flush()
+    governor._settlements = again
+    await governor.flush()
+    assert int(await redis.hget(keys.budget("account", "day"), "s")) == 20 * PRICE
+    assert (await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"]))[0].spending.calls == 1
+
+
+# What others' gateways let through, as their users reported it.
+
+
+async def test_five_calls_at_once_do_not_pass_a_limit_of_a_hundred_tokens(redis: Redis) -> None:
+    """A gateway let 663 tokens through: it counts when the answers are there (litellm 18730)."""
+    await declare(redis, {"name": "tpm", "tokens": 100, "every": "minute"})
+    governor = Governor(redis)
+    asked = [governor.reserve(call("hi", most=40, run=f"t{number}:1:1")) for number in range(5)]
+    held = [one for one in await asyncio.gather(*asked, return_exceptions=True) if not isinstance(one, Exception)]
+    assert sum(one.input_tokens + 40 for one in held) <= 100
+
+
+async def test_calls_of_one_session_at_once_do_not_pass_its_budget(redis: Redis) -> None:
+    """A gateway checks the session's budget before, and counts after (litellm 34732)."""
+    await declare(redis, {"name": "session", "usd": "0.003", "every": "tree", "at_limit": "refuse"})
+    processes = [Governor(redis) for _ in range(4)]
+    asked = [one.reserve(call("hi", most=100, task_id="t", root_id="t", run="t:1:1")) for one in processes]
+    held = [one for one in await asyncio.gather(*asked, return_exceptions=True) if not isinstance(one, Exception)]
+    assert sum(price(one.input_tokens, 100) or 0 for one in held) <= 0.003 * NANO_USD
+
+
+async def test_the_first_calls_of_an_unknown_user_at_once_do_not_pass_the_budget(redis: Redis) -> None:
+    """A gateway has no account for the first requests of somebody new (litellm 40095)."""
+    await declare(redis, {"name": "anybody", "user": "*", "usd": "0.002", "every": "day", "at_limit": "refuse"})
+    governor = Governor(redis)
+    asked = [governor.reserve(call("hi", most=64, user="new")) for _ in range(8)]
+    held = [one for one in await asyncio.gather(*asked, return_exceptions=True) if not isinstance(one, Exception)]
+    assert sum(price(one.input_tokens, 64) or 0 for one in held) <= 0.002 * NANO_USD
+    assert held
+
+
+async def test_a_budget_that_is_spent_stays_spent_in_another_process(redis: Redis) -> None:
+    """A gateway's copies let a key go on whose budget was gone (litellm 26672)."""
+    await declare(redis, {"name": "key", "tenant": "*", "usd": "0.002", "every": "month", "at_limit": "refuse"})
+    one, other = Governor(redis), Governor(redis)
+    await settled(one, await one.reserve(call(most=150, tenant="a")), 30, 150)
+    for governor in (one, other):
+        with pytest.raises(BudgetSpent):
+            await governor.reserve(call(most=150, tenant="a"))
+
+
+async def test_a_call_without_text_is_held_to_the_limit_too(redis: Redis) -> None:
+    """A gateway reserves nothing for a request whose text it does not find (litellm 27001)."""
+    await declare(redis, {"name": "tpm", "tokens": 300, "every": "minute"})
+    governor = Governor(redis)
+    asked = [governor.reserve(call("", most=100, run=f"t{number}:1:1")) for number in range(6)]
+    held = [one for one in await asyncio.gather(*asked, return_exceptions=True) if not isinstance(one, Exception)]
+    assert 1 <= len(held) <= 2
+
+
+async def test_limits_of_a_file_hold_while_the_store_is_away(redis: Redis) -> None:
+    """A process that starts in an outage refuses money, and lets rates pass as the file says."""
+    gone = Redis(host="127.0.0.1", port=1)
+    money = read_limits({"limits": [{"name": "day", "usd": 1, "every": "day"}]})
+    with pytest.raises(MemoryUnavailable):
+        await Governor(gone, declared=money).reserve(call())
+    rates = read_limits({"limits": [{"name": "tpm", "tokens": 1000, "every": "minute"}]})
+    assert (await Governor(gone, declared=rates).reserve(call())).accounts

@@ -1,21 +1,22 @@
 """Limits and budgets over HTTP, by whom they may be read and changed; and the file that a supervisor applies."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import ConfigurationError
-from contracts.limits import read_limits
+from contracts.errors import ConfigurationError, MemoryUnavailable
+from contracts.limits import Limits, Payer, read_limits
 from memory import keys
 from memory.budgets.store import Budgets
 from runtime.metrics import Metrics
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.http.admission.key_file import KeyRing, Role, make_key
-from supervisor.limits_file import LimitsFile
+from supervisor.limits_file import apply_limits_file
 from supervisor.watches import LimitWatch
 from tests.http_client import ask
 from tests.integration.http_stand import Stand, http_stand
@@ -89,19 +90,25 @@ async def test_a_supervisor_applies_a_file_and_names_a_faulty_field(redis: Redis
     """A change by hand stands until the file differs."""
     path, budgets = tmp_path / "limits.toml", Budgets(redis)
     path.write_text("[[limits]]\nname = 'a'\nat_once = 1\n", "utf-8")
-    assert await LimitsFile(redis, path).apply()
+    await apply_limits_file(redis, path, _spawn_none)
+    await apply_limits_file(redis, None, _spawn_none)
     assert (await budgets.read()).who == "file:limits.toml"
     await budgets.change(read_limits({}), "ada")
-    await LimitsFile(redis, path).run()
+    await apply_limits_file(redis, path, _spawn_none)
     assert (await budgets.read()).version == 2
     path.write_text("[[limits]]\nname = 'a'\nat_once = 2\n", "utf-8")
-    await LimitsFile(redis, path).run()
+    await apply_limits_file(redis, path, _spawn_none)
     assert (await budgets.read()).version == 3
     path.write_text("[[limits]]\nname = 'a'\nat_once = 0\n", "utf-8")
     with pytest.raises(ConfigurationError, match=r"TASKLORE_LIMITS_FILE: .*limits.toml': limit 'a'.at_once"):
-        LimitsFile(redis, path)
+        await apply_limits_file(redis, path, _spawn_none)
     with pytest.raises(ConfigurationError, match="No such file"):
-        LimitsFile(redis, tmp_path / "none.toml")
+        await apply_limits_file(redis, tmp_path / "none.toml", _spawn_none)
+
+
+def _spawn_none(work: Coroutine[Any, Any, None]) -> None:
+    work.close()
+    raise AssertionError("the store is there")
 
 
 async def test_a_file_is_applied_when_a_store_that_was_away_is_back(
@@ -109,15 +116,20 @@ async def test_a_file_is_applied_when_a_store_that_was_away_is_back(
 ) -> None:
     """The supervisor starts without it."""
     monkeypatch.setattr("supervisor.limits_file._AGAIN_S", 0.01)
-    path = tmp_path / "limits.toml"
+    path, spawned, looks, real = tmp_path / "limits.toml", [], [], Budgets.apply_file
     path.write_text("[[limits]]\nname = 'a'\nat_once = 1\n", "utf-8")
-    file = LimitsFile(redis, path)
-    file._budgets = Budgets(Redis(port=1), deadline_s=0.05)
-    assert not await file.apply()
-    running = asyncio.create_task(file.run())
-    file._budgets = Budgets(redis)
-    await asyncio.wait_for(running, 30)
-    assert (await Budgets(redis).read()).version == 1
+
+    async def apply(self: Budgets, limits: Limits, name: str) -> int | None:
+        looks.append(name)
+        if len(looks) < 3:
+            raise MemoryUnavailable("away")
+        return await real(self, limits, name)
+
+    monkeypatch.setattr(Budgets, "apply_file", apply)
+    await apply_limits_file(redis, path, spawned.append)
+    [later] = spawned
+    await asyncio.wait_for(later, 30)
+    assert ((await Budgets(redis).read()).version, len(looks)) == (1, 3)
 
 
 async def test_metrics_have_the_fullest_account_of_each_limit(redis: Redis) -> None:
@@ -127,7 +139,7 @@ async def test_metrics_have_the_fullest_account_of_each_limit(redis: Redis) -> N
     await Budgets(redis).change(read_limits({"limits": [tenants, calls]}), "ada")
     window = read_limits({"limits": [tenants]})
     watch = LimitWatch(Budgets(redis))
-    [account] = window.accounts_of("m", _payer(), watch._now())
+    [account] = window.accounts_of("m", Payer(tenant="x"), datetime.now(UTC))
     for tenant, spent in (("x", 30), ("y", 70)):
         place = keys.budget("account", f"tenants;tenant={tenant}")
         await redis.hset(place, mapping={"s": spent, "u": 15, "win": account.window})
@@ -147,9 +159,3 @@ async def test_metrics_have_the_fullest_account_of_each_limit(redis: Redis) -> N
     ):
         assert f"\n{line}\n" in shown
     assert 'tasklore_budget_used_ratio{limit="calls"}' not in shown
-
-
-def _payer() -> Any:
-    from contracts.limits import Payer
-
-    return Payer(tenant="x")

@@ -9,6 +9,7 @@ from contracts.errors import InvalidInput
 from contracts.messages import TaskAssignment
 from contracts.waits import Approval
 from workers.context.access import Access
+from workers.context.children import aware
 from workers.context.waits import TaskWaits
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _WEEK = timedelta(days=7)
+#: How long before its deadline a task goes on that waits for as long as it can.
+_MARGIN = timedelta(seconds=10)
 
 
 class TaskAsker:
@@ -122,6 +125,16 @@ class TaskAsker:
     async def sleep(self, span: timedelta, /) -> None:
         """Return when *span*, at most 29 days, is over since a run first came here; waits as `ask_person`."""
         await self._waits.sleep(span)
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether the task may wait: its answers are not remembered."""
+        return self._task.remember == "never" and self._steps is not None and self._park is not None
+
+    def longest_wait(self, span: timedelta) -> timedelta:
+        """Return *span*, or less where the deadline of the task comes before."""
+        deadline = self._assignment.deadline
+        return span if deadline is None else min(span, aware(deadline) - self._services.now() - _MARGIN)
 
     @cached_property
     def _waits(self) -> TaskWaits:

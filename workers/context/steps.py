@@ -41,7 +41,8 @@ class Steps:
         self._claim = claim
         self._lock = asyncio.Lock()
         self._heads: dict[int, str] | None = None
-        self._count = 0
+        self._count = self._running = 0
+        self._idle = asyncio.Event()
 
     async def run(
         self, name: str, function: Callable[..., Awaitable[R]], arguments: tuple[Any, ...], *, once: bool
@@ -56,16 +57,27 @@ class Steps:
             stored = await self._journal.result(self._run.task_id, position)
             if stored is not None:
                 return adapter.validate_json(stored)
-        if once and not await self._claim(f"step {head}"):
-            msg = (
-                f"step {name!r} was begun by a run that ended before its result was kept, so that its effect may have "
-                "been made or not; catch EffectUncertain and look, or leave once out where it may be made again"
-            )
-            raise EffectUncertain(msg)
-        with tracing.span(f"step {name}"):
-            spelled, result = _spell(name, adapter, await _call(name, function, arguments))
-        await self._journal.write(self._run, position, head, spelled)
-        return result
+        self._running += 1
+        try:
+            if once and not await self._claim(f"step {head}"):
+                msg = (
+                    f"step {name!r} was begun by a run that ended before its result was kept, so that its effect may "
+                    "have been made or not; catch EffectUncertain and look, or leave once out where it may be repeated"
+                )
+                raise EffectUncertain(msg)
+            with tracing.span(f"step {name}"):
+                spelled, result = _spell(name, adapter, await _call(name, function, arguments))
+            await self._journal.write(self._run, position, head, spelled)
+            return result
+        finally:
+            self._running -= 1
+            self._idle.set()
+
+    async def finish(self) -> None:
+        """Return once no step is under way: none is to be cut off by the end of the run."""
+        while self._running:
+            self._idle.clear()
+            await self._idle.wait()
 
     def take_place(self, what: str) -> int:
         """Return the next position, for *what* is no step itself.

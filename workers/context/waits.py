@@ -170,6 +170,7 @@ class TaskWaits:
             wait = known
         left_s = (wait.until - self._now()).total_seconds()
         if left_s > _SHORT_S:
+            await self._steps.finish()
             self._park(Waiting(wait))
             # Until it is cancelled, which that has asked for.
             await asyncio.Event().wait()

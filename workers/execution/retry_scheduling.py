@@ -102,27 +102,38 @@ class Retries:
         """
         name = WaitName(wait.kind, job.assignment.task_id, wait.slot)
         wait_s = max(0.0, (wait.until - self._now()).total_seconds())
-        end = wait.until + LATE
+        end, has_schedule, offered_s = wait.until + LATE, True, None
         try:
             await self._schedule(job, wait.until, uncounted=False)
+        except (NotAccepted, MessageTooLarge) as error:
+            # Where roles are enforced a worker has no access to LATER: there the desk alone wakes the task.
+            log.info("wait_not_scheduled", task_id=job.assignment.task_id, error=str(error))
+            has_schedule = False
+            # One that is too large with the headers of a schedule comes again from TASKS.
+            offered_s = min(wait_s, NOT_DUE_S) if isinstance(error, MessageTooLarge) else None
+        try:
             # The desk takes off its list what is not there by then.
-            await self._waits.look_at(name, min(end, self._now() + _STORED_WITHIN))
+            await self._waits.look_at(name, min(wait.until, self._now() + _STORED_WITHIN))
             due_s = max(0.0, wait_s - _EARLY_S)
             is_waiting = await self._waits.begin(job.to_ended(), wait, wait_s, due_s, job.delivery.body)
             if is_waiting:
                 await self._waits.look_at(name, self._now() if wait.kind == "ask" else end)
-            elif is_waiting is False:
+            elif is_waiting is False and has_schedule:
                 await self._schedule(job, self._now(), uncounted=False, mark=":answered")
-        except (NotAccepted, MessageTooLarge, MemoryUnavailable) as error:
+        except (NotAccepted, MemoryUnavailable) as error:
             log.warning("wait_not_stored", task_id=job.assignment.task_id, error=str(error))
             await self._stores.release(job.to_ended(excused=True))
             engine.hand_back(job.delivery, OUTAGE_PAUSE_S)
             return
         if is_waiting is None:
             engine.forget(job.delivery)
-            return
-        self._metrics.count_retry("wait")
-        self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
+        elif is_waiting and offered_s is not None:
+            engine.hand_back(job.delivery, offered_s)
+        elif is_waiting or has_schedule:
+            self._metrics.count_retry("wait")
+            self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
+        else:
+            engine.hand_back(job.delivery)
 
     async def _park(self, job: Job, ended: Ended, wait_s: float) -> None:
         try:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Literal, TypedDict, cast
 from weakref import WeakKeyDictionary
 
@@ -51,6 +52,9 @@ READS: dict[str, Any] = {"tasklore": {"may": "read"}}
 WRITES: dict[str, Any] = {"tasklore": {"may": "write"}}
 ASKS: dict[str, Any] = {"tasklore": {"may": "ask"}}
 
+#: How long a person is asked whether a tool may be called; no longer than the deadline of the task.
+ASKED_FOR = timedelta(days=7)
+
 May = Literal["read", "write", "ask"]
 #: Answers whether a person agrees to a call of the tool with these arguments.
 Approve = Callable[[str, dict[str, Any]], Awaitable[bool]]
@@ -93,6 +97,7 @@ class TaskRun:
     role: str
     declared: Mapping[str, May] = field(default_factory=dict)
     approve: Approve | None = None
+    asked_of: Mapping[str, str] = field(default_factory=dict)
     finders: Mapping[str, Find] = field(default_factory=dict)
     on_text: OnText | None = None
     takes_fallbacks: bool = False
@@ -166,15 +171,29 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
         return payload
 
     async def _ask(self, tool: str, arguments: dict[str, Any]) -> None:
-        approve = self._run.approve
-        if approve is None:
+        context, approve = self._run.context, self._run.approve
+        if approve is not None:
+            is_approved = await context.step(f"approve {self._run.agent}.{tool}", approve, tool, arguments)
+            note = ""
+        elif context.can_wait:
+            said = await context.ask_person(
+                "{agent} wants to call {tool}",
+                who=self._run.asked_of.get(tool),
+                within=context.longest_wait(ASKED_FOR),
+                otherwise="reject",
+                agent=self._run.agent,
+                tool=tool,
+                arguments=arguments,
+            )
+            is_approved, note = said.approved, said.note and f": {said.note}"
+        else:
             msg = (
                 f"{tool} asks a person first, and this task has nobody to ask: it was not called. Say what you would "
                 "do and leave it to the person"
             )
             raise ToolFailed(msg)
-        if not await self._run.context.step(f"approve {self._run.agent}.{tool}", approve, tool, arguments):
-            raise ToolFailed(f"a person refused this call of {tool}; it was not made")
+        if not is_approved:
+            raise ToolFailed(f"a person refused this call of {tool}; it was not made{note}")
 
     async def _write(self, tool: str, call: "_Unit", arguments: dict[str, Any]) -> object:
         """Call a tool that writes once a task for the same arguments; a second call has the first one's result."""

@@ -40,7 +40,7 @@ async def run(
     history: Sequence[ModelMessage] | None = None,
     limits: UsageLimits | None = None,
     writes: "Iterable[str] | Mapping[str, Find]" = (),
-    asks: Iterable[str] = (),
+    asks: "Iterable[str] | Mapping[str, str]" = (),
     approve: Approve | None = None,
     on_text: OnText | None = None,
 ) -> AgentRunResult[OutputT]:
@@ -60,8 +60,10 @@ async def run(
         writes: names of tools with effects: each is called once a task for the same arguments, whatever crashes. With
             a finder for each, `await find(**arguments)` returns the result of a call whose worker died, or None where
             its effect was not made; without one the model is told that it is not known.
-        asks: names of tools that need a person's consent to a call.
-        approve: answers for the person, by a tool's name and arguments; without it such calls are refused.
+        asks: names of tools that need a person's consent to a call; with who may give it for each:
+            `{"pay": "role:finance"}`.
+        approve: answers for the person, by a tool's name and arguments. Without it the task waits for one, as
+            `context.ask_person` does; where its answers are remembered, such calls are refused.
         on_text: is given the model's text as it comes, such as `context.emit`; text from the journal comes at once.
 
     Raises:
@@ -79,8 +81,10 @@ async def run(
     asked = model if model is not None else agent.model
     role = asked.role if isinstance(asked, RoleModel) else DEFAULT_ROLE
     finders = dict(writes) if isinstance(writes, Mapping) else {}
+    asked_of = dict(asks) if isinstance(asks, Mapping) else {}
+    takes_fallbacks = isinstance(asked, RoleModel)
     task_run = TaskRun(
-        context, agent.name, role, declared, approve, finders, on_text, takes_fallbacks=isinstance(asked, RoleModel)
+        context, agent.name, role, declared, approve, asked_of, finders, on_text, takes_fallbacks=takes_fallbacks
     )
     durability = TaskDurability(task_run, name=agent.name, on_event=_event_handler(task_run) if on_text else None)
     token = settings_in_use.set(context.llm.settings)
@@ -112,7 +116,7 @@ def serve(
     *,
     deps: Callable[[Context], Any] | None = None,
     writes: "Iterable[str] | Mapping[str, Find]" = (),
-    asks: Iterable[str] = (),
+    asks: "Iterable[str] | Mapping[str, str]" = (),
     limits: UsageLimits | None = None,
     **options: Any,
 ) -> Agent:
@@ -130,7 +134,8 @@ def serve(
     agent.name = agent.name or as_
     description = str(agent.description or f"Ask {agent.name}.")
     served = Agent(as_, description=description)
-    writes, asks = writes if isinstance(writes, Mapping) else tuple(writes), tuple(asks)
+    writes = writes if isinstance(writes, Mapping) else tuple(writes)
+    asks = asks if isinstance(asks, Mapping) else tuple(asks)
 
     async def ask(prompt: Prompt, context: Context) -> object:
         content: list[UserContent] = [prompt.prompt, *(ImageUrl(url) for url in prompt.images)]

@@ -15,6 +15,8 @@ from supervisor.http.problems import Refused, over_share, respond, unavailable
 
 #: Paths that need a key; the OpenAPI document and its page are public, as the repository is.
 GUARDED = "/v1/"
+#: Paths that take a form of a page.
+FORMS = "/approve/"
 
 #: This machine in a `Host` header or an origin, with nothing around it but a port.
 _LOCAL = re.compile(r"(localhost|127(\.(25[0-5]|(2[0-4]|1?[0-9])?[0-9])){3}|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
@@ -44,7 +46,7 @@ class AdmissionMiddleware:
             if scope["path"].startswith(GUARDED):
                 scope[CALLER] = caller = self._admit(caller)
                 name = caller.name
-            _check_body(headers, self._parts.limits.body_bytes)
+            _check_body(headers, self._parts.limits.body_bytes, is_form=scope["path"].startswith(FORMS))
         except Refused as refused:
             await respond(refused)(scope, receive, send)
             return
@@ -93,14 +95,15 @@ def _check_browser(method: str, headers: Headers) -> None:
         raise Refused(403, "origin", "without API keys no page from elsewhere may ask; set TASKLORE_API_KEYS_FILE")
 
 
-def _check_body(headers: Headers, most_bytes: int) -> None:
+def _check_body(headers: Headers, most_bytes: int, *, is_form: bool) -> None:
     length = headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > most_bytes:
         raise _too_large(most_bytes)
     if length == "0" and "transfer-encoding" not in headers:
         return
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Refused(415, "no-json", "send the body as `Content-Type: application/json`")
+    kind = "application/x-www-form-urlencoded" if is_form else "application/json"
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
+        raise Refused(415, "no-json", f"send the body as `Content-Type: {kind}`")
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise Refused(415, "encoded", "send the body as it is, without `Content-Encoding`; nothing is unpacked here")
 

@@ -1,5 +1,7 @@
 """An agent for tests that needs a model, and one task that needs none."""
 
+from datetime import timedelta
+
 import pydantic_ai
 from pydantic import BaseModel
 
@@ -28,6 +30,12 @@ async def colour(thing: Thing, context: Context) -> str:
     """Ask for a colour."""
     answer = await context.llm.ask("default", Colour, system="Name a colour.", user=f"thing {thing.number}")
     return answer.colour
+
+
+@agent.task(uses=("llm",), remember="shared", remember_for=timedelta(days=1))
+async def tint(thing: Thing, context: Context) -> str:
+    """Ask for a colour once."""
+    return await colour(thing, context)
 
 
 @agent.task(uses=("llm",))

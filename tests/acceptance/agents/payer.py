@@ -1,16 +1,63 @@
-"""An agent for tests that asks persons, and waits for signals and times."""
+"""An agent for tests that asks persons, and waits for signals and times; `die-at` names where its worker is killed."""
 
 import asyncio
 import os
+import signal
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from contracts.errors import NotAccepted
+from memory.ledger.waits import Waits
 from workers import Agent, Context, Parameters
+from workers.execution.acknowledger import Acknowledger
+from workers.execution.retry_scheduling import Retries
 
 agent = Agent("PayerAgent", keywords=("pay",))
 
 RUNS = Path(os.environ["PROBE_RUNS"])
+
+
+def die_at(point: str) -> None:
+    """Kill this process when that point was chosen, once."""
+    chosen = RUNS / "die-at"
+    if chosen.exists() and chosen.read_text() == point:
+        chosen.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def wrap(owner: type, name: str, before: str = "", after: str = "") -> None:
+    """Let calls of a coroutine of *owner* be preceded and followed by points."""
+    inner: Callable[..., Any] = getattr(owner, name)
+
+    async def call(*arguments: Any, **named: Any) -> Any:
+        die_at(before)
+        result = await inner(*arguments, **named)
+        die_at(after)
+        return result
+
+    setattr(owner, name, call)
+
+
+def acknowledge(self: Acknowledger, *arguments: Any) -> None:
+    """Die before a delivery is acknowledged."""
+    die_at("before acknowledgement")
+    _acknowledge(self, *arguments)
+
+
+async def refuse(*_arguments: Any, **_named: Any) -> None:
+    """Refuse a schedule, as the server does to a worker without access to LATER."""
+    raise NotAccepted("not stored")
+
+
+_acknowledge = Acknowledger.acknowledge
+if (RUNS / "no-schedules").exists():
+    Retries._schedule = refuse  # type: ignore[method-assign]
+if (RUNS / "die-at").exists():
+    wrap(Retries, "_schedule", after="after schedule")
+    wrap(Waits, "begin", before="before record", after="after record")
+    Acknowledger.acknowledge = acknowledge  # type: ignore[method-assign, assignment]  # in this process alone
 
 
 class Payment(Parameters):

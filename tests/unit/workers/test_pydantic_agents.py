@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pydantic_ai
@@ -49,11 +49,18 @@ class Model:
         return [str(part.content) for part in parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
 
 
-async def ask(agent: pydantic_ai.Agent[Any, Any], *, fails: int = 0, **options: Any) -> tuple[Any, AgentKit]:
+async def ask(
+    agent: pydantic_ai.Agent[Any, Any],
+    *,
+    fails: int = 0,
+    answers: Sequence[bool] = (),
+    remember: Any = False,
+    **options: Any,
+) -> tuple[Any, AgentKit]:
     """Return the report of a task that runs *agent*, and fails in its first *fails* runs after the agent is done."""
     served = Agent("ClerkAgent")
 
-    @served.task(uses=("llm",))
+    @served.task(uses=("llm",), remember=remember, **({"remember_for": timedelta(1)} if remember else {}))
     async def work(prompt: Prompt, context: Context) -> Any:
         """Run the agent."""
         result = await run(agent, prompt.prompt, context, **options)
@@ -61,7 +68,7 @@ async def ask(agent: pydantic_ai.Agent[Any, Any], *, fails: int = 0, **options: 
             raise ConnectionResetError("after the agent")
         return result.output
 
-    kit = AgentKit(served)
+    kit = AgentKit(served, answers=answers)
     return await kit.run("work", {"prompt": "go"}), kit
 
 
@@ -205,12 +212,37 @@ async def test_a_tool_that_asks_is_called_with_consent_alone() -> None:
         questions.append(f"{tool} {arguments['name']}")
         return arguments["name"] == "a"
 
-    await ask(agent)
+    await ask(agent, remember="shared")
     assert calls == []
     assert all("asks a person first" in shown for shown in model.shown)
     await ask(agent, approve=approve, fails=1)
     assert (calls, questions) == (["a"], ["erase a", "erase b"])
     assert "a person refused" in model.shown[1]
+
+
+async def test_a_task_waits_for_the_person_that_a_tool_asks() -> None:
+    """Each call is a question of its own; a tool with effects beside it is not cut off and called once."""
+    calls: list[str] = []
+    model = Model([("note", {"text": "x"}), ("erase", {"name": "a"})], [("erase", {"name": "b"})])
+    agent = model.agent()
+
+    @agent.tool_plain
+    async def erase(name: str) -> str:
+        calls.append(name)
+        return f"erased {name}"
+
+    @agent.tool_plain(metadata=WRITES)
+    async def note(text: str) -> str:
+        await asyncio.sleep(0.05)
+        calls.append(text)
+        return "noted"
+
+    report, kit = await ask(agent, asks={"erase": "role:finance"}, answers=[True, False])
+    assert report.result == "done"
+    assert sorted(calls) == ["a", "x"]
+    assert kit.questions == [f'clerk wants to call erase\narguments: {{"name":"{name}"}}' for name in "ab"]
+    assert "a person refused" in model.shown[-1]
+    assert len(model.asked) == 3
 
 
 async def test_an_endless_loop_of_tools_ends_at_the_limit() -> None:

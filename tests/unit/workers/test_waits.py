@@ -1,6 +1,7 @@
 """Waiting for persons, signals and times in the kit: a run ends, and the next one goes on from the journal."""
 
 import asyncio
+import itertools
 from datetime import timedelta
 from typing import Any
 
@@ -148,3 +149,22 @@ async def test_a_wait_that_cannot_be_kept_is_refused_with_its_cure(task: str, wo
     report = await AgentKit(agent).run(task, {})
     assert report.error is not None
     assert words in report.error.message
+
+
+AMOUNTS = itertools.count()
+
+
+@agent.task(remember=False)
+async def shifty(_payment: Payment, context: Context) -> str:
+    """Pay another amount in each run."""
+    await context.ask_person("Pay {amount}?", amount=next(AMOUNTS))
+    return "paid"
+
+
+async def test_an_answer_never_holds_for_other_arguments() -> None:
+    """A thousand payments whose amount changes after the answer: a thousand refusals."""
+    kit = AgentKit(agent, answers=[True] * 1000)
+    for number in range(1000):
+        report = await kit.run("shifty", {"amount": number})
+        assert report.error is not None
+        assert (report.status, report.error.type) == ("failed", "ApprovalChanged")

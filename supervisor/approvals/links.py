@@ -1,0 +1,70 @@
+"""Signed links: each answers one question in the name of one person, once, until it expires."""
+
+import base64
+import hashlib
+import hmac
+from datetime import UTC, datetime
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from contracts.waits import demand_person, parse_wait_id
+from supervisor.approvals.answers import AnswerRefused, Answers, Person
+
+#: What is signed begins with this, so that the secret signs nothing else by accident.
+_PURPOSE = b"tasklore approval link 1\n"
+
+
+class Link(BaseModel):
+    """A link: to which question, by its *digest*, in whose name, and until when (seconds since 1970)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    approval_id: str
+    digest: str
+    who: str
+    expires: int
+
+
+class Links:
+    """Makes and reads links, signed with *secret*."""
+
+    def __init__(self, secret: str, answers: Answers) -> None:
+        self._secret = secret.encode()
+        self._answers = answers
+
+    def make(self, link: Link) -> str:
+        """Return *link* as a part of a path."""
+        demand_person(link.who)
+        body = _encode(link.model_dump_json().encode())
+        return f"{body}.{self._sign(body)}"
+
+    async def read(self, token: str) -> Link:
+        """Return the link that *token* spells.
+
+        Raises:
+            AnswerRefused: it is altered or has expired; that is kept with its question.
+        """
+        body, _, signature = token.partition(".")
+        try:
+            link = Link.model_validate_json(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+            task_id, slot = parse_wait_id(link.approval_id)
+        except (ValueError, ValidationError) as error:
+            raise AnswerRefused("this is no link of ours; open it as it was sent", "link") from error
+        is_ours = hmac.compare_digest(signature.encode(), self._sign(body).encode())
+        if is_ours and link.expires >= datetime.now(UTC).timestamp():
+            return link
+        why = "link expired" if is_ours else "link altered"
+        await self._answers.refuse(task_id, slot, self.person_of(link), why)
+        raise AnswerRefused(f"the {why.replace(' ', ' has ' if is_ours else ' was ')}; ask for another one", "link")
+
+    @staticmethod
+    def person_of(link: Link) -> Person:
+        """Return the person in whose name the link answers."""
+        return Person(link.who, "link", frozenset([link.who]))
+
+    def _sign(self, body: str) -> str:
+        return _encode(hmac.digest(self._secret, _PURPOSE + body.encode(), hashlib.sha256))
+
+
+def _encode(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")

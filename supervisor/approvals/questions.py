@@ -1,0 +1,95 @@
+"""Questions of tasks as people see them: their state, who is asked, and the audit of their answers."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from contracts.waits import Answer, Refusal, wait_id
+from memory.ledger.waits import Waits, WaitState
+
+#: Open waits among which questions are looked for.
+_MOST = 10_000
+
+
+class Answered(BaseModel):
+    """The answer that counts: who gave it, when, and through which door."""
+
+    model_config = ConfigDict(frozen=True)
+
+    value: JsonValue
+    by: str
+    at: datetime
+    door: str
+
+
+class Question(BaseModel):
+    """A question that a task asks: *who* may answer now, empty for everybody, and until when.
+
+    `answer_schema` None takes `{"approved": true or false, "note": "why"}`. `digest` is of this very question.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    state: Literal["open", "answered", "expired", "ended"]
+    question: str
+    task_id: str
+    agent_id: str
+    task: str
+    who: tuple[str, ...]
+    asked_at: datetime
+    until: datetime
+    digest: str
+    answer_schema: dict[str, Any] | None = None
+    answer: Answered | None = None
+    refused: tuple[Refusal, ...] = ()
+
+
+async def list_questions(waits: Waits, limit: int, is_shown: Callable[[WaitState], bool]) -> tuple[Question, ...]:
+    """Return up to *limit* open questions that are to be shown.
+
+    Raises:
+        MemoryUnavailable: the ledger did not answer in time.
+    """
+    found: list[Question] = []
+    for name in await waits.list_open("ask", _MOST):
+        state = await waits.read(name.task_id, name.slot)
+        if state is not None and is_shown(state) and (one := view_of(name.task_id, state)).state == "open":
+            found.append(one)
+        if len(found) >= limit:
+            break
+    return tuple(found)
+
+
+def view_of(task_id: str, state: WaitState) -> Question:
+    """Return the question in *state* as it stands now."""
+    wait, now = state.wait, datetime.now(UTC)
+    stands: Literal["open", "answered", "expired", "ended"] = "open"
+    if state.answer is not None and state.answer.door != "time":
+        stands = "answered"
+    elif state.answer is not None or now > wait.until:
+        stands = "expired"
+    elif state.has_report:
+        stands = "ended"
+    return Question(
+        id=wait_id(task_id, wait.slot),
+        state=stands,
+        question=wait.text,
+        task_id=task_id,
+        agent_id=wait.agent_id,
+        task=wait.task_name,
+        who=wait.those_asked(now),
+        asked_at=wait.asked_at,
+        until=wait.until,
+        digest=wait.digest,
+        answer_schema=wait.answer_schema,
+        answer=None if state.answer is None else view_answer(state.answer),
+        refused=state.refusals,
+    )
+
+
+def view_answer(answer: Answer) -> Answered:
+    """Return *answer* as people see it."""
+    return Answered(value=answer.value, by=answer.by, at=answer.at, door=answer.door)

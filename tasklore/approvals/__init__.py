@@ -1,0 +1,1 @@
+"""`tasklore approvals`: questions that tasks ask persons."""

@@ -1,0 +1,240 @@
+"""Budgets with real workers, real stores and a provider with books of its own."""
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from contracts.limits import NANO_USD, read_limits
+from contracts.messages import CompletionReport
+from memory import keys
+from memory.budgets.store import Budgets, Spending
+from memory.functions import load_functions
+from runtime.servers.embedded import EmbeddedServers
+from supervisor.program_client import Asker, asking
+from tests.acceptance.autoscaler import monitored
+from tests.acceptance.house import AGENTS, House
+from tests.llm_double import Asked, Canned, ScriptedLlm, answer
+
+ASKER = str(AGENTS / "asker.py")
+#: A dollar for a million tokens, so that a token costs a thousand of our units.
+PRICE = "gpt-6.1-terra=1/1,cheap=0.1/0.1"
+MODEL = "gpt-6.1-terra"
+
+
+class Provider:
+    """A provider that counts every call as it arrives, by task and in all."""
+
+    def __init__(self, delay_s: float = 0.0) -> None:
+        self.llm = ScriptedLlm(self._respond)
+        self.delay_s = delay_s
+        self.tokens, self.calls, self.by_task = 0, 0, Counter[str]()
+        self._lock = threading.Lock()
+
+    def _respond(self, asked: Asked) -> Canned:
+        with self._lock:
+            number = int(asked.user.rpartition(" ")[2])
+            read, written = 100 + number % 50, 10 + number % 20
+            self.calls, self.tokens = self.calls + 1, self.tokens + read + written
+            self.by_task[asked.user] += 1
+        said = {"reasoning": "it is", "colour": "red"}
+        return answer(said, input_tokens=read, output_tokens=written).after(self.delay_s)
+
+
+@asynccontextmanager
+async def governed(house: House, provider: Provider, *limits: dict[str, Any], **more: Any) -> AsyncIterator[Redis]:
+    """Declare *limits* in the store of *house*, while *provider* answers."""
+    async with provider.llm, Redis.from_url(house.servers.redis_url) as redis:
+        await load_functions(redis)
+        await Budgets(redis).change(read_limits({"limits": limits, **more}), "test")
+        yield redis
+
+
+def settings(provider: Provider, **more: Any) -> dict[str, Any]:
+    """Return the settings of a worker that asks *provider*."""
+    return {"llm_base_url": provider.llm.base_url, "llm_prices": PRICE, "llm_max_concurrency": 64, **more}
+
+
+def program(house: House) -> AbstractAsyncContextManager[Asker]:
+    """Connect a program that asks for tasks."""
+    return asking("Shop", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url)
+
+
+async def ask(asker: Asker, number: int, **options: Any) -> CompletionReport:
+    """Ask for the colour of a thing."""
+    return await asker.ask("AskerAgent", "colour", {"number": number}, **options)
+
+
+async def spent(redis: Redis) -> Spending:
+    """Return what the books have of today."""
+    lines = await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"])
+    return next(line.spending for line in lines if line.agent == "AskerAgent" and line.model == MODEL)
+
+
+async def test_a_task_without_room_waits_without_a_slot_and_uncounted(own_house: House) -> None:
+    """It begins when there is room, is at its first attempt, and the report names the model and the cost."""
+    provider = Provider()
+    async with governed(own_house, provider, {"name": "rpm", "requests": 1000, "every": "minute"}) as redis:
+        with own_house.worker(ASKER, **settings(provider, slots=1)) as worker:
+            await asyncio.to_thread(worker.ready)
+            until = time.time() + 9
+            await redis.hset(keys.budget("account", "rpm"), "blocked", str(int(until * 1000)))
+            async with asking(
+                "Shop", nats_url=own_house.servers.nats_url, redis_url=own_house.servers.redis_url
+            ) as asker:
+                waiting = asyncio.create_task(ask(asker, 7))
+                await asyncio.sleep(5)
+                # The only slot is free for others meanwhile.
+                double = await asker.ask("AskerAgent", "double", {"number": 4}, within=timedelta(seconds=20))
+                assert (double.status, waiting.done()) == ("completed", False)
+                report = await asyncio.wait_for(waiting, 60)
+            assert time.time() >= until - 0.5
+            assert (report.status, report.attempt) == ("completed", 1)
+            assert report.usage.models == (MODEL,)
+            assert report.usage.cost_usd == pytest.approx((107 + 17) / 1_000_000)
+            assert provider.calls == 1
+
+
+async def test_another_model_answers_when_the_budget_says_so(own_house: House) -> None:
+    """The next of its chain that is cheaper; where there is none the task fails with the limit's name."""
+    provider = Provider()
+    limit = {"name": "day", "model": MODEL, "usd": "0.000001", "every": "day", "at_limit": "next"}
+    async with governed(own_house, provider, limit, fallbacks={MODEL: ["cheap"]}) as redis:
+        with own_house.worker(ASKER, **settings(provider)) as worker:
+            await asyncio.to_thread(worker.ready)
+            async with asking(
+                "Shop", nats_url=own_house.servers.nats_url, redis_url=own_house.servers.redis_url
+            ) as asker:
+                report = await ask(asker, 1)
+                assert (report.status, report.usage.models) == ("completed", ("cheap",))
+                painted = await asker.ask("AskerAgent", "paint", {"number": 2})
+                assert (painted.status, painted.usage.models) == ("completed", ("cheap",)), painted
+                await Budgets(redis).change(read_limits({"limits": [limit]}), "test")
+                await asyncio.sleep(2.5)
+                refused = await ask(asker, 3)
+            assert refused.status == "failed"
+            assert refused.error is not None
+            assert (refused.error.type, "'day'" in refused.error.message) == ("BudgetSpent", True)
+
+
+async def test_a_remembered_answer_costs_nothing_and_says_what_it_saved(own_house: House) -> None:
+    provider = Provider()
+    async with governed(own_house, provider) as redis:
+        with own_house.worker(ASKER, **settings(provider)) as worker:
+            await asyncio.to_thread(worker.ready)
+            async with asking(
+                "Shop", nats_url=own_house.servers.nats_url, redis_url=own_house.servers.redis_url
+            ) as asker:
+                first, again = [await asker.ask("AskerAgent", "tint", {"number": 5}) for _ in range(2)]
+            assert again.memory.outcome == "hit"
+            assert again.usage.saved_usd == pytest.approx(first.usage.cost_usd)
+            assert (again.usage.input_tokens, provider.calls) == (0, 1)
+            await asyncio.sleep(0.5)
+            lines = await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"])
+            saved = next(line.spending.saved for line in lines if line.model == "recalled")
+            assert saved == pytest.approx(first.usage.cost_usd, abs=1 / NANO_USD)
+
+
+async def test_our_books_and_the_providers_agree_while_workers_are_killed(own_house: House) -> None:
+    """What arrived is booked once, to the token. What a killed worker had under way stays as unconfirmed as it is."""
+    provider, tasks = Provider(delay_s=0.3), 90
+    limits = [
+        {"name": "day", "usd": 50, "every": "day", "at_limit": "refuse"},
+        {"name": "tpm", "tokens": 10_000_000, "every": "minute"},
+    ]
+    async with governed(own_house, provider, *limits) as redis:
+        given = settings(provider, slots=8)
+        own_house.worker(ASKER, **given).ready()
+        async with program(own_house) as asker:
+            asked = [
+                asyncio.create_task(ask(asker, number, memory="bypass", within=timedelta(seconds=300)))
+                for number in range(tasks)
+            ]
+            victim = await asyncio.to_thread(own_house.worker(ASKER, **given).ready)
+            for _ in range(3):
+                await asyncio.sleep(1.5)
+                victim.kill()
+                victim = await asyncio.to_thread(own_house.worker(ASKER, **given).ready)
+            reports = await asyncio.gather(*asked)
+        assert {report.status for report in reports} == {"completed"}, reports
+        ended = time.monotonic()
+        while any(one.reserved for one in await Budgets(redis).standings()):
+            assert time.monotonic() - ended < 60
+            await asyncio.sleep(0.2)
+        ours = await spent(redis)
+        lost = provider.calls - ours.calls
+        billed = provider.tokens * 1_000
+        booked = round(ours.usd * NANO_USD)
+        assert ours.calls >= tasks
+        assert 0 <= billed - booked <= round(ours.unconfirmed * NANO_USD)
+        assert (lost == 0) == (billed == booked)
+        day = next(one for one in await Budgets(redis).standings() if one.key == "day")
+        assert (day.spent, day.unconfirmed) == (booked, round(ours.unconfirmed * NANO_USD))
+
+
+@pytest.fixture
+async def watched_house(tmp_path: Path) -> AsyncIterator[House]:
+    """Give a house whose NATS shows what the autoscaler reads."""
+    async with EmbeddedServers(tmp_path / "servers", monitor=True) as servers:
+        with House(servers, tmp_path) as house:
+            yield house
+
+
+@pytest.mark.parametrize("tasks", [200, pytest.param(10_000, marks=pytest.mark.long)])
+async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
+    watched_house: House, tasks: int
+) -> None:
+    """No slot, nothing pending, nothing for the autoscaler to see; each begins at its turn."""
+    provider, begun = Provider(), dict[int, float]()
+    respond = provider.llm.respond
+    assert respond is not None
+
+    def note(asked: Asked) -> Canned:
+        begun.setdefault(int(asked.user.rpartition(" ")[2]), time.time())
+        return respond(asked)  # type: ignore[return-value]
+
+    provider.llm.respond = note
+    # A tenth of a second for each turn in the small run, 5 ms in the large one.
+    rate = 600 if tasks < 1_000 else 12_000
+    async with governed(watched_house, provider, {"name": "rpm", "requests": rate, "every": "minute"}) as redis:
+        with watched_house.worker(ASKER, **settings(provider, slots=64)) as worker:
+            await asyncio.to_thread(worker.ready)
+            blocked_s = 20 + tasks / 50
+            until = time.time() + blocked_s
+            await redis.hset(keys.budget("account", "rpm"), "blocked", str(int(until * 1000)))
+            async with program(watched_house) as asker:
+                within = timedelta(seconds=blocked_s + 400)
+                asked = []
+                for number in range(tasks):
+                    asked.append(asyncio.create_task(ask(asker, number, within=within)))
+                    if number % 100 == 99:
+                        await asyncio.sleep(0.05)
+                queue = keys.budget("account", "rpm") + ":queue"
+                while (waiting := await redis.zcard(queue)) < tasks or held(watched_house) != 0:
+                    assert time.time() < until - 1, (waiting, held(watched_house))
+                    await asyncio.sleep(0.2)
+                due = {name.decode(): at / 1000 for name, at in await redis.zrange(queue, 0, -1, withscores=True)}
+                assert not begun
+                reports = await asyncio.gather(*asked)
+    assert {(report.status, report.attempt) for report in reports} == {("completed", 1)}
+    turns = sorted((due[f"{report.task_id}:1"], number) for number, report in enumerate(reports))
+    late = sorted(begun[number] - at for at, number in turns)
+    order = [begun[number] for _, number in turns]
+    early = sum(later + 1 < sooner for sooner, later in pairwise(order))
+    p95 = late[int(0.95 * len(late))]
+    print(f"{tasks} parked: begun p50 {late[len(late) // 2]:.2f} s, p95 {p95:.2f} s late, {early} out of turn")  # noqa: T201 - the figures
+    assert len(begun) == tasks == provider.calls
+
+
+def held(house: House) -> int | None:
+    """Return what the autoscaler sees of the agent's queue."""
+    return monitored([house.servers.nats.monitor_url], "TASKS", "AskerAgent")

@@ -1,0 +1,153 @@
+"""The scripts of budgets beside a model in Python: no sequence of calls makes them differ."""
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from redis import Redis
+
+from memory import keys
+from memory.budgets import scripts
+from memory.scripts import LIBRARIES
+from runtime.servers.embedded import EmbeddedServers
+
+#: Sequences of calls in a usual run; each has some forty steps.
+SEQUENCES = int(os.environ.get("TASKLORE_BUDGET_SEQUENCES", "100"))
+LEASE_MS, MINUTE, SLOT = 20_000, 60_000, 500
+#: A rate, a budget without end, a budget of a day, a count.
+ACCOUNTS = [("w", "tokens", 1_000), ("c", "usd", 5_000), ("c", "tokens", 20_000), ("l", "at_once", 3)]
+
+
+@dataclass
+class Open:
+    """A call under way in the model."""
+
+    at: int
+    needs: list[int]
+    until: int
+    is_lost: bool = False
+
+
+@dataclass
+class Model:
+    """Accounts as they should be."""
+
+    open: dict[str, Open] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+    spent: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
+    unconfirmed: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
+    rate: list[tuple[int, int]] = field(default_factory=list)
+
+    def expire(self, now: int) -> None:
+        """Take calls whose lease is over off what is reserved."""
+        for call in self.open.values():
+            if call.until <= now and not call.is_lost:
+                call.is_lost = True
+                self.rate.append((min(now, call.at + 2_000) // SLOT, call.needs[0]))
+                for index in (1, 2):
+                    self.unconfirmed[index] += call.needs[index]
+
+    def reserved(self, index: int) -> int:
+        """Return what is reserved on an account."""
+        return sum(call.needs[index] for call in self.open.values() if not call.is_lost)
+
+    def used(self, index: int, now: int) -> int:
+        """Return what counts against an account."""
+        if index == 0:
+            counted = sum(amount for slot, amount in self.rate if (slot + 1) * SLOT + MINUTE > now)
+            return counted + self.reserved(0)
+        return self.spent[index] + self.unconfirmed[index] + self.reserved(index)
+
+    def reserve(self, call: str, needs: list[int], now: int) -> bool:
+        """Return whether there is room on every account, and take it."""
+        self.expire(now)
+        if call in self.open:
+            return True
+        if any(self.used(index, now) + need > ACCOUNTS[index][2] for index, need in enumerate(needs)):
+            return False
+        self.open[call] = Open(now, needs, now + LEASE_MS)
+        return True
+
+    def settle(self, call: str, taken: list[int] | None, now: int) -> None:
+        """Close a call by what it took; None is not known."""
+        self.expire(now)
+        if taken is None:
+            if call in self.open:
+                self.open[call].until = min(now, self.open[call].until)
+                self.expire(now)
+            return
+        found = self.open.pop(call, None)
+        if found is not None:
+            if not found.is_lost:
+                self.rate.append((min(now, found.at + 2_000) // SLOT, taken[0]))
+            for index in (1, 2):
+                if found.is_lost:
+                    self.unconfirmed[index] -= found.needs[index]
+                self.spent[index] += taken[index]
+        elif call not in self.closed:
+            self.rate.append((now // SLOT, taken[0]))
+            for index in (1, 2):
+                self.spent[index] += taken[index]
+        self.closed.add(call)
+
+
+@pytest.fixture
+def store(servers: EmbeddedServers) -> Iterator[Redis]:
+    """Open a client on an empty store that has the scripts."""
+    with Redis.from_url(servers.redis_url) as client:
+        client.flushdb()
+        for name in (scripts.RESERVE, scripts.SETTLE):
+            client.function_load(LIBRARIES[name], replace=True)
+        yield client
+
+
+def run(store: Redis, seed: int) -> None:
+    """Play one sequence against the scripts and the model."""
+    draw, model, now = random.Random(seed), Model(), 1_790_000_000_000 + seed * 1_000_000
+    own = f"s{seed}"
+    accounts = [keys.budget("account", f"{own}-{index}") for index in range(len(ACCOUNTS))]
+    heads = [keys.budget(own, "calls"), keys.budget(own, "leases")]
+    book = keys.budget(own, "book")
+    for _ in range(draw.randint(5, 60)):
+        now += draw.choice((0, 10, 700, 3_000, 15_000, 61_000))
+        call = f"{own}-c{draw.randint(1, 12)}"
+        if draw.random() < 0.55:
+            if call in model.closed:
+                continue
+            tokens = draw.randint(1, 600)
+            needs = [tokens, tokens * 2, tokens, 1]
+            rows: list[Any] = []
+            for (kind, measure, limit), need in zip(ACCOUNTS, needs, strict=True):
+                rows += kind, measure, limit, need, "", "", 0
+            places = [*heads, keys.budget(own, "accounts")]
+            for account in accounts:
+                places += account, f"{account}:queue"
+            given = now, call, call, LEASE_MS, book, "a|b|c", needs[1]
+            answer = store.fcall(scripts.RESERVE, len(places), *places, *given, *rows)  # type: ignore[misc]
+            fits = model.reserve(call, needs, now)
+            assert bool(answer[0]) is fits, (seed, call, answer)
+        else:
+            taken = None if draw.random() < 0.2 else draw.randint(0, 400)
+            amounts = None if taken is None else [taken, taken * 2, taken]
+            model.settle(call, amounts, now)
+            kinds = [word for kind, measure, _ in ACCOUNTS for word in (kind, measure)]
+            numbers = ["", 0, 0] if taken is None else [1, taken, taken * 2]
+            places = [*heads, book, book, *accounts]
+            given = now, call, "a|b|c", *numbers, taken or 0, 0, 0, 1_000_000, "", "", ""
+            store.fcall(scripts.SETTLE, len(places), *places, *given, *kinds)  # type: ignore[misc]
+        for index in (1, 2):
+            found = {name.decode(): int(value) for name, value in store.hgetall(accounts[index]).items()}  # type: ignore[union-attr]
+            mine = found.get("s", 0), found.get("u", 0), found.get("r", 0)
+            assert mine == (model.spent[index], model.unconfirmed[index], model.reserved(index)), (seed, call, index)
+        assert store.scard(accounts[3]) == model.reserved(3), seed
+
+
+def test_the_scripts_do_what_the_model_does(store: Redis) -> None:
+    """What is reserved, spent and not confirmed is the same after every step, whatever expires in between."""
+    for seed in range(SEQUENCES):
+        run(store, seed)
+        if seed % 500 == 499:
+            store.flushdb()

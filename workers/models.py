@@ -1,0 +1,45 @@
+"""The language models of a worker, those among them that its agents' own files name, under the limits that hold."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from redis.asyncio import Redis
+
+from contracts.errors import ConfigurationError, InvalidInput
+from contracts.limits import Limits
+from memory.budgets.governor import Governor
+from memory.budgets.store import read_limits_file
+from runtime.metrics import Metrics
+from runtime.models.llm import Llm
+from runtime.settings import Settings
+from workers.agent import Agent
+from workers.agent_files import files_of, llm_settings_of
+from workers.summary import role_files
+
+
+async def open_models(
+    stack: AsyncExitStack, agents: Sequence[Agent], settings: Settings, redis: Redis, metrics: Metrics
+) -> tuple[Llm, Governor]:
+    """Open the models of *agents*, and the governor that holds what they are asked to the limits.
+
+    Raises:
+        ConfigurationError: the file of limits cannot be read; the message names its field.
+    """
+    governor = Governor(redis, declared=_declared(settings), unchecked=metrics.count_unchecked)
+    await stack.enter_async_context(governor.running())
+    files = [file for agent in agents for file in files_of(agent, settings.agent_files)]
+    files.append(role_files(settings.agent_files))
+    opening = Llm(llm_settings_of(settings, files), meter=metrics, governor=governor)
+    llm = await stack.enter_async_context(opening)
+    if any(agent.listeners or any("llm" in task.uses for task in agent.tasks.values()) for agent in agents):
+        await llm.warm_up()
+    return llm, governor
+
+
+def _declared(settings: Settings) -> Limits | None:
+    if settings.limits_file is None:
+        return None
+    try:
+        return read_limits_file(settings.limits_file)
+    except InvalidInput as error:
+        raise ConfigurationError(f"TASKLORE_LIMITS_FILE: {error}") from error
