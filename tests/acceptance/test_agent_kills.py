@@ -128,7 +128,7 @@ class Stage:
     async def ask(self, plan: Plan) -> Json:
         """Return the report of a task that is asked for over HTTP, again at another supervisor when one dies."""
         body = {"agent_id": "ClerkAgent", "task": "work", "parameters": {"label": plan.label, "found": plan.found}}
-        async with asyncio.timeout(120), httpx2.AsyncClient(timeout=60) as http:
+        async with asyncio.timeout(300), httpx2.AsyncClient(timeout=60) as http:
             for turn in itertools.count(self.killed_supervisors):
                 self.asked[plan.label] = supervisor = self.supervisors[turn % len(self.supervisors)]
                 with contextlib.suppress(httpx2.TransportError):
