@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
-from contracts.limits import Call, Payer, Reservation, Taken, read_limits
+from contracts.limits import ModelCall, Payer, Reservation, Taken, read_limits
 from memory.budgets.governor import Governor
 from memory.budgets.store import Budgets
 from memory.functions import load_functions
@@ -23,9 +23,11 @@ LIMITS = [
 ]
 
 
-def _call(number: int) -> Call:
+def _call(number: int) -> ModelCall:
     payer = Payer(tenant="acme", agent="Reader", task="read", task_id=f"t{number % 100}", run=f"t{number}:1:1")
-    return Call("gpt-6-luna", payer, "What is the capital of France?", 200, lambda read, written: 10 * (read + written))
+    return ModelCall(
+        "gpt-6-luna", payer, "What is the capital of France?", 200, lambda read, written: 10 * (read + written)
+    )
 
 
 async def measure(redis_url: str, profile: Profile) -> list[Row]:

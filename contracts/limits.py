@@ -47,7 +47,7 @@ class Payer:
 
 
 @dataclass(frozen=True)
-class Call:
+class ModelCall:
     """A request that is about to leave: its `text`, most tokens of the answer, and nano-dollars by token counts."""
 
     model: str
@@ -93,7 +93,7 @@ class Reservation:
     """A call under way, to be settled once; `accounts` are those it was reserved on."""
 
     call_id: str
-    call: Call
+    call: ModelCall
     input_tokens: int
     accounts: tuple[Account, ...] = ()
     counted: int = 0

@@ -245,7 +245,7 @@ def open_api(
     # Imported only by a process that serves it.
     from supervisor.approvals.links import Links
     from supervisor.http.admission.clients import Origins, UnknownClients
-    from supervisor.http.admission.limits import Limits
+    from supervisor.http.admission.limits import ClientLimits
     from supervisor.http.parts import ApiParts
     from supervisor.http.requests.work import Work
     from supervisor.http.server import HttpServer, demand_keys, demand_tls
@@ -275,7 +275,7 @@ def open_api(
         links=Links(secret.get_secret_value(), opened.answers) if secret is not None else None,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=keys,
-        limits=Limits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),
+        limits=ClientLimits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),
         unknown=UnknownClients(Origins(networks_in(settings.api_trusted_proxies)), rate=settings.api_unknown_rate),
         meter=opened.metrics,
         grace_s=settings.grace_s,

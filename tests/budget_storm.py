@@ -13,14 +13,14 @@ from itertools import count
 from redis.asyncio import Redis
 
 from contracts.errors import BudgetSpent, LlmThrottled
-from contracts.limits import Call, Payer, Taken
+from contracts.limits import ModelCall, Payer, Taken
 from memory.budgets.governor import Governor, Reservation
 
 #: A word that is one token to every counter.
 _WORD = " the"
 #: Seconds that a parked task may begin late: schedules have whole seconds.
 _LATE_S = 1.0
-#: Seconds for which a call waits in its slot, as `runtime.models.governing.PATIENCE_S`.
+#: Seconds for which a call waits in its slot, as `runtime.models.governor.PATIENCE_S`.
 _PATIENCE_S = 2.0
 
 
@@ -106,7 +106,9 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
                 heapq.heappush(events, (parked[0][0] if parked else clock[0] + 1, next(number), process, -1, None))
                 continue
         prompt, output = 50 + task * 7919 % 400, 20 + task * 104_729 % 380
-        call = Call("gpt-6-luna", Payer(run=f"t{task}:1:1"), _WORD * prompt, 500, lambda read, written: read + written)
+        call = ModelCall(
+            "gpt-6-luna", Payer(run=f"t{task}:1:1"), _WORD * prompt, 500, lambda read, written: read + written
+        )
         try:
             held = await governor.reserve(call)
         except LlmThrottled as error:

@@ -334,21 +334,17 @@ class Worker:
         publisher = ReportPublisher(
             agent.agent_id, parts.ledger, parts.outbox, metrics, acknowledger=acknowledger, hooks=hooks
         )
-        retries = Retries(
-            stores,
-            parts.services.waits,
-            parts.outbox,
-            metrics,
-            acknowledger,
-            scheduled_over_s=settings.retry_schedule_s,
+        waits, longest_s = parts.services.waits, settings.retry_schedule_s
+        retries = Retries(stores, waits, parts.outbox, metrics, acknowledger, scheduled_over_s=longest_s)
+        retry = RetryPolicy(
+            settings.retry_base_s, settings.retry_cap_s, longest_wait_s(timedelta(days=settings.ledger_keep_days))
         )
-        longest_s = longest_wait_s(timedelta(days=settings.ledger_keep_days))
         executor = Executor(
             worker_id,
             stores,
             publisher,
             retries,
-            RetryPolicy(settings.retry_base_s, settings.retry_cap_s, longest_s),
+            retry,
             context_maker(agent, parts.services, parts.ledger, worker_id),
             metrics,
             exclusive=self._exclusive,

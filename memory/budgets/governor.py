@@ -17,7 +17,7 @@ import structlog
 from redis.asyncio import Redis
 
 from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
-from contracts.limits import NANO_USD, Account, Call, Limits, Measure, Payer, Reservation, Taken
+from contracts.limits import NANO_USD, Account, Limits, Measure, ModelCall, Payer, Reservation, Taken
 from memory import keys
 from memory.breaker import Breaker
 from memory.budgets import scripts
@@ -106,7 +106,7 @@ class Governor:
                 return self._declared
         return self._limits
 
-    async def reserve(self, call: Call) -> Reservation:
+    async def reserve(self, call: ModelCall) -> Reservation:
         """Reserve the worst case of *call*.
 
         Raises:

@@ -48,6 +48,7 @@ for i, account in ipairs(record.accounts) do
   redis.call('ZREM', KEYS[2 * i + 3], waiter)
   redis.call('ZADD', KEYS[3], text(now), key)
 end
+if redis.call('ZCARD', KEYS[3]) > 10000 then redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -10001) end
 redis.call('HSET', KEYS[1], call, cjson.encode(record))
 redis.call('ZADD', KEYS[2], text(now + tonumber(ARGV[4])), call)
 return {1}

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 
-from contracts.limits import NANO_USD, Call, Payer, Reservation, Taken
-from runtime.models.governing import Governor
+from contracts.limits import NANO_USD, ModelCall, Payer, Reservation, Taken
+from runtime.models.governor import Governor
 from runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL
 
@@ -23,7 +23,7 @@ class Door:
     governor: Governor
     loop: asyncio.AbstractEventLoop
 
-    def reserve(self, call: Call) -> Reservation:
+    def reserve(self, call: ModelCall) -> Reservation:
         """Return the reservation of *call*; raises as the governor does."""
         return asyncio.run_coroutine_threadsafe(self.governor.reserve(call), self.loop).result(_DEADLINE_S)
 
@@ -64,7 +64,7 @@ class Endpoint:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of length one for each of *texts*."""
         asked = [text[:_LONGEST] or " " for text in texts]
-        call = Call(self._model, Payer(agent="embedder"), "\n".join(asked), 0, lambda read, _: self._price(read))
+        call = ModelCall(self._model, Payer(agent="embedder"), "\n".join(asked), 0, lambda read, _: self._price(read))
         held = self._door.reserve(call) if self._door is not None else None
         taken = None
         try:

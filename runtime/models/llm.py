@@ -27,15 +27,15 @@ from contracts.errors import (
     LlmTimeout,
 )
 from contracts.limits import Payer
-from runtime.models.accounting import Meter, Reply, Sent, Spent
 from runtime.models.breaker import ModelBreaker
 from runtime.models.client import Answered, build_client, complete
-from runtime.models.governing import PATIENCE_S, Asked, Bill, Governor, governed, next_model
+from runtime.models.governor import PATIENCE_S, Asked, Bill, Governor, governed, next_model
 from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from runtime.models.tracing import answered, asked, completed
+from runtime.models.usage import Meter, Reply, Sent, Spent
 from runtime.models.wire import (
-    Question,
+    ModelQuestion,
     T,
     check_answer_model,
     read_answer,
@@ -175,7 +175,7 @@ class Llm:
             raise ConfigurationError(msg)
         started = self._monotonic()
         ends_at = None if deadline_s is None else started + deadline_s
-        question = Question(role, self.settings.role(role), answer, system, user, ends_at)
+        question = ModelQuestion(role, self.settings.role(role), answer, system, user, ends_at)
         question = replace(question, waits_until=started + PATIENCE_S)
         usage, attempts, attempt = Expense(), 0, 0
         while True:
@@ -272,7 +272,7 @@ class Llm:
             return None
         return pause_s
 
-    async def _attempt(self, question: Question[T], spent: Spent | None) -> _Outcome[T]:
+    async def _attempt(self, question: ModelQuestion[T], spent: Spent | None) -> _Outcome[T]:
         """Ask once and account for it, whatever came of it."""
         started = self._monotonic()
         tokens, is_sent = Tokens(), True
@@ -298,7 +298,7 @@ class Llm:
             self._meter.record(question.role_name, model, usage, self._monotonic() - started, error_class)
         return _Outcome(result, usage)
 
-    def _pause_s(self, question: Question[T], attempt: int, error: LlmError) -> float | None:
+    def _pause_s(self, question: ModelQuestion[T], attempt: int, error: LlmError) -> float | None:
         """Return the seconds to wait before the next attempt, None when there is to be none."""
         left_s = self._left_s(question)
         if isinstance(error, LlmThrottled):
@@ -308,7 +308,7 @@ class Llm:
             return None if question.malformed is not None or (left_s is not None and left_s <= 0) else 0.0
         return self.pause_s(attempt, error, left_s)
 
-    def _log_failure(self, question: Question[T], attempt: int, error: LlmError, pause_s: float | None) -> None:
+    def _log_failure(self, question: ModelQuestion[T], attempt: int, error: LlmError, pause_s: float | None) -> None:
         _log.warning(
             "llm_attempt_failed",
             role=question.role_name,
@@ -318,14 +318,14 @@ class Llm:
             pause_s=pause_s,
         )
 
-    def _left_s(self, question: Question[T]) -> float | None:
+    def _left_s(self, question: ModelQuestion[T]) -> float | None:
         return None if question.ends_at is None else question.ends_at - self._monotonic()
 
     def fallback(self, model: str, error: LlmError) -> str | None:
         """Return the model that may answer in place of *model*, of which *error* is; see `next_model`."""
         return next_model(self.governor, model, error, self.settings.base_url or OPENAI_URL, self.settings.prices)
 
-    async def _send(self, question: Question[T], spent: Spent | None) -> bytes:
+    async def _send(self, question: ModelQuestion[T], spent: Spent | None) -> bytes:
         """Return the raw body of a successful response; holds one of the slots while the request is under way."""
         role = question.role
         left_s = self._left_s(question)
@@ -352,7 +352,7 @@ class Llm:
         except TimeoutError as error:
             raise _late(question, left_s or 0.0) from error
 
-    async def _complete(self, question: Question[T]) -> Answered:
+    async def _complete(self, question: ModelQuestion[T]) -> Answered:
         role = question.role
         self._under_way += 1
         try:
@@ -394,5 +394,5 @@ class Llm:
             return self._client
 
 
-def _late(question: Question[T], limit_s: float) -> LlmTimeout:
+def _late(question: ModelQuestion[T], limit_s: float) -> LlmTimeout:
     return LlmTimeout(f"{question.role.model!r} did not answer {question.role_name!r} within {limit_s:.3g} s")

@@ -44,7 +44,7 @@ _SHORTEST_SECRET = 4
 
 
 @dataclass(frozen=True)
-class Question(Generic[T]):
+class ModelQuestion(Generic[T]):
     """One question as every attempt sends it.
 
     `ends_at` is a reading of the clock, None without a deadline; `malformed` the answer that the model has to correct.

@@ -24,7 +24,7 @@ from supervisor.catalogue import Catalogue
 from supervisor.dispatch import Dispatch
 from supervisor.http.admission.clients import UnknownClients
 from supervisor.http.admission.key_file import KeyRing
-from supervisor.http.admission.limits import Limits
+from supervisor.http.admission.limits import ClientLimits
 from supervisor.http.requests.work import Work
 from supervisor.pipelines.requests import PipelineRequests
 from supervisor.reports.reports import ReportDesk
@@ -118,7 +118,7 @@ class ApiParts:
     links: Links | None = None
     kinds: Kinds = field(default_factory=Kinds.load)
     keys: KeyRing | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: ClientLimits = field(default_factory=ClientLimits)
     unknown: UnknownClients = field(default_factory=UnknownClients)
     meter: Metrics = field(default_factory=Metrics)
     life: Life = field(default_factory=Life)

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from runtime.metrics import Metrics
 from supervisor.http.admission.clients import UnknownClients
-from supervisor.http.admission.limits import Limits
+from supervisor.http.admission.limits import ClientLimits
 
 #: Chunks of one body; each costs as much to read as a kilobyte, however small it is.
 MOST_CHUNKS: Final = 5_000
@@ -72,7 +72,7 @@ class TimedProtocol(H11Protocol):
     """
 
     def __init__(
-        self, *args: Any, limits: Limits, unknown: UnknownClients | None, refusals: RefusalLog, **options: Any
+        self, *args: Any, limits: ClientLimits, unknown: UnknownClients | None, refusals: RefusalLog, **options: Any
     ) -> None:
         super().__init__(*args, **options)
         self.conn = _Connection(h11.SERVER)

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from contracts.errors import BudgetSpent
-from contracts.limits import Call, Reservation, Taken
+from contracts.limits import ModelCall, Reservation, Taken
 from runtime.models.embeddings import Door, Endpoint
 from runtime.models.llm import Llm, LlmSettings
 from tests.architecture.tree import ROOT
@@ -23,7 +23,7 @@ ROOMS = ("contracts", "memory", "runtime", "supervisor", "workers", "tasklore")
 class Refusing:
     """A governor that lets nothing pass."""
 
-    async def reserve(self, call: Call) -> Reservation:
+    async def reserve(self, call: ModelCall) -> Reservation:
         """Refuse."""
         raise BudgetSpent(f"nothing is left for {call.model}", "none")
 

@@ -8,7 +8,7 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
-from contracts.limits import NANO_USD, Call, Payer, Taken, read_limits
+from contracts.limits import NANO_USD, ModelCall, Payer, Taken, read_limits
 from memory import keys
 from memory.budgets import governor as governing
 from memory.budgets.governor import Governor
@@ -24,9 +24,9 @@ def price(read: int, written: int) -> int | None:
     return (read + written) * PRICE
 
 
-def call(text: str = "hello", *, most: int = 100, model: str = "gpt-6-luna", **payer: Any) -> Call:
+def call(text: str = "hello", *, most: int = 100, model: str = "gpt-6-luna", **payer: Any) -> ModelCall:
     """Return a call of *model* for the payer of these fields."""
-    return Call(model, Payer(**payer), text, most, price)
+    return ModelCall(model, Payer(**payer), text, most, price)
 
 
 async def declare(redis: Redis, *limits: dict[str, Any], **more: Any) -> None:
@@ -321,3 +321,14 @@ async def test_limits_of_a_file_hold_while_the_store_is_away(redis: Redis) -> No
         await Governor(gone, declared=money).reserve(call())
     rates = read_limits({"limits": [{"name": "tpm", "tokens": 1000, "every": "minute"}]})
     assert (await Governor(gone, declared=rates).reserve(call())).accounts
+
+
+async def test_a_limit_of_other_units_begins_anew(redis: Redis) -> None:
+    """What was spent in dollars is no count of tokens; another size of the same keeps what was spent."""
+    await declare(redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"})
+    governor = Governor(redis)
+    await settled(governor, await governor.reserve(call()), 10, 10)
+    await declare(redis, {"name": "day", "usd": 2, "every": "day", "at_limit": "refuse"})
+    assert [one.spent for one in await Budgets(redis).standings()] == [20 * PRICE]
+    await declare(redis, {"name": "day", "tokens": 1_000, "every": "day", "at_limit": "refuse"})
+    assert await Budgets(redis).standings() == []

@@ -14,7 +14,7 @@ from contracts.errors import ConfigurationError
 from runtime.metrics import Metrics
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.http.admission.key_file import KeyRing, Role, make_key
-from supervisor.http.admission.limits import Limits
+from supervisor.http.admission.limits import ClientLimits
 from supervisor.http.server import HttpServer, demand_keys
 from tests.http_client import PATIENCE_S, Answer, Connection, ask, until
 from tests.integration.http_stand import Stand, assigned, http_stand
@@ -24,7 +24,7 @@ HELLO = {"text": "hello"}
 
 @pytest.fixture
 async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
-    async with http_stand(servers, redis, limits=Limits(body_bytes=2000)) as found:
+    async with http_stand(servers, redis, limits=ClientLimits(body_bytes=2000)) as found:
         found.service.gate.set()
         yield found
 
@@ -165,7 +165,7 @@ async def test_requests_beyond_the_rate_are_refused_with_a_time_to_retry(
     servers: EmbeddedServers, redis: Redis
 ) -> None:
     # So slow that no machine sees a fourth token.
-    async with http_stand(servers, redis, limits=Limits(rate=0.01, burst=3)) as stand:
+    async with http_stand(servers, redis, limits=ClientLimits(rate=0.01, burst=3)) as stand:
         answers = [await ask(stand.url, "GET", "/v1/agents") for _ in range(4)]
     assert [answer.status for answer in answers[:3]] == [200] * 3
     assert problem(answers[3], 429)

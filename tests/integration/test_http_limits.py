@@ -1,4 +1,4 @@
-"""Limits on HTTP clients: incomplete requests, large bodies, shares of keys, and clients without a key."""
+"""ClientLimits on HTTP clients: incomplete requests, large bodies, shares of keys, and clients without a key."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from contracts.parameters.body_sizes import MOST_VALUES
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.http.admission.clients import UnknownClients
 from supervisor.http.admission.key_file import KeyRing, make_key
-from supervisor.http.admission.limits import Limits
+from supervisor.http.admission.limits import ClientLimits
 from supervisor.http.protocol import MOST_CHUNKS
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Stand, http_stand
@@ -39,7 +39,7 @@ async def shared(
     servers: EmbeddedServers, redis: Redis, keys: tuple[KeyRing, dict[str, dict[str, str]]]
 ) -> AsyncIterator[Stand]:
     """Serve the API, each key with half of eight requests and four streams, and nothing answered yet."""
-    async with http_stand(servers, redis, keys=keys[0], limits=Limits(at_once=8, streams=4)) as found:
+    async with http_stand(servers, redis, keys=keys[0], limits=ClientLimits(at_once=8, streams=4)) as found:
         yield found
 
 
@@ -49,7 +49,10 @@ async def closed(connection: Connection) -> bool:
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(servers: EmbeddedServers, redis: Redis) -> None:
-    async with http_stand(servers, redis, limits=Limits(body_s=0.2)) as stand, Connection(stand.url) as connection:
+    async with (
+        http_stand(servers, redis, limits=ClientLimits(body_s=0.2)) as stand,
+        Connection(stand.url) as connection,
+    ):
         connection.writer.write(HALF)
         answer = await connection.answer()
         assert (answer.status, answer.body["type"]) == (408, "urn:tasklore:problem:too-slow")
@@ -62,7 +65,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(servers: EmbeddedServ
 
 
 async def test_headers_that_do_not_come_are_not_waited_for(servers: EmbeddedServers, redis: Redis) -> None:
-    async with http_stand(servers, redis, limits=Limits(head_s=0.2)) as stand:
+    async with http_stand(servers, redis, limits=ClientLimits(head_s=0.2)) as stand:
         for sent in (b"", b"GET /v1/agents HTTP/1.1\r\nHost: local"):
             async with Connection(stand.url) as connection:
                 connection.writer.write(sent)
@@ -72,7 +75,7 @@ async def test_headers_that_do_not_come_are_not_waited_for(servers: EmbeddedServ
 async def test_a_connection_too_many_is_closed_and_the_others_are_served(
     servers: EmbeddedServers, redis: Redis
 ) -> None:
-    async with http_stand(servers, redis, limits=Limits(connections=1)) as stand:
+    async with http_stand(servers, redis, limits=ClientLimits(connections=1)) as stand:
         async with Connection(stand.url) as first:
             await until(lambda: stand.server.connections == 1)
             for _ in range(2):
@@ -86,7 +89,7 @@ async def test_a_connection_too_many_is_closed_and_the_others_are_served(
 
 
 async def test_refused_connections_are_counted_by_reason(servers: EmbeddedServers, redis: Redis) -> None:
-    async with http_stand(servers, redis, limits=Limits(connections=1, head_s=0.5)) as stand:
+    async with http_stand(servers, redis, limits=ClientLimits(connections=1, head_s=0.5)) as stand:
         async with Connection(stand.url) as first:
             await until(lambda: stand.server.connections == 1)
             for _ in range(3):
@@ -145,7 +148,7 @@ async def test_a_thousand_followers_of_one_key_are_limited_and_hold_one_subscrip
     """All of one task: half of the streams are its share; those that leave give their places back."""
     greedy, meek = keys[1]["greedy"], keys[1]["meek"]
     async with (
-        http_stand(servers, redis, keys=keys[0], limits=Limits(streams=1_000)) as stand,
+        http_stand(servers, redis, keys=keys[0], limits=ClientLimits(streams=1_000)) as stand,
         AsyncExitStack() as stack,
     ):
         body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}, "wait_seconds": 0}
@@ -176,7 +179,7 @@ async def test_unanswered_requests_of_one_key_are_limited_to_its_share(
 
 
 async def test_without_keys_there_is_no_share(servers: EmbeddedServers, redis: Redis) -> None:
-    async with http_stand(servers, redis, limits=Limits(at_once=2)) as stand, Connection(stand.url) as first:
+    async with http_stand(servers, redis, limits=ClientLimits(at_once=2)) as stand, Connection(stand.url) as first:
         first.send("POST", "/v1/requests", HELLO)
         await until(lambda: stand.parts.life.inside == 1)
         assert (await ask(stand.url, "GET", "/v1/agents")).status == 200
@@ -260,7 +263,7 @@ def key(tmp_path: Path) -> tuple[KeyRing, dict[str, str]]:
 @pytest.fixture
 async def guarded(servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]]) -> AsyncIterator[Stand]:
     """Serve the API with a key, on two connections, of which an unknown client may send three requests."""
-    unknown, limits = UnknownClients(rate=SLOW, burst=3), Limits(connections=2, head_s=2.0)
+    unknown, limits = UnknownClients(rate=SLOW, burst=3), ClientLimits(connections=2, head_s=2.0)
     async with http_stand(servers, redis, keys=key[0], unknown=unknown, limits=limits) as found:
         yield found
 
@@ -301,7 +304,7 @@ async def test_a_new_connection_is_closed_when_every_open_one_has_shown_a_key(
 async def test_a_known_key_gets_in_amid_a_burst_of_connects(
     servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]]
 ) -> None:
-    async with http_stand(servers, redis, keys=key[0], limits=Limits(connections=8)) as stand:
+    async with http_stand(servers, redis, keys=key[0], limits=ClientLimits(connections=8)) as stand:
         address = (urlsplit(stand.url).hostname, urlsplit(stand.url).port)
         waiting = [socket.create_connection(address) for _ in range(8)]
         await until(lambda: stand.server.connections == 8)
@@ -332,7 +335,7 @@ async def test_an_answer_that_an_unknown_client_does_not_read_is_dropped(
     servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]]
 ) -> None:
     # Longer than the loop of a busy machine stands still: that it waits has to be seen before it is over.
-    async with http_stand(servers, redis, keys=key[0], limits=Limits(head_s=2.0)) as stand:
+    async with http_stand(servers, redis, keys=key[0], limits=ClientLimits(head_s=2.0)) as stand:
         # Making the document for the first time takes long.
         assert (await ask(stand.url, "GET", "/openapi.json", headers=key[1])).status == 200
         await until(lambda: stand.server.connections == 0)

@@ -16,7 +16,7 @@ from deploy.credentials import make_certificates
 from runtime.servers.embedded import EmbeddedServers
 from runtime.settings import Settings
 from supervisor.http.admission.key_file import KeyRing, make_key
-from supervisor.http.admission.limits import Limits
+from supervisor.http.admission.limits import ClientLimits
 from supervisor.http.server import demand_tls
 from tests.http_client import Connection, until
 from tests.integration.http_stand import http_stand
@@ -74,7 +74,7 @@ async def test_a_silent_client_over_tls_makes_room_for_a_known_key(
     shown = {"Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'shop', ('ask',), None)}"}
     keys, tls = KeyRing(tmp_path / "keys.json"), demand_tls(certificates / "nats.crt", certificates / "nats.key")
     client = ssl.create_default_context(cafile=certificates / "ca.crt")
-    async with http_stand(servers, redis, tls=tls, keys=keys, limits=Limits(connections=2)) as stand:
+    async with http_stand(servers, redis, tls=tls, keys=keys, limits=ClientLimits(connections=2)) as stand:
         place = urlsplit(stand.url)
 
         def connect() -> ssl.SSLSocket:

@@ -11,7 +11,7 @@ from memory.episodes.minilm import load_minilm
 from memory.episodes.store import Episodes, open_episodes
 from memory.episodes.vectors import Embeds, VectorIndex
 from runtime.models.embeddings import Door, Endpoint
-from runtime.models.governing import Governor
+from runtime.models.governor import Governor
 from runtime.settings import Settings
 
 log = structlog.get_logger(__name__)

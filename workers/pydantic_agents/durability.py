@@ -38,7 +38,7 @@ from pydantic_core import to_json, to_jsonable_python
 
 from contracts.errors import EffectUncertain, InvalidInput, LlmError, LlmThrottled, TaskloreError, Unreachable
 from runtime import tracing
-from runtime.models.governing import PATIENCE_S
+from runtime.models.governor import PATIENCE_S
 from runtime.models.llm import Sent
 from runtime.models.prices import Tokens
 from runtime.tracing.spans import Value

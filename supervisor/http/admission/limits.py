@@ -1,4 +1,4 @@
-"""Limits of the API: rates, sizes, times and numbers at once."""
+"""ClientLimits of the API: rates, sizes, times and numbers at once."""
 
 import math
 import time
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of one process.
+class ClientLimits:
+    """ClientLimits of one process.
 
     `rate` is requests a second of one key, `burst` how many more may follow a pause. `at_once` requests are answered at
     the same time, `streams` of these as streams of events, on at most `connections`. `share` is the part of these, and

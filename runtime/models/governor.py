@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 
 from contracts.errors import BudgetSpent, LlmError, LlmRateLimited, LlmThrottled, LlmTimeout, LlmUnavailable
-from contracts.limits import NANO_USD, Call, Payer, Reservation, Taken
+from contracts.limits import NANO_USD, ModelCall, Payer, Reservation, Taken
 from runtime.models.prices import ModelPrice, Tokens, dearer, expense_of
 from runtime.models.wire import retry_after_s
 
@@ -22,7 +22,7 @@ PATIENCE_S = 2.0
 class Governor(Protocol):
     """Holds calls to the limits of the deployment."""
 
-    async def reserve(self, call: Call) -> Reservation:
+    async def reserve(self, call: ModelCall) -> Reservation:
         """Return the reservation of *call*, or raise LlmThrottled, BudgetSpent or MemoryUnavailable."""
 
     def settle(self, held: Reservation, taken: Taken | None) -> None:
@@ -76,7 +76,7 @@ async def governed(governor: Governor | None, asked: Asked, prices: Mapping[str,
     def worst(read: int, written: int) -> int | None:
         return price(Tokens(read, written))
 
-    call = Call(asked.model, asked.payer, asked.text, asked.most_output, worst)
+    call = ModelCall(asked.model, asked.payer, asked.text, asked.most_output, worst)
     held = await governor.reserve(call)
     try:
         yield bill
