@@ -7,7 +7,7 @@ from redis.asyncio import Redis
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
-from contracts.limits import ModelCall, Payer, Reservation, Taken, read_limits
+from contracts.admission.limits import CallUsage, ModelCall, Payer, Reservation, read_limits
 from memory.budgets.governor import Governor
 from memory.budgets.store import Budgets
 from memory.functions import load_functions
@@ -48,7 +48,7 @@ async def _one_by_one(redis: Redis, governor: Governor, profile: Profile) -> Row
         began = time.perf_counter()
         held = await governor.reserve(_call(number))
         reserved.append((time.perf_counter() - began) * 1000)
-        governor.settle(held, Taken(20, 50, 0, 700))
+        governor.settle(held, CallUsage(20, 50, 0, 700))
         await governor.flush()
         began = time.perf_counter()
         await redis.ping()
@@ -68,7 +68,7 @@ async def _side_by_side(governor: Governor, profile: Profile) -> Row:
 
     async def work() -> None:
         for number in numbers:
-            governor.settle(await governor.reserve(_call(number)), Taken(20, 50, 0, 700))
+            governor.settle(await governor.reserve(_call(number)), CallUsage(20, 50, 0, 700))
 
     began = time.perf_counter()
     await asyncio.gather(*(work() for _ in range(AT_ONCE)))

@@ -23,7 +23,7 @@ class InvalidParameters(InvalidInput):
 
 
 class VersionConflict(InvalidInput):
-    """Somebody changed it since it was read; read it again, then repeat the change."""
+    """It has changed since it was read; read it again, then repeat the change."""
 
 
 class MessageTooLarge(InvalidInput):
@@ -105,7 +105,7 @@ class EffectUncertain(GiveUp):
 
 
 class NotAnswered(GiveUp):
-    """Nobody answered, or sent the signal, in time; catch it, or say with `otherwise` how to go on."""
+    """No answer or signal came in time; catch it, or say with `otherwise` how to go on."""
 
 
 class ApprovalChanged(GiveUp):

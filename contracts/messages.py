@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from contracts.admission.schedules import Timing
+from contracts.admission.waits import QuestionNotice as QuestionNotice
 from contracts.agent_messages import AgentMessage as AgentMessage
 from contracts.analysis.messages import AnalysisReply as AnalysisReply
 from contracts.analysis.messages import AnalysisRequest as AnalysisRequest
@@ -26,7 +28,6 @@ from contracts.pipeline_messages import PipelineEvent as PipelineEvent
 from contracts.pipeline_messages import PipelineEventKind as PipelineEventKind
 from contracts.pipeline_messages import PipelineReply as PipelineReply
 from contracts.pipeline_messages import PipelineRequest as PipelineRequest
-from contracts.schedules import Timing
 from contracts.task_messages import Cancellation as Cancellation
 from contracts.task_messages import CompletionReport as CompletionReport
 from contracts.task_messages import EmittedValue as EmittedValue
@@ -41,7 +42,6 @@ from contracts.task_messages import TaskAssignment as TaskAssignment
 from contracts.task_messages import TaskCall as TaskCall
 from contracts.task_messages import TaskOutput as TaskOutput
 from contracts.task_messages import Usage as Usage
-from contracts.waits import QuestionNotice as QuestionNotice
 from contracts.words import reads_unknown_as_other, writes_only_known
 
 Remember = Literal["shared", "user", "never", "other"]

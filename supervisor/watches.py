@@ -14,8 +14,8 @@ from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import RedisError
 
 from contracts import subjects
+from contracts.admission.limits import Every
 from contracts.errors import MemoryUnavailable, TaskloreError
-from contracts.limits import Every
 from contracts.words import OTHER
 from memory.budgets.overview import AccountView, view_accounts
 from memory.budgets.store import Budgets

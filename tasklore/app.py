@@ -255,7 +255,7 @@ def budget(
     watch: Annotated[bool, Option("--watch", help="Stay, and show every change.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what limits leave, and what was spent: today and this month, by agent.
+    """Show the room under each limit, and the spending of today and this month, by agent.
 
     An account has what was spent in its present window, what calls under way have reserved, and what may have been
     spent by a worker that died. A limit for each value (`*`), task or tree has an account for each. Amounts by list

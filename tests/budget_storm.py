@@ -12,8 +12,8 @@ from itertools import count
 
 from redis.asyncio import Redis
 
+from contracts.admission.limits import CallUsage, ModelCall, Payer
 from contracts.errors import BudgetSpent, LlmThrottled
-from contracts.limits import ModelCall, Payer, Taken
 from memory.budgets.governor import Governor, Reservation
 
 #: A word that is one token to every counter.
@@ -79,7 +79,7 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
 
     governors = [Governor(redis, now=now) for _ in range(processes)]
     #: (time, order, process, task, what): a slot that looks for work, a call that ends.
-    events: list[tuple[float, int, int, int, tuple[Reservation, Taken] | float | None]] = []
+    events: list[tuple[float, int, int, int, tuple[Reservation, CallUsage] | float | None]] = []
     #: Parked tasks by when they are due.
     parked: list[tuple[float, int]] = []
     for process in range(processes):
@@ -124,9 +124,9 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
             break
         storm.starts.append(task)
         if provider.take(clock[0] + draw.uniform(0.001, 0.02), prompt + output):
-            taken = Taken(prompt, output, 0, prompt + output)
+            taken = CallUsage(prompt, output, 0, prompt + output)
         else:
-            taken = Taken(requests=0)
+            taken = CallUsage(requests=0)
         heapq.heappush(events, (clock[0] + draw.uniform(0.1, 3.0), next(number), process, task, (held, taken)))
     storm.used = (provider.billed - before) / (limit * (seconds - 60) / 60)
     return storm

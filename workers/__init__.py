@@ -5,9 +5,9 @@ Here belong declaring, loading and running agents; what they remember lies in `m
 
 from typing import TYPE_CHECKING, Any
 
+from contracts.admission.waits import Approval
 from contracts.errors import GiveUp, RetryLater
 from contracts.parameters.model import Field, Parameters
-from contracts.waits import Approval
 from quantities import amounts
 from quantities.amounts import Amount
 from workers.agent import Agent

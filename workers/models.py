@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 from redis.asyncio import Redis
 
+from contracts.admission.limits import Limits
 from contracts.errors import ConfigurationError, InvalidInput
-from contracts.limits import Limits
 from memory.budgets.governor import Governor
 from memory.budgets.store import read_limits_file
 from runtime.metrics import Metrics
@@ -20,7 +20,7 @@ from workers.summary import role_files
 async def open_models(
     stack: AsyncExitStack, agents: Sequence[Agent], settings: Settings, redis: Redis, metrics: Metrics
 ) -> tuple[Llm, Governor]:
-    """Open the models of *agents*, and the governor that holds what they are asked to the limits.
+    """Open the models of *agents*, and the governor that holds their calls to the limits.
 
     Raises:
         ConfigurationError: the file of limits cannot be read; the message names its field.

@@ -8,11 +8,11 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, JsonValue
 
+from contracts.admission.schedules import MissedTicks, Timing
 from contracts.errors import ConfigurationError, InvalidInput
 from contracts.identifiers import checked_name
 from contracts.messages import TaskAssignment
 from contracts.parameters.model import Parameters
-from contracts.schedules import MissedTicks, Timing
 from contracts.zones import zone_of
 from workers.code import code_digest
 from workers.context.access import REMEMBER_FOR, Access

@@ -16,8 +16,8 @@ from uuid import uuid4
 import structlog
 from redis.asyncio import Redis
 
+from contracts.admission.limits import NANO_USD, Account, CallUsage, Limits, Measure, ModelCall, Payer, Reservation
 from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
-from contracts.limits import NANO_USD, Account, Limits, Measure, ModelCall, Payer, Reservation, Taken
 from memory import keys
 from memory.breaker import Breaker
 from memory.budgets import scripts
@@ -78,7 +78,7 @@ class Governor:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Governor"]:
-        """Renew reservations and look for other limits until the block ends; then send what is to be settled."""
+        """Renew reservations and look for other limits until the block ends; then send all settlements."""
         beat = asyncio.create_task(self._beat(), name="governor")
         try:
             yield self
@@ -138,8 +138,8 @@ class Governor:
             raise
         return held
 
-    def settle(self, held: Reservation, taken: Taken | None) -> None:
-        """Settle *held* once; None is a call of which it is not known what it took: it counts in full, unconfirmed."""
+    def settle(self, held: Reservation, taken: CallUsage | None) -> None:
+        """Settle *held* once; None is a call of unknown usage: it counts in full, unconfirmed."""
         if held.is_closed:
             return
         self._drop(held)
@@ -148,7 +148,7 @@ class Governor:
             self._learn(call.model, taken.input / held.counted)
         if taken is None and not held.accounts:
             return
-        book, numbers = book_of(self._now()), taken or Taken()
+        book, numbers = book_of(self._now()), taken or CallUsage()
         tree = keys.budget("tree", call.payer.root_id or call.payer.task_id) if call.payer.task_id else book
         places = [keys.budget("calls"), keys.budget("leases"), book, tree]
         said = numbers.pause_ms, numbers.requests_in_minute, numbers.tokens_in_minute
@@ -177,14 +177,14 @@ class Governor:
         return () if self._limits is None else self._limits.fallbacks.get(model, ())
 
     def save(self, payer: Payer, nano_usd: int) -> None:
-        """Enter into the books that a recalled answer spared what it had cost."""
+        """Enter into the books the cost that a recalled answer spared."""
         book = book_of(self._now())
         self._settlements.append(("HINCRBY", book, f"{book_field(payer, RECALLED)}|saved", nano_usd))
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     async def flush(self) -> None:
-        """Send what is to be settled.
+        """Send the settlements.
 
         Raises:
             MemoryUnavailable: the store is away; it is kept for the next time.

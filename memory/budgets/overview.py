@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from contracts.limits import NANO_USD, AtLimit, Every, Limit, Limits, Measure, window_of
+from contracts.admission.limits import NANO_USD, AtLimit, Every, Limit, Limits, Measure, window_of
 from contracts.zones import zone_of
-from memory.budgets.store import BookLine, Budgets, Spending, Standing
+from memory.budgets.store import AccountState, BookLine, Budgets, Spending
 
 By = Literal["tenant", "agent", "model"]
 
@@ -97,12 +97,12 @@ async def read_overview(
     return Overview(stored.version, now, by, accounts, tuple(periods))
 
 
-def view_accounts(limits: Limits, standings: Iterable[Standing], now: datetime) -> tuple[AccountView, ...]:
+def view_accounts(limits: Limits, standings: Iterable[AccountState], now: datetime) -> tuple[AccountView, ...]:
     """Return the accounts in the order of their limits, the fullest of each first.
 
     A limit without any has an empty one. Accounts of limits that were removed are left out.
     """
-    found: dict[str, list[Standing]] = {limit.name: [] for limit in limits.limits}
+    found: dict[str, list[AccountState]] = {limit.name: [] for limit in limits.limits}
     apart = {limit.name: _dimensions_of(limit) for limit in limits.limits}
     for standing in standings:
         name, *values = _WHOSE.split(standing.key)
@@ -113,7 +113,7 @@ def view_accounts(limits: Limits, standings: Iterable[Standing], now: datetime) 
     for limit in limits.limits:
         window, refills_at = window_of(limit.every, now, zone_of(limits.time_zone))
         refills_in_s = None if refills_at is None else (refills_at - now).total_seconds()
-        present = found[limit.name] or [Standing(limit.name, 0, 0, 0, 0)]
+        present = found[limit.name] or [AccountState(limit.name, 0, 0, 0, 0)]
         own = [_view(limit, standing, window, refills_in_s) for standing in present]
         views += sorted(own, key=lambda one: one.used, reverse=True)
     return tuple(views)
@@ -124,7 +124,7 @@ def _dimensions_of(limit: Limit) -> list[str]:
     return [one for one in _DIMENSIONS if getattr(limit, one, "") == "*" or limit.every == one]
 
 
-def _view(limit: Limit, standing: Standing, window: str, refills_in_s: float | None) -> AccountView:
+def _view(limit: Limit, standing: AccountState, window: str, refills_in_s: float | None) -> AccountView:
     is_past = window != standing.window
     spent, unconfirmed = (0, 0) if is_past else (standing.spent, standing.unconfirmed)
     unit = NANO_USD if limit.measure == "usd" else 1

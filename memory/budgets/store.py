@@ -1,4 +1,4 @@
-"""Limits as they are stored, with their history, and the books: what was spent, by day, tenant, agent and model."""
+"""Limits as they are stored, with their history, and the books: spending by day, tenant, agent and model."""
 
 import json
 import math
@@ -12,8 +12,8 @@ from urllib.parse import quote, unquote
 
 from redis.asyncio import Redis
 
+from contracts.admission.limits import NANO_USD, Limits, Payer, parse_limits
 from contracts.errors import InvalidInput, VersionConflict
-from contracts.limits import NANO_USD, Limits, Payer, parse_limits
 from memory import keys
 from memory.budgets import scripts
 from memory.command_batch import CommandBatch, as_mapping
@@ -45,7 +45,7 @@ class StoredLimits:
 
 @dataclass(frozen=True)
 class Spending:
-    """What was spent, in US dollars and tokens; `unconfirmed` may have been: its worker died in the middle.
+    """Spending in US dollars and tokens; `unconfirmed` is of calls whose worker died in the middle.
 
     `saved` is what recalled answers had cost when they were computed.
     """
@@ -71,7 +71,7 @@ class BookLine:
 
 
 @dataclass(frozen=True)
-class Standing:
+class AccountState:
     """An account as it stands, in whole units of its limit: `key` is the limit's name and whose it is.
 
     `window` is the day or month that a budget was last used in; `refills_in_s` is for a rate, None when it is unused.
@@ -157,7 +157,7 @@ class Budgets:
         found = as_mapping((await self._batch.run([("HGETALL", keys.budget("tree", root_id))]))[0])
         return _spending({name.decode(): int(amount) for name, amount in found.items()})
 
-    async def standings(self) -> list[Standing]:
+    async def standings(self) -> list[AccountState]:
         """Return the accounts that were used last, as they stand; those whose time is over are left out."""
         time, listed = await self._batch.run(
             [("TIME",), ("ZREVRANGE", keys.budget("accounts"), 0, MOST_ACCOUNTS - 1)],
@@ -173,7 +173,7 @@ class Budgets:
         for key, kind, content, waiting in zip(listed, kinds, found, found[len(listed) :], strict=False):
             name = key.decode().removeprefix(keys.budget("account", ""))
             if kind == b"set":
-                standings.append(Standing(name, 0, content, 0, waiting))
+                standings.append(AccountState(name, 0, content, 0, waiting))
             elif kind == b"hash" or waiting:
                 fields = {field.decode(): value.decode() for field, value in as_mapping(content).items()}
                 standings.append(_standing(name, fields, waiting, now_ms))
@@ -197,7 +197,7 @@ class Budgets:
         return {name: [int(one) for one in amounts] for name, amounts in zip(names, found, strict=True)}
 
 
-def _standing(name: str, fields: Mapping[str, str], waiting: int, now_ms: int) -> Standing:
+def _standing(name: str, fields: Mapping[str, str], waiting: int, now_ms: int) -> AccountState:
     """Return an account by its hash; of a rate only the slots of the last minute count, tidied or not."""
     spent, reserved, unconfirmed = (int(fields.get(field, 0)) for field in "sru")
     ends = {
@@ -208,7 +208,7 @@ def _standing(name: str, fields: Mapping[str, str], waiting: int, now_ms: int) -
     at_ms = blocked if blocked > now_ms else min(present, default=None)
     refills_in_s = None if at_ms is None else math.ceil((at_ms - now_ms) / 100) / 10
     spent += sum(present.values())
-    return Standing(name, spent, reserved, unconfirmed, waiting, fields.get("win", ""), refills_in_s)
+    return AccountState(name, spent, reserved, unconfirmed, waiting, fields.get("win", ""), refills_in_s)
 
 
 def read_limits_file(path: Path) -> Limits:

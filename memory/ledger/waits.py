@@ -1,4 +1,4 @@
-"""Waits of tasks: for answers, signals and times; each is answered once, whoever is first.
+"""Waits of tasks: for answers, signals and times; each is answered once, the first counts.
 
 They stand in the task's entry in the ledger; for the wait in slot `3` its fields are `wait.3`, `wait.3.answer`,
 `wait.3.refusals` (answers that did not count, a line each) and `wait.3.notices` (how many were sent of it). One list
@@ -12,8 +12,8 @@ from typing import NamedTuple
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
+from contracts.admission.waits import Kind, Wait, WaitAnswer, WaitRefusal
 from contracts.errors import InvalidInput
-from contracts.waits import Answer, Kind, Refusal, Wait
 from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import CommandBatch
@@ -43,8 +43,8 @@ class WaitState(NamedTuple):
     """
 
     wait: Wait
-    answer: Answer | None
-    refusals: tuple[Refusal, ...]
+    answer: WaitAnswer | None
+    refusals: tuple[WaitRefusal, ...]
     notices: int
     state: str
     has_report: bool
@@ -71,10 +71,10 @@ class Waits:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, deadline_s, breaker)
 
-    async def find(self, task_id: str, slot: str) -> tuple[Wait | None, Answer | None]:
+    async def find(self, task_id: str, slot: str) -> tuple[Wait | None, WaitAnswer | None]:
         """Return the wait in *slot* and its answer."""
         wait, answer = (await self._batch.run([("HMGET", keys.task(task_id), *_fields(slot)[:2])]))[0]
-        return wait and Wait.model_validate_json(wait), answer and Answer.model_validate_json(answer)
+        return wait and Wait.model_validate_json(wait), answer and WaitAnswer.model_validate_json(answer)
 
     async def begin(self, run: Ended, wait: Wait, wait_s: float, due_s: float, assignment: bytes) -> bool | None:
         """End *run*, which waits for *wait_s* seconds and is due after *due_s*.
@@ -88,7 +88,9 @@ class Waits:
         found: int = (await self._batch.run([("FCALL", scripts.WAIT, len(task), *task, *stored)]))[0]
         return None if found == 0 else found == 1
 
-    async def answer(self, task_id: str, slot: str, answer: Answer, *, is_signal: bool = False) -> Answer | None:
+    async def answer(
+        self, task_id: str, slot: str, answer: WaitAnswer, *, is_signal: bool = False
+    ) -> WaitAnswer | None:
         """Store *answer* and return None, or the earlier one, which counts.
 
         Raises:
@@ -99,13 +101,13 @@ class Waits:
         found = (await self._batch.run([command]))[0]
         if found[0] == 0:
             # When the reply to the first attempt was lost, the one that is there is this very answer.
-            return None if found[1] == body.encode() else Answer.model_validate_json(found[1])
+            return None if found[1] == body.encode() else WaitAnswer.model_validate_json(found[1])
         if found[0] == 1:
             return None
         why = {-1: "there is no such task or question", -2: "the task has ended"}
         raise InvalidInput(why.get(found[0], "the question has changed since; look at it again"))
 
-    async def refuse(self, task_id: str, slot: str, refusal: Refusal) -> None:
+    async def refuse(self, task_id: str, slot: str, refusal: WaitRefusal) -> None:
         """Keep *refusal* beside the wait, if there is one."""
         kept = slot, refusal.model_dump_json(), MOST_REFUSALS
         await self._batch.run([("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept)])
@@ -124,8 +126,8 @@ class Waits:
         found = (await self._batch.run([("HMGET", key, *names)]))[0]
         return WaitState(
             parsed,
-            answer and Answer.model_validate_json(answer),
-            tuple(Refusal.model_validate_json(line) for line in (refusals or b"").splitlines()),
+            answer and WaitAnswer.model_validate_json(answer),
+            tuple(WaitRefusal.model_validate_json(line) for line in (refusals or b"").splitlines()),
             number_in(notices) or 0,
             (found[0] or b"").decode(errors="replace"),
             found[1] is not None or found[2] is not None,

@@ -47,7 +47,7 @@ class Standing(Protocol):
 
 
 class Remembered(NamedTuple):
-    """An answer as it is served: when it was computed, how long that took, its JSON, not parsed, and what it cost."""
+    """An answer as it is served: the time and duration of its computation, its JSON, not parsed, and its cost."""
 
     created_at_ms: int
     computed_ms: int

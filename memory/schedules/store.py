@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from pydantic import Field, JsonValue
 from redis.asyncio import Redis
 
+from contracts.admission.schedules import Timing
 from contracts.identifiers import Name, user_token
 from contracts.message_parts import Part
-from contracts.schedules import Timing
 from memory import keys
 from memory.command_batch import CommandBatch
 from memory.schedules import scripts

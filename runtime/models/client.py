@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NO_KEY = "none"
 
 
-class Answered(NamedTuple):
+class RawResponse(NamedTuple):
     """The body of a response, and its headers by name in lower case."""
 
     body: bytes
@@ -51,7 +51,7 @@ async def complete(
     system: str,
     user: str,
     malformed: LlmMalformed | None = None,
-) -> Answered:
+) -> RawResponse:
     """Return a successful response, unread: whatever the client would make of it, we judge ourselves.
 
     With *malformed*, the model is shown its earlier answer and the faults of it.
@@ -79,7 +79,7 @@ async def complete(
         redact(error, client.api_key)
         host = urlsplit(str(client.base_url)).netloc.rpartition("@")[2]
         raise classify(error, role.model, host) from error
-    return Answered(response.content, response.headers)
+    return RawResponse(response.content, response.headers)
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 
-from contracts.limits import NANO_USD, ModelCall, Payer, Reservation, Taken
+from contracts.admission.limits import NANO_USD, CallUsage, ModelCall, Payer, Reservation
 from runtime.models.governor import Governor
 from runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL
@@ -27,7 +27,7 @@ class Door:
         """Return the reservation of *call*; raises as the governor does."""
         return asyncio.run_coroutine_threadsafe(self.governor.reserve(call), self.loop).result(_DEADLINE_S)
 
-    def settle(self, held: Reservation, taken: Taken | None) -> None:
+    def settle(self, held: Reservation, taken: CallUsage | None) -> None:
         """Settle a reservation, as the governor does."""
         self.loop.call_soon_threadsafe(self.governor.settle, held, taken)
 
@@ -70,7 +70,7 @@ class Endpoint:
         try:
             answer = self._client.embeddings.create(model=self._model, input=asked)
             counted = answer.usage.prompt_tokens if answer.usage is not None else 0
-            taken = Taken(input=counted, nano_usd=self._price(counted) or 0)
+            taken = CallUsage(input=counted, nano_usd=self._price(counted) or 0)
         finally:
             if self._door is not None and held is not None:
                 self._door.settle(held, taken)

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import structlog
 
+from contracts.admission.limits import NANO_USD, CallUsage, ModelCall, Payer, Reservation
 from contracts.errors import BudgetSpent, LlmError, LlmRateLimited, LlmThrottled, LlmTimeout, LlmUnavailable
-from contracts.limits import NANO_USD, ModelCall, Payer, Reservation, Taken
 from runtime.models.prices import ModelPrice, Tokens, dearer, expense_of
 from runtime.models.wire import retry_after_s
 
@@ -25,8 +25,8 @@ class Governor(Protocol):
     async def reserve(self, call: ModelCall) -> Reservation:
         """Return the reservation of *call*, or raise LlmThrottled, BudgetSpent or MemoryUnavailable."""
 
-    def settle(self, held: Reservation, taken: Taken | None) -> None:
-        """Settle a reservation once; None is a call of which it is not known what it took."""
+    def settle(self, held: Reservation, taken: CallUsage | None) -> None:
+        """Settle a reservation once; None is a call of unknown usage."""
 
     def count(self, held: Reservation, text: str) -> tuple[int, int]:
         """Return the tokens of a reserved request, and those of the *text* that came of its answer."""
@@ -37,7 +37,7 @@ class Governor(Protocol):
 
 @dataclass
 class Bill:
-    """What a call took, filled in when its answer is there; `text` is what came of a stream that broke."""
+    """The usage of a call, filled in when its answer is there; `text` is the part of a stream that broke."""
 
     tokens: Tokens | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Bill:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that is about to leave: to which model at which address, for whom, with which text."""
+    """A request that is about to leave: its model and address, its payer and text."""
 
     model: str
     base_url: str
@@ -84,14 +84,14 @@ async def governed(governor: Governor | None, asked: Asked, prices: Mapping[str,
         taken = _taken_by(error) if isinstance(error, LlmError) else None
         if taken is None and bill.text:
             tokens = Tokens(*governor.count(held, bill.text))
-            taken = Taken(tokens.input, tokens.output, 0, price(tokens) or 0)
+            taken = CallUsage(tokens.input, tokens.output, 0, price(tokens) or 0)
         governor.settle(held, taken)
         raise
     counted, used = bill.tokens, (_used(bill.headers, "requests"), _used(bill.headers, "tokens"))
     if counted is None:
         governor.settle(held, None)
         return
-    whole = Taken(counted.input, counted.output, counted.cached_input, price(counted) or 0, 1, None, *used)
+    whole = CallUsage(counted.input, counted.output, counted.cached_input, price(counted) or 0, 1, None, *used)
     governor.settle(held, whole)
 
 
@@ -117,7 +117,7 @@ def next_model(
     return None
 
 
-def _taken_by(error: LlmError) -> Taken | None:
+def _taken_by(error: LlmError) -> CallUsage | None:
     """Return what a failed request took: nothing when it was refused, None when that is not known."""
     cause = error.__cause__
     is_refused = getattr(cause, "response", None) is not None or getattr(cause, "status_code", None) is not None
@@ -125,7 +125,7 @@ def _taken_by(error: LlmError) -> Taken | None:
     if isinstance(error, LlmTimeout | LlmUnavailable) and not is_refused:
         return None
     pause_s = getattr(error, "retry_after_s", None) or retry_after_s(cause)
-    return Taken(requests=0, pause_ms=None if pause_s is None else int(pause_s * 1000))
+    return CallUsage(requests=0, pause_ms=None if pause_s is None else int(pause_s * 1000))
 
 
 #: Errors of the HTTP client by which no request arrived.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Generic, Self
 
 import structlog
 
+from contracts.admission.limits import Payer
 from contracts.errors import (
     BudgetSpent,
     ConfigurationError,
@@ -26,9 +27,8 @@ from contracts.errors import (
     LlmThrottled,
     LlmTimeout,
 )
-from contracts.limits import Payer
 from runtime.models.breaker import ModelBreaker
-from runtime.models.client import Answered, build_client, complete
+from runtime.models.client import RawResponse, build_client, complete
 from runtime.models.governor import PATIENCE_S, Asked, Bill, Governor, governed, next_model
 from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
@@ -352,7 +352,7 @@ class Llm:
         except TimeoutError as error:
             raise _late(question, left_s or 0.0) from error
 
-    async def _complete(self, question: ModelQuestion[T]) -> Answered:
+    async def _complete(self, question: ModelQuestion[T]) -> RawResponse:
         role = question.role
         self._under_way += 1
         try:

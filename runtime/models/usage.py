@@ -1,11 +1,11 @@
-"""What is known of requests to models when they are over: tokens, cost and time, by task and for the process."""
+"""Usage of models: tokens, cost and time, by task and for the process."""
 
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol
 
-from contracts.limits import Payer
+from contracts.admission.limits import Payer
 from runtime.models.prices import Expense, Tokens
 from runtime.models.wire import T
 

@@ -11,10 +11,10 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
 from contracts import subjects
+from contracts.admission.waits import Approval, Door, WaitAnswer, WaitRefusal, signal_slot, wait_id
 from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
 from contracts.faults import fault_of
 from contracts.traces import spelled_context
-from contracts.waits import Answer, Approval, Door, Refusal, signal_slot, wait_id
 from memory.ledger.waits import WaitName, Waits, WaitState
 from runtime.messaging.outbox import Outbox
 
@@ -33,7 +33,7 @@ Why = Literal["unknown", "answered", "ended", "expired", "changed", "person", "l
 class AnswerRefused(InvalidInput):
     """An answer that does not count: *why* in one word; *answer* is the one that counts, if there is one."""
 
-    def __init__(self, message: str, why: Why, answer: Answer | None = None) -> None:
+    def __init__(self, message: str, why: Why, answer: WaitAnswer | None = None) -> None:
         super().__init__(message)
         self.why = why
         self.answer = answer
@@ -76,7 +76,7 @@ class Answers:
 
     async def answer(
         self, task_id: str, slot: str, value: JsonValue, person: Person, *, digest: str | None = None
-    ) -> Answer:
+    ) -> WaitAnswer:
         """Store *value* as the answer to a question and let its task go on; *digest* is of the question as shown.
 
         Raises:
@@ -84,7 +84,7 @@ class Answers:
             InvalidInput: it does not fit the question.
         """
         state = await self.read(task_id, slot)
-        answer = Answer(
+        answer = WaitAnswer(
             value=_check(state, value),
             by=person.name,
             at=self._now(),
@@ -103,7 +103,7 @@ class Answers:
         await self._wake_now(task_id, slot)
         return answer
 
-    async def signal(self, task_id: str, name: str, value: JsonValue, person: Person) -> Answer:
+    async def signal(self, task_id: str, name: str, value: JsonValue, person: Person) -> WaitAnswer:
         """Store *value* as the signal *name* of a task, and let it go on if it waits for that.
 
         Raises:
@@ -111,7 +111,7 @@ class Answers:
             InvalidInput: the task is unknown or has ended, or the value is too large.
         """
         slot = signal_slot(name)
-        answer = Answer(value=_demand_size(value), by=person.name, at=self._now(), door=person.door)
+        answer = WaitAnswer(value=_demand_size(value), by=person.name, at=self._now(), door=person.door)
         await self.waits.look_at(WaitName("signal", task_id, slot), self._now() + _SOON, if_listed=True)
         if (earlier := await self.waits.answer(task_id, slot, answer, is_signal=True)) is not None:
             raise _refuse_second(earlier)
@@ -121,7 +121,7 @@ class Answers:
     async def refuse(self, task_id: str, slot: str, person: Person, why: str) -> None:
         """Keep with the question that an answer was refused."""
         log.warning("answer_refused", task_id=task_id, slot=slot, door=person.door, why=why)
-        refusal = Refusal(by=person.name, at=self._now(), door=person.door, why=why)
+        refusal = WaitRefusal(by=person.name, at=self._now(), door=person.door, why=why)
         await self.waits.refuse(task_id, slot, refusal)
 
     async def wake(self, task_id: str, slot: str) -> bool:
@@ -155,7 +155,7 @@ class Answers:
             # The answer is stored: the desk wakes the task.
             log.warning("task_not_woken", task_id=task_id, error=str(error))
 
-    def _demand(self, state: WaitState, answer: Answer, person: Person) -> None:
+    def _demand(self, state: WaitState, answer: WaitAnswer, person: Person) -> None:
         if state.answer is not None:
             raise _refuse_second(state.answer)
         if state.has_report:
@@ -170,7 +170,7 @@ class Answers:
             raise AnswerRefused("the question has changed since it was shown; look at it again", "changed")
 
 
-def _refuse_second(answer: Answer) -> AnswerRefused:
+def _refuse_second(answer: WaitAnswer) -> AnswerRefused:
     who = "its time was over" if answer.door == "time" else f"{answer.by or 'somebody'} answered"
     msg = f"{who} at {answer.at:%Y-%m-%d %H:%M:%S} UTC, and the first answer counts"
     return AnswerRefused(msg, "answered", answer)

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from contracts import subjects
+from contracts.admission.waits import QuestionNotice, Wait, wait_id
 from contracts.errors import MessageTooLarge
-from contracts.waits import QuestionNotice, Wait, wait_id
 from memory.ledger.waits import LATE, WaitName, Waits, WaitState
 from runtime.lease_loop import LeaseLoop
 from runtime.messaging.link import Link

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from contracts.waits import demand_person, parse_wait_id
+from contracts.admission.waits import demand_person, parse_wait_id
 from supervisor.approvals.answers import AnswerRefused, Answers, Person
 
 #: What is signed begins with this, so that the secret signs nothing else by accident.

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from contracts.waits import Answer, Refusal, wait_id
+from contracts.admission.waits import WaitAnswer, WaitRefusal, wait_id
 from memory.ledger.waits import Waits, WaitState
 
 #: Open waits among which questions are looked for.
@@ -44,7 +44,7 @@ class Question(BaseModel):
     digest: str
     answer_schema: dict[str, Any] | None = None
     answer: Answered | None = None
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[WaitRefusal, ...] = ()
 
 
 async def list_questions(waits: Waits, limit: int, is_shown: Callable[[WaitState], bool]) -> tuple[Question, ...]:
@@ -90,6 +90,6 @@ def view_of(task_id: str, state: WaitState) -> Question:
     )
 
 
-def view_answer(answer: Answer) -> Answered:
+def view_answer(answer: WaitAnswer) -> Answered:
     """Return *answer* as people see it."""
     return Answered(value=answer.value, by=answer.by, at=answer.at, door=answer.door)

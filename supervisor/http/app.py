@@ -7,8 +7,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from supervisor.http import (
     agents,
-    approval_page,
-    approvals,
     budgets,
     conversations,
     output,
@@ -18,6 +16,8 @@ from supervisor.http import (
     tasks,
 )
 from supervisor.http.admission.middleware import AdmissionMiddleware
+from supervisor.http.approvals import page as approval_page
+from supervisor.http.approvals import routes as approvals
 from supervisor.http.chat import routes as chat
 from supervisor.http.chat.errors import OpenAiErrorMiddleware
 from supervisor.http.memory import routes as memory

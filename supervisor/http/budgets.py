@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
+from contracts.admission.limits import Limits
 from contracts.identifiers import NAME_PATTERN
-from contracts.limits import Limits
 from memory.budgets.overview import By, Overview, read_overview
 from memory.budgets.store import KEEP, Budgets
 from supervisor.http.admission.keys import Caller, require_role

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
+from contracts.admission.schedules import Timing
 from contracts.identifiers import NAME_PATTERN, Name
 from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
-from contracts.schedules import Timing
 from memory.schedules.store import Schedule
 from memory.sessions.session import SessionRoot
 from supervisor.http.admission.keys import Caller, require_role

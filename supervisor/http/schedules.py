@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import ConfigDict, Field, JsonValue
 
+from contracts.admission.schedules import Timing
 from contracts.identifiers import NAME_PATTERN, Name
-from contracts.schedules import Timing
 from memory.schedules.store import Kept, Schedule
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.card_fit import demand_fit, demand_offer

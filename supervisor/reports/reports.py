@@ -15,8 +15,8 @@ from nats.aio.client import Client
 from pydantic import ValidationError
 
 from contracts import subjects
+from contracts.admission.limits import NANO_USD
 from contracts.errors import MemoryUnavailable, Unreachable
-from contracts.limits import NANO_USD
 from contracts.messages import CompletionReport, TaskAssignment
 from contracts.traces import read_context
 from memory.budgets.store import KEPT_COSTS

@@ -10,8 +10,8 @@ from itertools import islice, takewhile
 
 from cronsim import CronSim, CronSimError
 
+from contracts.admission.schedules import Timing
 from contracts.errors import InvalidInput
-from contracts.schedules import Timing
 from contracts.zones import zone_of
 
 #: Seconds between two ticks at least, and at most; characters of a cron expression.

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue
 
+from contracts.admission.waits import demand_person, parse_wait_id
 from contracts.errors import InvalidInput
-from contracts.waits import demand_person, parse_wait_id
 from memory.ledger.waits import Waits
 from runtime.messaging.connection import connected
 from runtime.messaging.link import Link

@@ -4,9 +4,9 @@ import getpass
 from collections.abc import Mapping
 from pathlib import Path
 
+from contracts.admission.limits import Limits, read_limits
 from contracts.errors import InvalidInput
 from contracts.faults import nearest
-from contracts.limits import Limits, read_limits
 from memory.budgets.store import Budgets, StoredLimits, read_limits_file
 from tasklore.limits.views import open_budgets, spell_changes
 from tasklore.render.screen import confirm

@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from contracts.admission.limits import Every, Limit, Limits, Measure
 from contracts.errors import MemoryUnavailable, Unreachable
-from contracts.limits import Every, Limit, Limits, Measure
 from memory.budgets.store import Budgets, StoredLimits, read_limits_file
 from runtime.servers import valkey
 from tasklore.places import current_endpoints, demand_listener

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from contracts.limits import NANO_USD
+from contracts.admission.limits import NANO_USD
 from contracts.pipelines import Pipeline
 from tasklore.limits.views import open_budgets
 from tasklore.render.columns import Column, print_records

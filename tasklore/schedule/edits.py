@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import JsonValue
 
+from contracts.admission.schedules import MissedTicks, Timing
 from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name, demand_user_id
 from contracts.messages import PipelineReply, PipelineRequest
-from contracts.schedules import MissedTicks, Timing
 from contracts.zones import zone_of
 from memory.ledger.ledger import Ledger
 from memory.ledger.requests import RequestRecords

@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from contracts.schedules import Timing
+from contracts.admission.schedules import Timing
 from contracts.zones import zone_of
 from memory.schedules.store import Kept
 from supervisor.schedules.ticks import next_five

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.limits import NANO_USD, read_limits
+from contracts.admission.limits import NANO_USD, read_limits
 from contracts.messages import CompletionReport
 from memory import keys
 from memory.budgets.store import Budgets, Spending

@@ -17,7 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from contracts import subjects
-from contracts.limits import parse_limits
+from contracts.admission.limits import parse_limits
 from contracts.messages import MESSAGES
 from runtime import metrics_table, settings_table
 from runtime.documents import CHANNELS, as_text, asyncapi

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from contracts.admission.limits import CallUsage, ModelCall, Reservation
 from contracts.errors import BudgetSpent
-from contracts.limits import ModelCall, Reservation, Taken
 from runtime.models.embeddings import Door, Endpoint
 from runtime.models.llm import Llm, LlmSettings
 from tests.architecture.tree import ROOT
@@ -27,7 +27,7 @@ class Refusing:
         """Refuse."""
         raise BudgetSpent(f"nothing is left for {call.model}", "none")
 
-    def settle(self, held: Reservation, taken: Taken | None) -> None:
+    def settle(self, held: Reservation, taken: CallUsage | None) -> None:
         """Settle nothing."""
 
     def count(self, held: Reservation, text: str) -> tuple[int, int]:

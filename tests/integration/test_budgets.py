@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.asyncio import Redis
 
+from contracts.admission.limits import NANO_USD, Limits, Payer, read_limits
 from contracts.errors import VersionConflict
-from contracts.limits import NANO_USD, Limits, Payer, read_limits
 from memory import keys
 from memory.budgets.overview import read_overview
 from memory.budgets.store import FROM_FILE, KEPT_COSTS, Budgets, Spending, book_field, book_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from contracts.admission.limits import NANO_USD, CallUsage, ModelCall, Payer, read_limits
 from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
-from contracts.limits import NANO_USD, ModelCall, Payer, Taken, read_limits
 from memory import keys
 from memory.budgets import governor as governing
 from memory.budgets.governor import Governor
@@ -37,7 +37,7 @@ async def declare(redis: Redis, *limits: dict[str, Any], **more: Any) -> None:
 
 async def settled(governor: Governor, held: Any, input_: int, output: int) -> None:
     """Settle *held* by the count of a provider, and wait until it is stored."""
-    governor.settle(held, Taken(input_, output, 0, (input_ + output) * PRICE))
+    governor.settle(held, CallUsage(input_, output, 0, (input_ + output) * PRICE))
     await governor.flush()
 
 
@@ -121,12 +121,12 @@ async def test_settling_twice_counts_once(redis: Redis) -> None:
     await declare(redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"})
     governor = Governor(redis)
     held = await governor.reserve(call())
-    governor.settle(held, Taken(10, 10, 0, 20 * PRICE))
+    governor.settle(held, CallUsage(10, 10, 0, 20 * PRICE))
     commands = list(governor._settlements)
     await governor.flush()
     governor._settlements = commands
     await governor.flush()
-    governor.settle(held, Taken(10, 10, 0, 20 * PRICE))
+    governor.settle(held, CallUsage(10, 10, 0, 20 * PRICE))
     await governor.flush()
     standing = (await Budgets(redis).standings())[0]
     assert (standing.spent, standing.reserved, standing.unconfirmed) == (20 * PRICE, 0, 0)
@@ -220,14 +220,14 @@ async def test_what_the_provider_says_of_its_limits_counts(redis: Redis) -> None
     await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
     governor = Governor(redis)
     held = await governor.reserve(call())
-    governor.settle(held, Taken(10, 10, 0, 0, tokens_in_minute=9_950))
+    governor.settle(held, CallUsage(10, 10, 0, 0, tokens_in_minute=9_950))
     await governor.flush()
     with pytest.raises(LlmThrottled):
         await governor.reserve(call(most=100))
     await redis.flushdb()
     await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
     governor = Governor(redis)
-    governor.settle(await governor.reserve(call()), Taken(requests=0, pause_ms=5_000))
+    governor.settle(await governor.reserve(call()), CallUsage(requests=0, pause_ms=5_000))
     await governor.flush()
     with pytest.raises(LlmThrottled) as refused:
         await governor.reserve(call())
@@ -254,7 +254,7 @@ async def test_a_settlement_counts_also_when_the_store_lost_what_was_reserved(re
     governor = Governor(redis)
     held = await governor.reserve(call())
     await redis.delete(keys.budget("calls"), keys.budget("leases"), keys.budget("account", "day"))
-    governor.settle(held, Taken(10, 10, 0, 20 * PRICE))
+    governor.settle(held, CallUsage(10, 10, 0, 20 * PRICE))
     again = list(governor._settlements)
     await governor.flush()
     governor._settlements = again

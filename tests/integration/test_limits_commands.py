@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from contracts.admission.limits import NANO_USD, Payer
 from contracts.errors import InvalidInput, Unreachable
-from contracts.limits import NANO_USD, Payer
 from memory import keys
 from memory.budgets.store import Budgets, book_field, book_of
 from tasklore.exits import Aborted

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from contracts.admission.limits import Limits, Payer, read_limits
 from contracts.errors import ConfigurationError, MemoryUnavailable
-from contracts.limits import Limits, Payer, read_limits
 from memory import keys
 from memory.budgets.store import Budgets
 from runtime.metrics import Metrics

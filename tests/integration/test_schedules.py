@@ -12,8 +12,8 @@ import pytest
 from redis.asyncio import Redis
 
 from contracts import subjects
+from contracts.admission.schedules import Timing
 from contracts.messages import TaskAssignment
-from contracts.schedules import Timing
 from memory.schedules.store import MOST_OF_USER, Schedule, ScheduleStore, State, UserSchedules
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.servers.embedded import EmbeddedServers

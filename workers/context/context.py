@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from pydantic import BaseModel
 
+from contracts.admission.limits import NANO_USD, Payer
 from contracts.errors import InvalidInput, UndeclaredAccess
 from contracts.identifiers import user_token
-from contracts.limits import NANO_USD, Payer
 from contracts.messages import Progress, TaskAssignment, Usage
 from runtime.models.llm import Spent
 from workers.context.access import Access
-from workers.context.asks import TaskAsker
 from workers.context.calls import TaskCaller
 from workers.context.children import aware
 from workers.context.conversation import Conversation
@@ -28,6 +27,7 @@ from workers.context.session import TaskSession
 from workers.context.steps import Steps
 from workers.context.story import TaskStory
 from workers.context.user_memory import UserMemory
+from workers.context.waits.asks import TaskAsker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from workers.context.children import Lend
     from workers.context.output import TaskOutputWriter
     from workers.context.services import Services
-    from workers.context.waits import Waiting
+    from workers.context.waits.waits import Waiting
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -373,7 +373,7 @@ class Context(TaskCaller, TaskAsker):
 
 
 def _payer_of(assignment: TaskAssignment, generation: int, attempt: int) -> Payer:
-    """Return for whom the run of *assignment* asks models."""
+    """Return the payer of the models that the run of *assignment* asks."""
     user = user_token(assignment.user_id) if assignment.user_id else ""
     task_id = assignment.task_id
     run, root = f"{task_id}:{generation}:{attempt}", assignment.root_id or task_id

@@ -20,7 +20,7 @@ from runtime import tracing
 from runtime.messaging.pull import PullEngine
 from runtime.metrics import Metrics
 from workers.context.context import Context
-from workers.context.waits import Waiting
+from workers.context.waits.waits import Waiting
 from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from workers.execution.job import Job
 from workers.execution.outcome import elapsed_ms, outcome_of
@@ -332,9 +332,8 @@ class Executor:
         if job.assignment.writes:
             try:
                 await self._stores.put_into_session(job.assignment, result, run_ms)
-            except Exception as error:  # noqa: BLE001 - as above: the result is of no use without its session
+            except Exception as error:  # noqa: BLE001 - as above; the result answers those who wait for the same question
                 await self._fail(job, error, engine, context=context, run_ms=run_ms)
-                # It still answers those who wait for the same question.
                 return result
         outcome = outcome_of(job, "completed", self._worker_id, result_json=result, run_ms=run_ms)
         outcome.usage = context.usage

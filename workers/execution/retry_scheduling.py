@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from contracts import subjects
+from contracts.admission.waits import Wait
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
-from contracts.waits import Wait
 from memory.ledger.runs import Ended
 from memory.ledger.waits import LATE, WaitName, Waits
 from runtime.messaging.outbox import Outbox

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from runtime.messaging.pull import Delivery, PullEngine
-from workers.context.waits import Waiting
+from workers.context.waits.waits import Waiting
 from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from workers.execution.running_jobs import RunningJob, RunningJobs
 

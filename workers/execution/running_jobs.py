@@ -9,7 +9,7 @@ from contracts.errors import RunReplaced, TaskCancelled, TaskExpired, TaskloreEr
 from runtime.logs import bind_task
 from runtime.messaging.pull import PullEngine
 from workers.context.context import Context
-from workers.context.waits import Waiting
+from workers.context.waits.waits import Waiting
 from workers.execution.job import Job
 from workers.execution.stores import Name
 from workers.middleware import Call

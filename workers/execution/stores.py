@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from contracts.admission.limits import NANO_USD, Payer
 from contracts.errors import MemoryUnavailable
-from contracts.limits import NANO_USD, Payer
 from contracts.messages import Usage
 from contracts.parameters.neighbours import Neighbourhood
 from memory.ledger.runs import Ended

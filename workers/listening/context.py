@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from contracts.admission.limits import Payer
 from contracts.errors import UndeclaredAccess
 from contracts.identifiers import user_token
-from contracts.limits import Payer
 from contracts.messages import Fact, Usage
 from runtime.models.llm import Spent
 from workers.context.documents import UserDocuments

@@ -1,7 +1,6 @@
 """The durability engine: pydantic-ai hands each request and each call here, and each becomes a step of the task."""
 
 import asyncio
-import hashlib
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,7 +30,7 @@ from pydantic_ai.durable_exec import (
     record_durable_unit,
 )
 from pydantic_ai.exceptions import ModelAPIError
-from pydantic_ai.messages import ModelMessagesTypeAdapter, ToolCallPart
+from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_json, to_jsonable_python
@@ -44,6 +43,7 @@ from runtime.models.prices import Tokens
 from runtime.tracing.spans import Value
 from workers.context.context import Context
 from workers.pydantic_agents.models import classify, fallback_in_use
+from workers.pydantic_agents.shown import class_of, digest, shown
 
 log = structlog.get_logger(__name__)
 
@@ -69,10 +69,6 @@ class StepConfig(TypedDict, total=False):
 
     may: May
 
-
-#: Fields of messages that no model is shown; some differ between two runs.
-_HIDDEN = {"timestamp", "run_id", "conversation_id", "usage"}
-_NOT_SHOWN: Any = {"__all__": {**dict.fromkeys(_HIDDEN, True), "parts": {"__all__": {"timestamp"}}}}
 
 _is_in_unit: ContextVar[bool] = ContextVar("is_in_unit", default=False)
 
@@ -145,8 +141,8 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             # An event that was shown is nothing to do again, and nothing to keep.
             return await body()
         if isinstance(operation_id, ModelRequestId):
-            request = _Request(self._run, operation_id, body, _shown(cache_key).decode(errors="replace"))
-            payload = await self._step(f"chat {operation_id.model_name}", request, _digest(cache_key))
+            request = _Request(self._run, operation_id, body, shown(cache_key).decode(errors="replace"))
+            payload = await self._step(f"chat {operation_id.model_name}", request, digest(cache_key))
             if not request.is_executed:
                 # What this run of the task shows begins anew.
                 for part in cast("dict[str, Any]", payload)["parts"]:
@@ -156,7 +152,7 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
         if not isinstance(operation_id, ToolsetCallToolId):
             return await self._step(name, _Unit(operation_id, body), None)
         tool = cast("str", cache_key[0])
-        arguments: dict[str, Any] = to_jsonable_python(cache_key[1], fallback=_class_of)
+        arguments: dict[str, Any] = to_jsonable_python(cache_key[1], fallback=class_of)
         call = _Unit(operation_id, body, tool)
         may = config.get("may", "read")
         if may == "ask":
@@ -384,24 +380,8 @@ class TaskDurability(BaseDurabilityCapability[Any]):
         return cast("StepConfig | Literal[False]", declared)
 
 
-def _digest(cache_key: tuple[object, ...]) -> str:
-    """Return a digest of a request to a model, by which it is known again: of all that the model is shown."""
-    return hashlib.blake2b(_shown(cache_key), digest_size=16).hexdigest()
-
-
-def _shown(cache_key: tuple[object, ...]) -> bytes:
-    """Return all that the model is shown by a request, as JSON."""
-    model_id, messages, settings, parameters, _context = cache_key
-    shown = ModelMessagesTypeAdapter.dump_json(cast("list[Any]", messages), exclude=_NOT_SHOWN)
-    return shown + to_json([model_id, settings, parameters], fallback=_class_of)
-
-
 def _server_of(operation_id: DurableOperationId) -> str | None:
     """Return the id of the MCP server that the operation asks, None for any other operation."""
     if isinstance(operation_id, ToolsetCallToolId | ToolsetGetToolsId):
         return operation_id.toolset_id if operation_id.toolset_kind == "mcp" else None
     return operation_id.toolset_id if isinstance(operation_id, ToolsetGetInstructionsId) else None
-
-
-def _class_of(value: object) -> str:
-    return type(value).__qualname__

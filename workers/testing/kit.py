@@ -28,7 +28,7 @@ from runtime.messaging.pull import Delivery
 from workers.agent import Agent
 from workers.context.context import Context
 from workers.context.phase_outputs import entries_of
-from workers.context.waits import Waiting
+from workers.context.waits.waits import Waiting
 from workers.execution.job import Job, JobReader, UnfitJob
 from workers.execution.outcome import Outcome, elapsed_ms, outcome_of
 from workers.execution.retry_decision import RetryPolicy, decide_retry
@@ -318,7 +318,7 @@ class _KitRun:
         self._waiting: Waiting | None = None
 
     async def call(self, call: Call, variables: contextvars.Context) -> bytes:
-        """Return the result of *call*, or raise what it waits for."""
+        """Return the result of *call*, or raise the wait it ended at."""
         self._run = asyncio.create_task(call(), context=variables)
         try:
             return await self._run

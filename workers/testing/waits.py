@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from contracts.waits import Answer, Approval, Wait
+from contracts.admission.waits import Approval, Wait, WaitAnswer
 
 
 class KitWaits:
@@ -23,13 +23,20 @@ class KitWaits:
         self._script = deque(answers)
         self._signals = signals or {}
         self._waits: dict[tuple[str, str], Wait] = {}
-        self._answers: dict[tuple[str, str], Answer] = {}
+        self._answers: dict[tuple[str, str], WaitAnswer] = {}
 
-    async def find(self, task_id: str, slot: str) -> tuple[Wait | None, Answer | None]:
+    async def find(self, task_id: str, slot: str) -> tuple[Wait | None, WaitAnswer | None]:
         """Return the wait in *slot* and its answer."""
         return self._waits.get((task_id, slot)), self._answers.get((task_id, slot))
 
-    async def answer(self, task_id: str, slot: str, answer: Answer, *, is_signal: bool = False) -> Answer | None:  # noqa: ARG002 - as in the class it stands for
+    async def answer(
+        self,
+        task_id: str,
+        slot: str,
+        answer: WaitAnswer,
+        *,
+        is_signal: bool = False,  # noqa: ARG002
+    ) -> WaitAnswer | None:
         """Store *answer* unless there is one."""
         return None if self._answers.setdefault((task_id, slot), answer) is answer else self._answers[task_id, slot]
 
@@ -51,6 +58,6 @@ class KitWaits:
         if not is_there:
             return max(now, wait.until)
         said = to_jsonable_python(value)
-        answer = Answer(value=said, by="user:kit", at=now, door="http", digest=wait.digest)
+        answer = WaitAnswer(value=said, by="user:kit", at=now, door="http", digest=wait.digest)
         self._answers[task_id, wait.slot] = answer
         return now

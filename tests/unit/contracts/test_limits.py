@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from contracts.admission.limits import NANO_USD, Limits, Payer, parse_limits, read_limits
 from contracts.errors import InvalidInput
 from contracts.identifiers import user_token
-from contracts.limits import NANO_USD, Limits, Payer, parse_limits, read_limits
 
 _NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 _DAY = {"name": "a", "usd": 1, "every": "day"}

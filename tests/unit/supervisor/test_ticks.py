@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.schedules import MissedTicks, Timing
+from contracts.admission.schedules import MissedTicks, Timing
 from memory.schedules.store import Schedule
 from supervisor.schedules.desk import choose_ticks
 from supervisor.schedules.ticks import find_faults, last_tick, next_five, ticks_after

@@ -1,4 +1,4 @@
-"""Limits on models: what a deployment may ask and spend, for whom, in which time, and what happens at the limit.
+"""Limits on models: requests, tokens and money for each payer and time, and the choice at the limit.
 
 A limit that names no model, tenant, user or agent covers all of them together; `*` gives each value an account of its
 own. One without `every` is of requests under way at the same time.
@@ -32,7 +32,7 @@ _DIMENSIONS = ("model", "tenant", "user", "agent", "task")
 
 @dataclass(frozen=True)
 class Payer:
-    """For whom a model is asked: names of the tenant, agent and task, the user's token, ids of the task and its tree.
+    """The payer of a call: names of the tenant, agent and task, the user's token, ids of the task and its tree.
 
     `run` names the run of the task, by which its calls are known; all are empty where there is none.
     """
@@ -58,8 +58,8 @@ class ModelCall:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What a provider counted for a call, and what it said of its limits: ms of a pause, and counts of this minute."""
+class CallUsage:
+    """A provider's count of a call, and its own limits: ms of a pause, requests and tokens of this minute."""
 
     input: int = 0
     output: int = 0
@@ -124,7 +124,7 @@ class Limit(BaseModel):
 
     @property
     def measure(self) -> Measure:
-        """Of what it is."""
+        """The one field of the four that is set."""
         measures: tuple[Measure, ...] = ("requests", "tokens", "usd", "at_once")
         return next(one for one in measures if getattr(self, one) is not None)
 

@@ -5,17 +5,17 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from contracts.admission.waits import Approval
 from contracts.errors import InvalidInput
 from contracts.messages import TaskAssignment
-from contracts.waits import Approval
 from workers.context.access import Access
 from workers.context.children import aware
-from workers.context.waits import TaskWaits
+from workers.context.waits.waits import TaskWaits
 
 if TYPE_CHECKING:
     from workers.context.services import Services
     from workers.context.steps import Steps
-    from workers.context.waits import Waiting
+    from workers.context.waits.waits import Waiting
 
 R = TypeVar("R")
 

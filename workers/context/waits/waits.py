@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
+from contracts.admission.waits import LONGEST, Approval, Escalation, Kind, Wait, WaitAnswer, demand_person, signal_slot
 from contracts.errors import ApprovalChanged, InvalidInput, NotAnswered, TaskloreError
 from contracts.messages import TaskAssignment
-from contracts.waits import LONGEST, Answer, Approval, Escalation, Kind, Wait, demand_person, signal_slot
 from workers.context.children import aware
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class TaskWaits:
             otherwise=value,
         )
 
-    async def _await(self, wait: Wait) -> Answer:
+    async def _await(self, wait: Wait) -> WaitAnswer:
         """Return the answer to *wait*, or end the run.
 
         Raises:
@@ -175,7 +175,7 @@ class TaskWaits:
             # Until it is cancelled, which that has asked for.
             await asyncio.Event().wait()
         await asyncio.sleep(max(0.0, left_s))
-        late = Answer(value=wait.otherwise, at=self._now(), door="time", digest=wait.digest)
+        late = WaitAnswer(value=wait.otherwise, at=self._now(), door="time", digest=wait.digest)
         if wait.kind == "sleep":
             return late
         if wait.otherwise is None:

@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import Field, JsonValue
 
+from contracts.admission.waits import parse_wait_id
 from contracts.identifiers import NAME_PATTERN
-from contracts.waits import parse_wait_id
 from memory.ledger.waits import WaitState
 from supervisor.approvals.answers import AnswerRefused
 from supervisor.approvals.links import Link
 from supervisor.approvals.questions import Answered, Question, list_questions, view_answer, view_of
 from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.approval_page import PATH
+from supervisor.http.approvals.page import PATH
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.responses import Form, View

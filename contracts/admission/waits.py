@@ -65,8 +65,8 @@ class Wait(Part):
         return (self.who,) if later is None or now < later.at else (self.who, later.who)
 
 
-class Answer(Part):
-    """The value that ended a wait: *by* whom, *at* which time, through which *door*, for which question's *digest*."""
+class WaitAnswer(Part):
+    """The value that ended a wait: its author, its time, through which *door*, for which question's *digest*."""
 
     value: JsonValue = None
     by: str = ""
@@ -75,7 +75,7 @@ class Answer(Part):
     digest: str = ""
 
 
-class Refusal(Part):
+class WaitRefusal(Part):
     """An answer that did not count, kept for the audit: *why* it was refused."""
 
     by: str

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Request
 from pydantic import JsonValue
 from starlette.responses import HTMLResponse, Response
 
+from contracts.admission.waits import parse_wait_id
 from contracts.errors import InvalidInput
-from contracts.waits import parse_wait_id
 from supervisor.approvals.answers import AnswerRefused
 from supervisor.approvals.links import Link
 from supervisor.approvals.questions import Question, view_of
@@ -28,7 +28,7 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_PAGE = Template(Path(__file__).with_name("approval_page.html").read_text("utf-8"))
+_PAGE = Template(Path(__file__).with_name("page.html").read_text("utf-8"))
 _YES_OR_NO = """<form method="post">
 <label for="note">Note (the agent and the audit show it)</label>
 <textarea id="note" name="note" maxlength="2000"></textarea>
