@@ -93,11 +93,6 @@ class StoryKeys(NamedTuple):
     folded: str
 
 
-def budget(*parts: str) -> str:
-    """Return the key of a part of the budgets: all in one slot, as one call is held against many accounts."""
-    return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
-
-
 def check_resource(resource_id: str) -> str:
     """Return *resource_id*, the name of a document of a user."""
     # These would be taken for what lies beside the documents.

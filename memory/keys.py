@@ -75,7 +75,6 @@ from memory import key_parts
 from memory.key_parts import LongTermKey as LongTermKey
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
-from memory.key_parts import budget as budget
 from memory.key_parts import check_name, check_queue, check_resource, check_token, escape
 from memory.slots import companion, companions
 
@@ -227,6 +226,11 @@ def steps(task_id: str) -> tuple[str, str]:
 def children(task_id: str) -> str:
     """Return the key of the list of tasks that a task called; same tag."""
     return f"tl:children:{task(task_id)[len(_TASK) :]}"
+
+
+def budget(*parts: str) -> str:
+    """Return the key of a part of the budgets: all in one slot, as one call is held against many accounts."""
+    return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
 
 
 def parse_task(key: bytes) -> str:

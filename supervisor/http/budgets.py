@@ -28,7 +28,7 @@ class LimitsVersion(View):
 class NewLimits(Form):
     """All limits, over those of `version`: that of the last `GET /v1/limits`."""
 
-    version: Annotated[int, Field(ge=0, le=2**53)]
+    version: Annotated[int, Field(ge=0, le=2**53, strict=True)]
     limits: Limits
 
 

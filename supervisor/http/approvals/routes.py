@@ -64,7 +64,7 @@ def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/approvals`, and of signals."""
     router = APIRouter(prefix="/v1", tags=["approvals"])
 
-    @router.get("/approvals", summary="List the questions that wait for you")
+    @router.get("/approvals", summary="List the questions that wait for you", responses=answers())
     async def list_open(
         caller: Annotated[Caller, _ANSWERING], limit: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> Questions:
