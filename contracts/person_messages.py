@@ -21,14 +21,15 @@ class PersonRequest(Message):
     """A person's words to the supervisor; sent as a request to `requests.{supervisor_id}`.
 
     Sending it again with the same `request_id` starts nothing twice. `wait_ms` is how long the answer may take before
-    the reply says `pending`. `time_zone` is where the person is, by IANA's name, when that is not where the supervisor
-    believes its users to be: "tomorrow" is a day there.
+    the reply says `pending`. `tenant` is whose budgets the tasks spend. `time_zone` is where the person is, by IANA's
+    name, when that is not where the supervisor believes its users to be: "tomorrow" is a day there.
     """
 
     text: str = Field(min_length=1, max_length=20_000)
     request_id: Name | None = None
     conversation_id: str | None = Field(default=None, min_length=1, max_length=256)
     user_id: str | None = Field(default=None, min_length=1, max_length=256)
+    tenant: str | None = Field(default=None, min_length=1, max_length=200, exclude_if=is_none)
     memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)
     time_zone: TimeZone | None = Field(default=None, exclude_if=is_none)

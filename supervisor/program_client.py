@@ -73,6 +73,7 @@ class Asker:
         max_attempts: int = 5,
         memory: MemoryMode = "use",
         user_id: str | None = None,
+        tenant: str | None = None,
         conversation_id: str | None = None,
     ) -> CompletionReport:
         """Return the report of one task, whatever its `status`.
@@ -95,6 +96,7 @@ class Asker:
             max_attempts=max_attempts,
             memory=memory,
             user_id=user_id,
+            tenant=tenant,
             conversation_id=conversation_id,
         )
         wait_s = within.total_seconds() + _REPORT_S

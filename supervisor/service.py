@@ -239,6 +239,7 @@ class Service:
             request_id=asked.request_id,
             parent_id=parent_id,
             user_id=request.user_id,
+            tenant=request.tenant,
             conversation_id=asked.conversation_id,
         )
 

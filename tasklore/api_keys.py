@@ -13,12 +13,17 @@ _VARIABLE, _DEFAULT = "TASKLORE_API_KEYS_FILE", "api-keys.json"
 
 
 def print_new_key(
-    name: str, roles: Sequence[str], user: str | None, file: Path | None, approves: Sequence[str] = ()
+    name: str,
+    roles: Sequence[str],
+    user: str | None,
+    file: Path | None,
+    approves: Sequence[str] = (),
+    tenant: str | None = None,
 ) -> None:
     """Add a key to *file*, else to that of the environment, and print it, once: only its hash is kept."""
     path = file or Path(os.environ.get(_VARIABLE) or _DEFAULT)
     chosen = tuple(dict.fromkeys(_role(role) for role in roles or ("ask",)))
-    key = make_key(path, name, chosen, user, tuple(approves))
+    key = make_key(path, name, chosen, user, tuple(approves), tenant)
     print(key, flush=True)
     say(f"{name!r} may {', '.join(chosen)}{f' for {user!r}' if user else ''}; its hash is in {str(path)!r}")
     if os.environ.get(_VARIABLE) != str(path):

@@ -274,6 +274,10 @@ def api_key(
         Option("--role", metavar="ROLE", help="ask, read, approve or admin, repeatable; ask without it, admin is all."),
     ] = None,
     user: Annotated[str | None, Option("--user", metavar="ID", help="The only user that it may act for.")] = None,
+    tenant: Annotated[
+        str | None,
+        Option("--tenant", metavar="NAME", help="Whose budgets its tasks spend; they may name any without it."),
+    ] = None,
     approves: Annotated[
         list[str] | None,
         Option("--approves", metavar="NAME", help="A role, such as finance, in which it answers; repeatable."),
@@ -288,7 +292,7 @@ def api_key(
     """
     from tasklore.api_keys import print_new_key
 
-    print_new_key(name, roles or (), user, file, approves or ())
+    print_new_key(name, roles or (), user, file, approves or (), tenant)
 
 
 @app.command(cls=Command, epilog=example("tasklore init greeter"))

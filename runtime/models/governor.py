@@ -45,7 +45,7 @@ class Bill:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PendingRequest:
     """A request that is about to leave: its model and address, its payer and text."""
 
     model: str
@@ -56,7 +56,9 @@ class Asked:
 
 
 @asynccontextmanager
-async def governed(governor: Governor | None, asked: Asked, prices: Mapping[str, ModelPrice]) -> AsyncIterator[Bill]:
+async def governed(
+    governor: Governor | None, asked: PendingRequest, prices: Mapping[str, ModelPrice]
+) -> AsyncIterator[Bill]:
     """Reserve the request that the block sends, and settle it by the bill, or by how the block failed.
 
     Raises:

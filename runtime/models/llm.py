@@ -29,7 +29,7 @@ from contracts.errors import (
 )
 from runtime.models.breaker import ModelBreaker
 from runtime.models.client import RawResponse, build_client, complete
-from runtime.models.governor import PATIENCE_S, Asked, Bill, Governor, governed, next_model
+from runtime.models.governor import PATIENCE_S, Bill, Governor, PendingRequest, governed, next_model
 from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from runtime.models.tracing import answered, asked, completed
@@ -228,7 +228,7 @@ class Llm:
         }
         address = self.settings.access(self.role(role).provider)[0] or OPENAI_URL
         payer = spent.payer if spent is not None else Payer(agent=role)
-        asked_for = Asked(model, address, payer, text, self.role(role).max_output_tokens)
+        asked_for = PendingRequest(model, address, payer, text, self.role(role).max_output_tokens)
         async with self._admit(model, asked_for) as bill:
             sent = Sent()
             self._under_way += 1
@@ -338,7 +338,7 @@ class Llm:
         schema = json.dumps(question.answer.model_json_schema()) if self.governor is not None else ""
         payer = spent.payer if spent is not None else Payer(agent=question.role_name)
         text, address = f"{question.system}{question.user}{shown}{schema}", self.settings.base_url or OPENAI_URL
-        asked_for = Asked(role.model, address, payer, text, role.max_output_tokens)
+        asked_for = PendingRequest(role.model, address, payer, text, role.max_output_tokens)
         try:
             async with (
                 asyncio.timeout(left_s),
@@ -365,7 +365,7 @@ class Llm:
             self._under_way -= 1
 
     @asynccontextmanager
-    async def _admit(self, model: str, asked_for: Asked) -> AsyncIterator[Bill]:
+    async def _admit(self, model: str, asked_for: PendingRequest) -> AsyncIterator[Bill]:
         """Hold a slot while *model* is asked in the block, whose LlmError counts against its provider."""
         breaker = self._breaker(model)
         breaker.demand()

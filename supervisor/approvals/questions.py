@@ -24,7 +24,7 @@ class Answered(BaseModel):
     door: str
 
 
-class Question(BaseModel):
+class ApprovalQuestion(BaseModel):
     """A question that a task asks: *who* may answer now, empty for everybody, and until when.
 
     `answer_schema` None takes `{"approved": true or false, "note": "why"}`. `digest` is of this very question.
@@ -47,13 +47,15 @@ class Question(BaseModel):
     refused: tuple[WaitRefusal, ...] = ()
 
 
-async def list_questions(waits: Waits, limit: int, is_shown: Callable[[WaitState], bool]) -> tuple[Question, ...]:
+async def list_questions(
+    waits: Waits, limit: int, is_shown: Callable[[WaitState], bool]
+) -> tuple[ApprovalQuestion, ...]:
     """Return up to *limit* open questions that are to be shown.
 
     Raises:
         MemoryUnavailable: the ledger did not answer in time.
     """
-    found: list[Question] = []
+    found: list[ApprovalQuestion] = []
     for name in await waits.list_open("ask", _MOST):
         state = await waits.read(name.task_id, name.slot)
         if state is not None and is_shown(state) and (one := view_of(name.task_id, state)).state == "open":
@@ -63,7 +65,7 @@ async def list_questions(waits: Waits, limit: int, is_shown: Callable[[WaitState
     return tuple(found)
 
 
-def view_of(task_id: str, state: WaitState) -> Question:
+def view_of(task_id: str, state: WaitState) -> ApprovalQuestion:
     """Return the question in *state* as it stands now."""
     wait, now = state.wait, datetime.now(UTC)
     stands: Literal["open", "answered", "expired", "ended"] = "open"
@@ -73,7 +75,7 @@ def view_of(task_id: str, state: WaitState) -> Question:
         stands = "expired"
     elif state.has_report:
         stands = "ended"
-    return Question(
+    return ApprovalQuestion(
         id=wait_id(task_id, wait.slot),
         state=stands,
         question=wait.text,

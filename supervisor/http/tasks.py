@@ -49,6 +49,7 @@ class Send(Later):
     task: Name
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    tenant: Annotated[str | None, Field(min_length=1, max_length=200)] = None
     conversation: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     memory: Literal["use", "refresh", "bypass"] = "use"
     within_seconds: Annotated[float | None, Field(gt=0, le=604_800)] = None
@@ -76,6 +77,7 @@ class NewTask:
     offer: Offer
     parameters: dict[str, Any]
     user_id: str | None
+    tenant: str | None
     conversation_id: str | None
     chosen: str | None
     memory: Literal["use", "refresh", "bypass"] = "use"
@@ -108,6 +110,7 @@ def routes(parts: ApiParts) -> APIRouter:
             offer=offer,
             parameters=body.parameters,
             user_id=user_id,
+            tenant=caller.demand_tenant(body.tenant),
             conversation_id=body.conversation,
             chosen=idempotency_key,
             memory=body.memory,
@@ -211,6 +214,7 @@ def _make_assignment(parts: ApiParts, caller: Caller, task: NewTask, now: dateti
         max_attempts=min(task.max_attempts or card.max_attempts, card.max_attempts or MAX_ATTEMPTS),
         memory=task.memory,
         user_id=task.user_id,
+        tenant=task.tenant,
         conversation_id=task.conversation_id,
         not_before=task.starts_at,
     )

@@ -2,18 +2,21 @@
 
 import asyncio
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
 from contracts.admission.limits import NANO_USD, CallUsage, ModelCall, Payer, read_limits
-from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
+from contracts.errors import BudgetSpent, LlmThrottled, LlmUnavailable, MemoryUnavailable
 from memory import keys
 from memory.budgets import governor as governing
 from memory.budgets.governor import Governor
 from memory.budgets.store import Budgets
 from memory.functions import load_functions
+from runtime.models.llm import Llm, LlmSettings
+from runtime.models.prices import ModelPrice
 
 #: One cent for a thousand tokens, read or written.
 PRICE = 10_000
@@ -332,3 +335,19 @@ async def test_a_limit_of_other_units_begins_anew(redis: Redis) -> None:
     assert [one.spent for one in await Budgets(redis).standings()] == [20 * PRICE]
     await declare(redis, {"name": "day", "tokens": 1_000, "every": "day", "at_limit": "refuse"})
     assert await Budgets(redis).standings() == []
+
+
+async def test_a_stream_that_breaks_is_paid_for_as_far_as_it_came(redis: Redis) -> None:
+    """The request and the text that came count; the rest of the worst case is free again."""
+    await declare(redis, {"name": "tpm", "tokens": 100_000, "every": "minute"})
+    governor = Governor(redis)
+    prices = {"gpt-6-luna": ModelPrice(input=Decimal(1), output=Decimal(1))}
+    async with Llm(LlmSettings(base_url="http://127.0.0.1:1", prices=prices), governor=governor) as llm:
+        with pytest.raises(LlmUnavailable):  # noqa: PT012 - the block is what breaks
+            async with llm.request("default", "gpt-6-luna", text="hello") as sent:
+                sent.text = " the" * 40
+                raise LlmUnavailable("the connection broke")
+    await governor.flush()
+    state = (await Budgets(redis).standings())[0]
+    assert (state.reserved, state.spent) == (0, 32 + 1 + 40)
+    assert (await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"]))[0].spending.output == 40

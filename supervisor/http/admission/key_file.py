@@ -45,7 +45,8 @@ _MOST_KEYS = 1000
 class KeyEntry(BaseModel):
     """One key: `sha256` is the hash of it in hexadecimal, `user` None may act for any user.
 
-    `approves` are the roles, such as `finance`, in which its holder answers questions of tasks.
+    `approves` are the roles, such as `finance`, in which its holder answers questions of tasks. Tasks sent with it are
+    of `tenant`; with None they may name any.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
@@ -55,6 +56,7 @@ class KeyEntry(BaseModel):
     roles: Annotated[tuple[Role, ...], Field(min_length=1)]
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     approves: tuple[Name, ...] = Field(default=(), exclude_if=operator.not_)
+    tenant: Annotated[str | None, Field(min_length=1, max_length=200)] = None
 
 
 class KeyList(BaseModel):
@@ -90,7 +92,14 @@ def read_keys(path: Path) -> KeyList:
     return found
 
 
-def make_key(path: Path, name: str, roles: tuple[Role, ...], user: str | None, approves: tuple[str, ...] = ()) -> str:
+def make_key(
+    path: Path,
+    name: str,
+    roles: tuple[Role, ...],
+    user: str | None,
+    approves: tuple[str, ...] = (),
+    tenant: str | None = None,
+) -> str:
     """Add a new key to *path*, a new file if need be, and return the key, which is kept nowhere.
 
     Raises:
@@ -102,7 +111,7 @@ def make_key(path: Path, name: str, roles: tuple[Role, ...], user: str | None, a
         raise InvalidInput(f"there is a key named {name!r} in {str(path)!r}; remove it there, or choose another name")
     key = _PREFIX + secrets.token_urlsafe(_KEY_BYTES)
     try:
-        entry = KeyEntry(name=name, sha256=hash_of(key), roles=roles, user=user, approves=approves)
+        entry = KeyEntry(name=name, sha256=hash_of(key), roles=roles, user=user, approves=approves, tenant=tenant)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidInput(fault_of(first)) from error

@@ -31,6 +31,7 @@ class Caller:
     roles: frozenset[Role]
     user_scope: str | None = None
     approves: frozenset[str] | None = frozenset()
+    tenant: str | None = None
 
     def as_person(self) -> Person:
         """Return who answers with this key: its user, in its roles."""
@@ -54,6 +55,18 @@ class Caller:
         if user_id is None:
             return self.user_scope
         raise Refused(403, "other-user", "this key is for another user; leave the user out, or use a key without one")
+
+    def demand_tenant(self, tenant: str | None) -> str | None:
+        """Return the tenant whose budgets a task spends: *tenant*, or that of the key.
+
+        Raises:
+            Refused: 403, the key is for another tenant, or for one user of no tenant.
+        """
+        if tenant is None or tenant == self.tenant:
+            return self.tenant
+        if self.tenant is None and self.user_scope is None:
+            return tenant
+        raise Refused(403, "other-tenant", "this key may not name that tenant; leave the tenant out, or use its key")
 
     def demand_role(self, *roles: Role) -> None:
         """Return when the caller has one of *roles*.

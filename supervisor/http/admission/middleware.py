@@ -63,7 +63,7 @@ class AdmissionMiddleware:
         entry = keys.find(key.strip()) if scheme.lower() == "bearer" else None
         if entry is not None:
             unknown.settle(scope.get("client"))
-            return Caller(entry.name, frozenset(entry.roles), entry.user, frozenset(entry.approves))
+            return Caller(entry.name, frozenset(entry.roles), entry.user, frozenset(entry.approves), entry.tenant)
         if wait_s := unknown.take(scope.get("client"), headers.getlist("x-forwarded-for")):
             detail = f"too many requests without a known key from this address; go on in {wait_s} s, or send a key"
             # A client that goes on all the same has to connect anew.

@@ -15,7 +15,7 @@ from contracts.admission.waits import parse_wait_id
 from contracts.errors import InvalidInput
 from supervisor.approvals.answers import AnswerRefused
 from supervisor.approvals.links import Link
-from supervisor.approvals.questions import Question, view_of
+from supervisor.approvals.questions import ApprovalQuestion, view_of
 from supervisor.http.parts import ApiParts
 
 #: Where the page is; its form may be sent to itself alone, and no other page learns of the link.
@@ -74,7 +74,7 @@ def routes(parts: ApiParts) -> APIRouter:
     return router
 
 
-async def _read(parts: ApiParts, link: Link) -> Question:
+async def _read(parts: ApiParts, link: Link) -> ApprovalQuestion:
     task_id, slot = parse_wait_id(link.approval_id)
     return view_of(task_id, await parts.answers.read(task_id, slot))
 
@@ -97,7 +97,7 @@ def _answer_in(fields: dict[str, list[str]]) -> JsonValue:
     return {"approved": decision == "approve", "note": fields.get("note", [""])[0]}
 
 
-def _show(question: Question, link: Link) -> Response:
+def _show(question: ApprovalQuestion, link: Link) -> Response:
     answer = question.answer
     facts = {
         "Asked by": f"{question.agent_id}, task {question.task}",

@@ -11,7 +11,7 @@ from contracts.identifiers import NAME_PATTERN
 from memory.ledger.waits import WaitState
 from supervisor.approvals.answers import AnswerRefused
 from supervisor.approvals.links import Link
-from supervisor.approvals.questions import Answered, Question, list_questions, view_answer, view_of
+from supervisor.approvals.questions import Answered, ApprovalQuestion, list_questions, view_answer, view_of
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.approvals.page import PATH
 from supervisor.http.parts import ApiParts
@@ -30,10 +30,10 @@ _ANSWERING = Depends(require_role("approve", "ask"))
 class Questions(View):
     """Open questions that the caller may answer."""
 
-    approvals: tuple[Question, ...]
+    approvals: tuple[ApprovalQuestion, ...]
 
 
-class Reply(Form):
+class ApprovalReply(Form):
     """An answer; with *digest* it counts only for the question that had it."""
 
     answer: JsonValue
@@ -71,12 +71,14 @@ def routes(parts: ApiParts) -> APIRouter:
         return Questions(approvals=await list_questions(parts.answers.waits, limit, lambda one: _may_see(caller, one)))
 
     @router.get("/approvals/{approval_id}", summary="See a question and its answer", responses=answers(404))
-    async def see(approval_id: ApprovalId, caller: Annotated[Caller, _ANSWERING]) -> Question:
+    async def see(approval_id: ApprovalId, caller: Annotated[Caller, _ANSWERING]) -> ApprovalQuestion:
         task_id, state = await _demand(parts, caller, approval_id)
         return view_of(task_id, state)
 
     @router.post("/approvals/{approval_id}", summary="Answer a question", responses=answers(404, 409))
-    async def answer(approval_id: ApprovalId, body: Reply, caller: Annotated[Caller, _ANSWERING]) -> Question:
+    async def answer(
+        approval_id: ApprovalId, body: ApprovalReply, caller: Annotated[Caller, _ANSWERING]
+    ) -> ApprovalQuestion:
         try:
             task_id, slot = parse_wait_id(approval_id)
             await parts.answers.answer(task_id, slot, body.answer, caller.as_person(), digest=body.digest)

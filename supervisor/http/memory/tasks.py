@@ -77,6 +77,7 @@ async def carry_out(
         offer=offer,
         parameters=dict(task.parameters),
         user_id=task.owner,
+        tenant=caller.tenant,
         conversation_id=None,
         chosen=task.chosen,
         memory="bypass",

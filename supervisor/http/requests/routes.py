@@ -189,6 +189,7 @@ async def accept(parts: ApiParts, caller: Caller, body: Ask, chosen: Name | None
         request_id=request_id,
         conversation_id=conversation_id,
         user_id=user_id,
+        tenant=caller.tenant,
         memory=body.memory,
         wait_ms=_WAIT_MS,
         time_zone=body.time_zone,
