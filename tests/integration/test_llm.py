@@ -47,8 +47,9 @@ async def test_an_answer_comes_back_as_the_model_asked_for(open_llm: Opener, scr
     reply = await ask(open_llm())
     assert reply.value == Colour(reasoning="grass is green", colour="green")
     # 800 at 1, 200 cached at 0.05 and 50 out at 5 dollars a million.
-    assert reply.usage == Expense(1_000, 50, Decimal("0.00106"))
-    usage = {"input_tokens": 1_000, "output_tokens": 50, "cost_usd": 0.00106, "models": ("gpt-6.1-terra",)}
+    assert reply.usage == Expense(1_000, 50, Decimal("0.00106"), cached_tokens=200)
+    usage = {"input_tokens": 1_000, "output_tokens": 50, "cost_usd": 0.00106, "cached_tokens": 200}
+    usage["models"] = ("gpt-6.1-terra",)
     assert reply.usage.as_usage().model_dump() == usage
     assert (reply.model, reply.attempts) == ("gpt-6.1-terra", 1)
     assert reply.duration_ms >= 0

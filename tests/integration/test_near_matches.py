@@ -72,7 +72,7 @@ async def test_the_nearest_within_the_tolerance_is_found(memory: LongTermMemory)
         await remember(memory, limit)
     [found] = await memory.nearest([asking(101)])
     assert found == Near(asking("100.5")[0], "100.5", found.answer if found else None)  # type: ignore[arg-type]
-    assert found.answer == (1, 7, b"100.5")
+    assert found.answer[:3] == (1, 7, b"100.5")
     assert await nearest(memory, 102) == b"100.5"
     assert await nearest(memory, "102.25") == b"100.5"
     assert await nearest(memory, 103) == b"104"
