@@ -107,7 +107,8 @@ async def test_sixty_tasks_outlive_an_outage_of_their_provider(
         reports = await outage.reports(tasks)
         took_s = time.monotonic() - outage.provider.back_at
     asked = sum(at < outage.provider.back_at for at in outage.provider.asked_at)
-    most = outage.provider.most_a_second(opened_at)
+    # What was under way when it opened may arrive a little later.
+    most = outage.provider.most_a_second(opened_at + 0.5)
     print(  # noqa: T201 - figures
         f"{asked} requests in {away_s:g} s, {asked_first} of them at first, then at most {most} within a second; "
         f"all done {took_s:.1f} s after it was back"
