@@ -104,12 +104,12 @@ def routes(parts: ApiParts) -> APIRouter:
         user_id = caller.demand_user(body.user)
         conversation_id = body.conversation or world_conversation(agent_id, body.name or agent_id, user_id)
         await demand_conversation(parts, caller, conversation_id)
+        senses = await _complete_senses(parts, agent_id, body, conversation_id)
+        whose = {"user_id": user_id, "tenant": caller.tenant, "conversation_id": conversation_id}
         task = NewTask(
             offer=offer,
-            parameters=await _complete_senses(parts, agent_id, body, conversation_id),
-            user_id=user_id,
-            tenant=caller.tenant,
-            conversation_id=conversation_id,
+            parameters=senses,
+            **whose,
             chosen=idempotency_key,
             within_s=body.wait_seconds,
         )
