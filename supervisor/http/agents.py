@@ -25,6 +25,9 @@ DECIDE = "decide"
 
 AgentId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of an agent.")]
 
+#: Seconds more than a task may take: the worker reports when its time is over.
+_REPORT_S = 1
+
 
 class Agents(View):
     """Every agent that has reported, by id, also while no worker of it is alive."""
@@ -104,18 +107,17 @@ def routes(parts: ApiParts) -> APIRouter:
         user_id = caller.demand_user(body.user)
         conversation_id = body.conversation or world_conversation(agent_id, body.name or agent_id, user_id)
         await demand_conversation(parts, caller, conversation_id)
-        senses = await _complete_senses(parts, agent_id, body, conversation_id)
-        whose = {"user_id": user_id, "tenant": caller.tenant, "conversation_id": conversation_id}
         task = NewTask(
             offer=offer,
-            parameters=senses,
-            **whose,
+            parameters=await _complete_senses(parts, agent_id, body, conversation_id),
+            user_id=user_id,
+            tenant=caller.tenant,
+            conversation_id=conversation_id,
             chosen=idempotency_key,
             within_s=body.wait_seconds,
         )
         demand_fit(offer.task, task.parameters)
-        # A little longer than the task may take: the worker reports when its time is over.
-        sent = await while_connected(request.receive, send_task(parts, caller, task, body.wait_seconds + 1))
+        sent = await while_connected(request.receive, send_task(parts, caller, task, body.wait_seconds + _REPORT_S))
         demand_accepted(report := sent.report)
         if report is None or report.status == "expired":
             detail = f"{agent_id} did not decide in time; is a worker of it up? Allow more with wait_seconds"
