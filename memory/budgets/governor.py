@@ -123,18 +123,22 @@ class Governor:
         if not accounts:
             return held
         held.counted = await self._count_tokens(call.text)
-        ratio = self._ratios.get(model, 1.0 if model.startswith(("gpt-", "o")) else _UNKNOWN)
+        ratio = self._ratios.get(model, 1.0 if model.startswith(("gpt-", "o1", "o3", "o4")) else _UNKNOWN)
         held.input_tokens = int(held.counted * ratio) + _FRAME_TOKENS
         try:
             await self._reserve(held)
         except MemoryUnavailable:
             if not (await self.limits()).passes_without_store(accounts):
-                self._drop(held)
+                # It may be reserved all the same, and does not leave.
+                self.settle(held, CallUsage(requests=0))
                 raise
             log.warning("call_unchecked", model=model, limits=[account.name for account in accounts])
             self._unchecked(model)
-        except BaseException:
+        except (BudgetSpent, LlmThrottled):
             self._drop(held)
+            raise
+        except BaseException:
+            self.settle(held, CallUsage(requests=0))
             raise
         return held
 

@@ -242,7 +242,7 @@ class Llm:
             finally:
                 self._under_way -= 1
                 bill.text = sent.text
-                if error_class is None:
+                if error_class is None and (sent.tokens.input or sent.tokens.output):
                     bill.tokens = sent.tokens
                 usage = expense_of(sent.tokens, model, sent.base_url or address, self.settings.prices)
                 if spent is not None:
