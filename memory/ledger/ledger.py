@@ -3,9 +3,10 @@
 A hash per task; for generation 1 its fields are `state:1` (accepted, running, waiting or the report's status),
 `attempts:1` (runs begun), `worker:1`, `started_at:1` (ms since 1970, of the latest run), `leased_until:1` and
 `due_at:1` (ms by the server's clock), `crashes:1` and `crashes_alone:1` (runs that ended without a word, and those of
-them beside which nothing ran), `alone:1`, `excused:1` (runs that are not held against the task), `token:1` (names the
-latest run), `cancel:1` (why it is to be cancelled), `assignment:1` and `trace:1` (until it ends, for good when it
-failed), `report:1` (set once, and once more where REPORTS holds another) and `refused:1` (reports that came after it).
+them beside which nothing ran since its last new step), `furthest:1` (its latest step in the journal), `alone:1`,
+`excused:1` (runs that are not held against the task), `token:1` (names the latest run), `cancel:1` (why it is to be
+cancelled), `assignment:1` and `trace:1` (until it ends, for good when it failed), `report:1` (set once, and once more
+where REPORTS holds another) and `refused:1` (reports that came after it).
 At its end what only a run needs goes: an entry then has state, report and `user`, and what happened to it.
 Generations do not disturb one another: a redelivery of generation 1 behind a redrive still gets or repeats the report
 of generation 1, as that one is owed too. Of the whole task are `user`, the token of whose it was, once it has ended,

@@ -115,14 +115,17 @@ class Stage:
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     async def replace_dead(self, start_worker: Callable[[], Served]) -> None:
-        """Start another process for each that died, for ever."""
+        """Start another process for each that died, for ever; a supervisor takes its place when it is ready."""
+        starting: dict[int, asyncio.Task[Served]] = {}
         while True:
             for place, worker in enumerate(self.workers):
                 if not worker.is_running:
                     self.workers[place] = start_worker()
             for place, supervisor in enumerate(self.supervisors):
-                if not supervisor.is_running:
-                    self.supervisors[place] = await asyncio.to_thread(self.house.supervisor().ready)
+                if place in starting and starting[place].done():
+                    self.supervisors[place] = starting.pop(place).result()
+                elif place not in starting and not supervisor.is_running:
+                    starting[place] = asyncio.create_task(asyncio.to_thread(self.house.supervisor().ready))
             await asyncio.sleep(0.05)
 
     async def ask(self, plan: Plan) -> Json:

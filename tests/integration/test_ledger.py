@@ -10,8 +10,9 @@ from redis.crc import key_slot
 
 from contracts.errors import MemoryUnavailable
 from memory import keys
+from memory.ledger.journal import Journal
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import CancelOutcome, CancelRequest, Ended, Finish, Held, NotDue, Run, Suspect
+from memory.ledger.runs import CancelOutcome, CancelRequest, Ended, Finish, Held, NotDue, Run, RunName, Suspect
 from memory.ledger.tally import Tally
 from runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
@@ -116,6 +117,17 @@ async def test_a_crashed_run_makes_its_task_suspect_until_it_runs_alone(ledger: 
     assert await crash(ledger, alone=True) == Suspect(3, 2, 3, is_news=True)
     entry = await ledger.read(TASK)
     assert (entry.generations[1].attempts, entry.generations[1].crashes) == (3, 3)
+
+
+async def test_crashes_alone_count_anew_once_a_task_gets_further(ledger: Ledger, valkey_or_redis: Redis) -> None:
+    """A step that was there before, or another one in its place, is no way forward."""
+    journal, run = Journal(valkey_or_redis, deadline_s=PATIENCE_S), RunName(TASK, 1, "w1")
+    found = []
+    for head in (None, "digest name", "digest name", "other name"):
+        if head is not None:
+            await journal.write(run, 0, head, b"1")
+        found.append(await crash(ledger, alone=True))
+    assert [(one.crashes, one.crashes_alone) for one in found] == [(1, 1), (2, 1), (3, 2), (4, 3)]
 
 
 async def test_tolerated_crashes_let_a_run_begin_beside_others(ledger: Ledger) -> None:
