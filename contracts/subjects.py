@@ -249,6 +249,19 @@ def questions(task_id: str) -> str:
     return f"questions.{checked_name(task_id, 'task_id')}"
 
 
+def approvals(supervisor_id: str, person: str) -> str:
+    """Return where *person*, such as `role:finance`, answers questions (request and reply).
+
+    A server's permissions can hold a program to the persons for whom it answers, by the last part.
+    """
+    return f"approvals.{checked_name(supervisor_id, 'supervisor_id')}.{user_token(person)}"
+
+
+def approvals_to(supervisor_id: str) -> str:
+    """Return the filter for the answers of all persons."""
+    return f"approvals.{checked_name(supervisor_id, 'supervisor_id')}.*"
+
+
 def turns(owner: str) -> str:
     """Return where turns of *owner* (a user id, or the conversation id of an anonymous turn) are published."""
     return f"turns.{partition_of(owner)}.{user_token(owner)}"
@@ -295,13 +308,13 @@ def consumer_deleted(stream: str, durable: str) -> str:
 def family(subject: str) -> str:
     """Return the kind of a *subject* of core NATS, the same for every task and every person.
 
-    Unlike the subject itself it may label a metric: there are seven of them.
+    Unlike the subject itself it may label a metric: there are eight of them.
     """
     if subject.startswith(f"$KV.{AGENTS_BUCKET}."):
         return "cards"
     first = subject.partition(".")[0]
     # Whoever asks chooses where the answer goes.
-    return first if first in {"requests", "progress", "cancel", "pipelines", "runs"} else "replies"
+    return first if first in {"requests", "approvals", "progress", "cancel", "pipelines", "runs"} else "replies"
 
 
 def place(subject: str) -> str:

@@ -8,6 +8,7 @@ carries what the stream refused: so a hint only says that the stream is to be re
 import asyncio
 import contextlib
 from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 import structlog
@@ -53,6 +54,7 @@ _WEIGHT = 0.1
 _MOST_NAMES = 1000
 
 _Waiter = asyncio.Future[CompletionReport]
+NoteEnded = Callable[[Sequence[tuple[CompletionReport, str]]], Awaitable[None]]
 
 
 class RunTimes:
@@ -119,6 +121,8 @@ class ReportDesk:
         """The time that tasks took, by the reports that came here."""
         self.costs = TaskCosts()
         """What they had cost."""
+        self.note_ended: NoteEnded | None = None
+        """Stores, for webhooks, reports with the tokens of their users; a report is acknowledged only then."""
 
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
@@ -187,6 +191,7 @@ class ReportDesk:
 
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
         """Wake the requests that wait for these reports, and note how long their tasks took."""
+        reports: list[tuple[CompletionReport, str]] = []
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
@@ -194,6 +199,16 @@ class ReportDesk:
                 self._serve(report)
                 self.run_times.note(report)
                 self.costs.note(report)
+                reports.append((report, (delivery.headers or {}).get(subjects.USER_HEADER, "")))
+        try:
+            if self.note_ended is not None and reports:
+                await self.note_ended(reports)
+        except MemoryUnavailable as error:
+            log.info("webhooks_wait_for_store", error=str(error))
+            for delivery in batch:
+                line.hand_back(delivery, _READ_S)
+            return
+        for delivery in batch:
             line.settle(delivery)
 
     async def _look(self, supervisor_id: str, task_id: str) -> None:
