@@ -33,7 +33,7 @@ _WATCH = ("info", "function|kill", "script|kill")
 _EXAMINE = ("info", "config|get", "bgrewriteaof", "bgsave", "lastsave")
 #: What a program needs to note in the ledger that its task is accepted, and to look whether it has ended.
 _ACCEPT = (
-    *("ping", "client|setname", "time", "fcall", "pexpire"),
+    *("ping", "client|setname", "time", "fcall", "pexpire", "pttl"),
     *("hget", "hmget", "hgetall", "hexists", "hset", "hsetnx", "hincrby"),
 )
 
