@@ -240,6 +240,7 @@ class Service:
             parent_id=parent_id,
             user_id=request.user_id,
             tenant=request.tenant,
+            priority="interactive",
             conversation_id=asked.conversation_id,
         )
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from redis.asyncio import Redis
 
 from contracts import subjects
+from contracts.admission.limits import Shares
 from contracts.pipelines import PIPELINE_AGENT, Pipeline
+from memory.budgets.store import Budgets
 from memory.conversations.conversation import Conversations
 from memory.conversations.inbox import Inbox
 from memory.conversations.notices import Notices
@@ -40,6 +42,8 @@ from runtime.metrics import Metrics
 from runtime.models.llm import Llm
 from runtime.networks import networks_in
 from runtime.settings import Settings, folders_in
+from supervisor.admission.desk import AdmissionDesk
+from supervisor.admission.room import Room
 from supervisor.approvals.answers import Answers
 from supervisor.approvals.desk import WaitDesk, event_sender
 from supervisor.cancellation import Canceller
@@ -110,6 +114,16 @@ def make_wait_desk(link: Link, redis: Redis, outbox: Outbox, settings: Settings)
     """Return the desk that looks after waits, and takes answers to them."""
     waits = Waits(redis, keep=timedelta(days=settings.ledger_keep_days))
     return WaitDesk(Answers(waits, outbox), event_sender(link))
+
+
+def make_admission(opened: Connections, room: Room) -> AdmissionDesk:
+    """Return the desk that moves waiting tasks into TASKS."""
+    budgets, holder = Budgets(opened.redis, deadline_s=1.0), f"{opened.name}-{secrets.token_hex(4)}"
+
+    async def read_shares() -> Shares:
+        return (await budgets.read()).limits.shares
+
+    return AdmissionDesk(opened.link, opened.redis, opened.outbox, room, holder=holder, read_shares=read_shares)
 
 
 def make_pipelines(

@@ -39,6 +39,9 @@ from runtime.models.llm import Llm
 from runtime.process import Process
 from runtime.servers import valkey
 from runtime.settings import Settings
+from supervisor.admission.desk import AdmissionDesk
+from supervisor.admission.gate import Gate
+from supervisor.admission.room import Room
 from supervisor.approvals.desk import WaitDesk
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
@@ -57,6 +60,7 @@ from supervisor.schedules.desk import ScheduleDesk
 from supervisor.service import Service
 from supervisor.services import (
     Connections,
+    make_admission,
     make_analyses,
     make_cached_interpreter,
     make_learned,
@@ -121,6 +125,7 @@ class _Parts:
     output: OutputDesk
     delivering: Delivering
     waiting: WaitDesk
+    admission: AdmissionDesk
     watches: tuple[Watcher, ...]
     api: "HttpServer | None"
 
@@ -232,7 +237,9 @@ class Supervisor:
         boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
         outbox = await stack.enter_async_context(boxing)
         llm = await self._open_llm(stack, redis)
-        dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
+        gate = Gate(link, room := Room(client))
+        await gate.listen()
+        dispatch, reports = Dispatch(outbox, ledger, gate), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
         engine = self._engine(link, self._reports(), reports, leases)
         pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)
         await link.listen(subjects.reports_to(settings.supervisor_id), reports.hear_hint)
@@ -259,7 +266,8 @@ class Supervisor:
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(everything, leases, functools.partial(self._heal, client), tasks)
         schedules, book, maker = make_schedules(everything, pipelines)
-        driven = (desk, pipelines, *make_analyses(everything), schedules, output, delivering, waiting)
+        admission = make_admission(everything, room)
+        driven = (desk, pipelines, *make_analyses(everything), schedules, output, delivering, waiting, admission)
         api = open_api(everything, service, sessions, pipelines, (book, maker))
         watches = make_watches(process.metrics, link, redis, self._cards, reports)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
@@ -298,6 +306,7 @@ class Supervisor:
         self.process.spawn(parts.schedules.run())
         self.process.spawn(parts.delivering.run())
         self.process.spawn(parts.waiting.run())
+        self.process.spawn(parts.admission.run())
         self.process.spawn(self._sweep_sessions())
         self.process.spawn(self._reload_cards())
         for watch in parts.watches:
@@ -319,6 +328,7 @@ class Supervisor:
         await asyncio.gather(
             *(one.drain() for one in (parts.desk, parts.analysing, parts.schedules, parts.delivering, parts.waiting))
         )
+        await parts.admission.drain()
 
     def _ready(self) -> tuple[bool, str]:
         return self._parts is not None and self._parts.engine.ready, f"{len(self._cards.catalogue.cards)} agents known"
@@ -376,6 +386,7 @@ class Supervisor:
             self._parts.analysing.look_soon()
             self._parts.schedules.look_soon()
             self._parts.waiting.look_soon()
+            self._parts.admission.look_soon()
             self.process.spawn(self._load_cards())
 
     def _demand_parts(self) -> _Parts:

@@ -50,6 +50,7 @@ class Send(Later):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     tenant: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    priority: Literal["interactive", "normal", "batch"] = "normal"
     conversation: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     memory: Literal["use", "refresh", "bypass"] = "use"
     within_seconds: Annotated[float | None, Field(gt=0, le=604_800)] = None
@@ -83,6 +84,7 @@ class NewTask:
     memory: Literal["use", "refresh", "bypass"] = "use"
     within_s: float | None = None
     max_attempts: int | None = None
+    priority: Literal["interactive", "normal", "batch"] = "normal"
     starts_at: datetime | None = None
 
 
@@ -116,6 +118,7 @@ def routes(parts: ApiParts) -> APIRouter:
             memory=body.memory,
             within_s=body.within_seconds,
             max_attempts=body.max_attempts,
+            priority=body.priority,
             starts_at=_demand_kept(body.find_start(datetime.now(UTC))),
         )
         sent = await while_connected(request.receive, send_task(parts, caller, task, body.wait_seconds))
@@ -215,6 +218,7 @@ def _make_assignment(parts: ApiParts, caller: Caller, task: NewTask, now: dateti
         memory=task.memory,
         user_id=task.user_id,
         tenant=task.tenant,
+        priority=task.priority if task.priority != "normal" else None,
         conversation_id=task.conversation_id,
         not_before=task.starts_at,
     )

@@ -33,7 +33,10 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Seconds to import everything once on a busy machine; it takes three.
 _WARM_WITHIN_S = 90.0
 #: What `tasklore` imports when it serves; whatever else a command needs is imported by its own process.
-_WARM = ("tasklore.__main__", "tasklore.stores", "tasklore.up.serve", "workers.wiring", "supervisor.wiring", "workers.pydantic_agents")
+_WARM = (
+    *("tasklore.__main__", "tasklore.stores", "tasklore.up.serve"),
+    *("workers.wiring", "supervisor.wiring", "workers.pydantic_agents"),
+)
 #: Variables that an interpreter heeds before it runs a line of ours.
 _EARLY = ("PYTHON", "LC_", "LANG", "LD_", "TZ")
 _PR_SET_PDEATHSIG = 1
