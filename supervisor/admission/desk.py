@@ -25,7 +25,7 @@ from runtime.messaging.jetstream import ask_jetstream, ask_or_none
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox
 from supervisor.admission.gate import NOTICE_S
-from supervisor.admission.lanes import HELD, PRIORITIES, Lane, Tenant
+from supervisor.admission.lanes import PRIORITIES, Lane, Tenant
 from supervisor.admission.room import Room
 
 log = structlog.get_logger(__name__)
@@ -202,7 +202,9 @@ class AdmissionDesk:
         if room <= 0:
             return
         present = [lanes[priority] for priority in PRIORITIES if lanes.get(priority)]
-        await asyncio.gather(*(self._fill(reads, lane, tenant) for lane in present for tenant in lane.missing(room)))
+        for lane in present:
+            tenants, batch = lane.missing(room)
+            await asyncio.gather(*(self._fill(reads, lane, tenant, batch) for tenant in tenants))
         await asyncio.gather(*(self._move(agent_id, message) for message in self._choose(present, room)))
         removals = [removal for lane in present for removal in lane.removals(self._cursor)]
         await asyncio.gather(*(self._remove(subject, sequence) for subject, sequence in removals))
@@ -232,9 +234,9 @@ class AdmissionDesk:
         waited_s = (datetime.now(UTC) - datetime.fromisoformat(stored_at)).total_seconds()
         return waited_s > self._longest_wait_s[lane.priority]
 
-    async def _fill(self, reads: DirectReads, lane: Lane, tenant: Tenant) -> None:
+    async def _fill(self, reads: DirectReads, lane: Lane, tenant: Tenant, batch: int) -> None:
         request = {"seq": tenant.after + 1, "next_by_subj": tenant.subject}
-        page = await reads.page(**request, batch=HELD)
+        page = await reads.page(**request, batch=batch)
         if not page.found:
             # A copy that lags behind has nothing either: only the leader knows.
             if await ask_or_none(self._link.client, f"STREAM.MSG.GET.{subjects.WAITING}", request) is not None:

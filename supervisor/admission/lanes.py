@@ -16,8 +16,10 @@ from runtime.messaging.direct import Stored
 
 #: Priorities, the highest first, and after how many seconds a lower one gets turns beside higher ones.
 PRIORITIES = {"interactive": 0.0, "normal": 30.0, "batch": 300.0}
-#: Messages of one tenant that are held, and seconds for which they are.
-HELD, HELD_S = 64, 1.0
+#: New messages of one tenant that are held, the largest of them in bytes, and seconds for which any is held.
+_NEW_HELD, _LARGEST_HELD, HELD_S = 4, 16 * 1024, 1.0
+#: Messages of one tenant that are read at once: at least, and at most.
+_FEWEST_READ, _MOST_READ = 4, 256
 #: Moved messages that may lie in the stream before each tenant's are removed by themselves.
 _MOST_MOVED = 512
 
@@ -84,14 +86,17 @@ class Lane:
             tenant.gap = True
         elif message.sequence > tenant.seen:
             tenant.seen = message.sequence
-            if not tenant.gap and len(tenant.held) < HELD:
+            if not tenant.gap and len(tenant.held) < _NEW_HELD and len(message.body) <= _LARGEST_HELD:
                 tenant.read_at = tenant.read_at if tenant.held else self._now()
                 tenant.held.append(message)
             else:
                 tenant.gap = True
 
-    def missing(self, number: int) -> list[Tenant]:
-        """Return the tenants to be read: of the next *number* turns and the one that waits longest, those not held."""
+    def missing(self, number: int) -> tuple[list[Tenant], int]:
+        """Return the tenants to be read, and how many messages of each.
+
+        They are of the next *number* turns, or wait longest, and hold nothing.
+        """
         tokens = {token for _, _, token in heapq.nsmallest(number, self._turns)}
         if (oldest := self._oldest()) is not None:
             tokens.add(oldest.token)
@@ -100,7 +105,8 @@ class Lane:
             if tenant.held and self._now() - tenant.read_at > HELD_S:
                 tenant.held.clear()
                 tenant.gap = True
-        return [tenant for tenant in found if tenant.gap and not tenant.held]
+        batch = min(_MOST_READ, max(_FEWEST_READ, 2 * number // max(1, len(found))))
+        return [tenant for tenant in found if tenant.gap and not tenant.held], batch
 
     def fill(self, tenant: Tenant, found: Sequence[Stored], *, has_more: bool) -> None:
         """Hold *found*, the first messages of *tenant* that lie in the stream, which is none where it is empty."""

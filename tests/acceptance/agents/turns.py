@@ -3,9 +3,10 @@
 import asyncio
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
 
-from workers import Agent, Parameters
+from workers import Agent, Context, Parameters
 
 STARTS = Path(os.environ["PROBE_RUNS"]) / "starts"
 
@@ -19,10 +20,23 @@ class Turn(Parameters):
     ms: int
 
 
-@agent.task(remember=False)
-async def work(turn: Turn) -> str:
-    """Note the label and the time, and work."""
+def note(turn: Turn) -> None:
+    """Note the label and the time."""
     with STARTS.open("a") as starts:
         starts.write(f"{turn.label} {time.time()}\n")
+
+
+@agent.task(remember=False)
+async def work(turn: Turn) -> str:
+    """Note the label, and work."""
+    note(turn)
     await asyncio.sleep(turn.ms / 1000)
+    return turn.label
+
+
+@agent.task(remember=False)
+async def pause(turn: Turn, context: Context) -> str:
+    """Wait for a second without a slot, and note the label."""
+    await context.sleep(timedelta(seconds=1))
+    note(turn)
     return turn.label
