@@ -43,7 +43,7 @@ from runtime.models.llm import Llm
 from runtime.networks import networks_in
 from runtime.settings import Settings, folders_in
 from supervisor.admission.desk import AdmissionDesk
-from supervisor.admission.room import Room
+from supervisor.admission.gate import Gate
 from supervisor.approvals.answers import Answers
 from supervisor.approvals.desk import WaitDesk, event_sender
 from supervisor.cancellation import Canceller
@@ -116,14 +116,14 @@ def make_wait_desk(link: Link, redis: Redis, outbox: Outbox, settings: Settings)
     return WaitDesk(Answers(waits, outbox), event_sender(link))
 
 
-def make_admission(opened: Connections, room: Room) -> AdmissionDesk:
+def make_admission(opened: Connections, gate: Gate) -> AdmissionDesk:
     """Return the desk that moves waiting tasks into TASKS."""
     budgets, holder = Budgets(opened.redis, deadline_s=1.0), f"{opened.name}-{secrets.token_hex(4)}"
 
     async def read_shares() -> Shares:
         return (await budgets.read()).limits.shares
 
-    return AdmissionDesk(opened.link, opened.redis, opened.outbox, room, holder=holder, read_shares=read_shares)
+    return AdmissionDesk(opened.link, opened.redis, opened.outbox, gate.room, holder=holder, read_shares=read_shares)
 
 
 def make_pipelines(

@@ -40,8 +40,7 @@ from runtime.process import Process
 from runtime.servers import valkey
 from runtime.settings import Settings
 from supervisor.admission.desk import AdmissionDesk
-from supervisor.admission.gate import Gate
-from supervisor.admission.room import Room
+from supervisor.admission.gate import open_gate
 from supervisor.approvals.desk import WaitDesk
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
@@ -221,8 +220,8 @@ class Supervisor:
 
     async def _open(self, stack: AsyncExitStack) -> _Parts:
         settings, process = self._settings, self.process
-        name = f"tasklore-pull-{process.name}"
-        client = await stack.enter_async_context(connected(process.nats_url, name, process.listener(self._reconnected)))
+        connecting = connected(process.nats_url, f"tasklore-pull-{process.name}", process.listener(self._reconnected))
+        client = await stack.enter_async_context(connecting)
         most, count = settings.redis_max_connections, process.count_redis_reconnect
         opening = valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=count)
         redis = await stack.enter_async_context(opening)
@@ -236,10 +235,8 @@ class Supervisor:
         link, ledger = Link(client), self._make_ledger(redis)
         boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
         outbox = await stack.enter_async_context(boxing)
-        llm = await self._open_llm(stack, redis)
-        gate = Gate(link, room := Room(client))
-        await gate.listen()
-        dispatch, reports = Dispatch(outbox, ledger, gate), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
+        gate, reports = await open_gate(link), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
+        dispatch = Dispatch(outbox, ledger, gate)
         engine = self._engine(link, self._reports(), reports, leases)
         pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)
         await link.listen(subjects.reports_to(settings.supervisor_id), reports.hear_hint)
@@ -247,7 +244,7 @@ class Supervisor:
         service = Service(
             settings.supervisor_id,
             catalogue=lambda: self._cards.catalogue,
-            interpreter=make_cached_interpreter(llm, redis, settings),
+            interpreter=make_cached_interpreter(await self._open_llm(stack, redis), redis, settings),
             dispatch=dispatch,
             reports=reports,
             conversations=Conversations(redis),
@@ -260,14 +257,14 @@ class Supervisor:
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         output = await stack.enter_async_context(open_output(link))
-        opened = (process.name, settings, process.metrics, link, redis, outbox)
         waiting = make_wait_desk(link, redis, outbox, settings)
+        opened = (process.name, settings, process.metrics, link, redis, outbox)
         everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output, waiting.answers)
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(everything, leases, functools.partial(self._heal, client), tasks)
         schedules, book, maker = make_schedules(everything, pipelines)
-        admission = make_admission(everything, room)
-        driven = (desk, pipelines, *make_analyses(everything), schedules, output, delivering, waiting, admission)
+        desks = (output, delivering, waiting, make_admission(everything, gate))
+        driven = (desk, pipelines, *make_analyses(everything), schedules, *desks)
         api = open_api(everything, service, sessions, pipelines, (book, maker))
         watches = make_watches(process.metrics, link, redis, self._cards, reports)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
@@ -298,15 +295,9 @@ class Supervisor:
         """Learn the agents and begin to serve reports."""
         parts = self._demand_parts()
         await self._cards.load(parts.link)
-        self.process.spawn(parts.engine.run())
-        self.process.spawn(parts.comparing.run())
-        self.process.spawn(parts.recovery.run())
-        self.process.spawn(parts.desk.run())
-        self.process.spawn(parts.analysing.run())
-        self.process.spawn(parts.schedules.run())
-        self.process.spawn(parts.delivering.run())
-        self.process.spawn(parts.waiting.run())
-        self.process.spawn(parts.admission.run())
+        desks = (parts.recovery, parts.desk, parts.analysing, parts.schedules, parts.waiting, parts.admission)
+        for one in (parts.engine, parts.comparing, *desks, parts.delivering):
+            self.process.spawn(one.run())
         self.process.spawn(self._sweep_sessions())
         self.process.spawn(self._reload_cards())
         for watch in parts.watches:
@@ -380,13 +371,10 @@ class Supervisor:
             self._parts.engine.reconnected()
             self._parts.comparing.reconnected()
             self._parts.delivering.reconnected()
-            self._parts.recovery.look_soon()
-            self._parts.output.look_soon()
-            self._parts.desk.look_soon()
-            self._parts.analysing.look_soon()
-            self._parts.schedules.look_soon()
-            self._parts.waiting.look_soon()
-            self._parts.admission.look_soon()
+            parts = self._parts
+            looking = (parts.recovery, parts.output, parts.desk, parts.analysing, parts.schedules)
+            for one in (*looking, parts.waiting, parts.admission):
+                one.look_soon()
             self.process.spawn(self._load_cards())
 
     def _demand_parts(self) -> _Parts:

@@ -38,6 +38,8 @@ _LEASE_MS, _RENEW_S = 2_000, 0.5
 _PACE_S, _IDLE_S, _PAUSE_S = 0.005, 1.0, 0.5
 #: Pages of new messages read in one turn, and tasks moved at once.
 _PAGES, _MOVED_AT_ONCE = 16, 256
+#: Messages that a desk reads one after another when it begins; of more it only asks who waits.
+_READ_WHOLE = 20_000
 #: Of this many places one is for a lower priority that has waited for too long.
 _ONE_IN = 4
 
@@ -153,10 +155,17 @@ class AdmissionDesk:
             await self._rest(_PACE_S if self._agents else _IDLE_S)
 
     async def _find_waiting(self) -> None:
-        """Learn from the stream who waits: what comes later is read behind the last message of now."""
+        """Learn from the stream who waits: what comes later is read behind the last message of now.
+
+        Where not much lies there, all of it is read.
+        """
         self._agents.clear()
         client, call = self._link.client, f"STREAM.INFO.{subjects.WAITING}"
-        self._cursor = int((await ask_jetstream(client, call))["state"]["last_seq"]) + 1
+        state = (await ask_jetstream(client, call))["state"]
+        if int(state["messages"]) <= _READ_WHOLE:
+            self._cursor = max(1, int(state["first_seq"]))
+            return
+        self._cursor = int(state["last_seq"]) + 1
         offset = 0
         while True:
             question = {"subjects_filter": subjects.WAITING_ALL, "offset": offset}

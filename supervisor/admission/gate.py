@@ -35,18 +35,14 @@ class Gate:
     """Says of each task whether it goes straight, and of each agent with a task that does not that it waits."""
 
     def __init__(self, link: Link, room: Room, now: Callable[[], float] = time.monotonic) -> None:
+        self.room = room
         self._link = link
-        self._room = room
         self._now = now
         self._ways: dict[str, _Way] = {}
 
-    async def listen(self) -> None:
-        """Hear of agents for which tasks of any supervisor wait."""
-
-        async def hear(notice: Msg) -> None:
-            self._way(notice.subject.partition(".")[2]).shut_until = self._now() + _BEHIND_S
-
-        await self._link.client.subscribe(subjects.WAITS_ANY, cb=hear)
+    async def hear(self, notice: Msg) -> None:
+        """Heed a notice that tasks of an agent wait, of any supervisor."""
+        self._way(notice.subject.partition(".")[2]).shut_until = self._now() + _BEHIND_S
 
     async def is_open(self, agent_id: str) -> bool:
         """Return whether a task of *agent_id* may go straight to TASKS now; it is taken to do so."""
@@ -59,7 +55,7 @@ class Gate:
                 if way.room > 0 or self._now() < way.shut_until:
                     continue
                 try:
-                    way.room = await self._room.ask(agent_id)
+                    way.room = await self.room.ask(agent_id)
                 except TaskloreError as error:
                     log.info("room_unknown", agent=agent_id, error=str(error))
                     return True
@@ -77,3 +73,10 @@ class Gate:
 
     def _way(self, agent_id: str) -> _Way:
         return self._ways.setdefault(agent_id, _Way())
+
+
+async def open_gate(link: Link, room: Room | None = None) -> Gate:
+    """Return a gate that hears for which agents tasks of any supervisor wait."""
+    gate = Gate(link, room or Room(link.client))
+    await link.client.subscribe(subjects.WAITS_ANY, cb=gate.hear)
+    return gate

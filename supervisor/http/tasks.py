@@ -132,8 +132,7 @@ def routes(parts: ApiParts) -> APIRouter:
     @router.get("/{task_id}/trace", summary="See the tree of the tasks that a task called", responses=answers(404))
     async def trace(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Trace:
         await read_task(parts, caller, task_id)
-        found = await TaskTree(parts.redis).read(task_id)
-        if found is None:
+        if (found := await TaskTree(parts.redis).read(task_id)) is None:
             raise not_found(f"there is nothing of task {task_id!r} in the ledger yet, or it is past its time")
         return found
 

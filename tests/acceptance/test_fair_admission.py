@@ -22,8 +22,7 @@ from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.servers import valkey
-from supervisor.admission.gate import Gate
-from supervisor.admission.room import Room
+from supervisor.admission.gate import open_gate
 from supervisor.dispatch import Dispatch
 from tests.acceptance.house import AGENTS, House, Served
 
@@ -81,8 +80,7 @@ async def sending(house: House) -> AsyncIterator[Sender]:
     """Open a sender on the servers of *house*."""
     async with connected(house.servers.nats_url, "sender") as client:
         link = Link(client)
-        gate = Gate(link, Room(client))
-        await gate.listen()
+        gate = await open_gate(link)
         async with open_outbox(link) as outbox, valkey.connect(house.servers.redis_url, name="sender") as redis:
             yield Sender(Dispatch(outbox, Ledger(redis), gate))
 
@@ -110,10 +108,10 @@ async def set_shares(house: House, shares: Shares) -> None:
 
 
 async def kill_again_and_again(house: House, processes: list[Served], chance: random.Random) -> None:
-    """Kill one of *processes* that serves every second, and start another in its place."""
+    """Kill one of *processes* that serves every two seconds, and start another in its place."""
     starting: dict[int, asyncio.Task[Served]] = {}
     while True:
-        await asyncio.sleep(1)
+        await asyncio.sleep(2)
         serving = [place for place in range(len(processes)) if place not in starting or starting[place].done()]
         if not serving:
             continue
@@ -133,8 +131,10 @@ async def reports_of(house: House, labels: Sequence[str]) -> dict[str, str]:
         while missing := [label for label in labels if label not in ended]:
             for label in missing:
                 entry = await ledger.read(task_id_of(label))
-                if entry is not None and entry.generations[1].report is not None:
+                if entry is not None and (report := entry.generations[1].report) is not None:
                     ended[label] = entry.generations[1].state
+                    if ended[label] != "completed":
+                        sys.stdout.write(f"{label}: {report.decode()}\n")
             await asyncio.sleep(0.5)
     return ended
 

@@ -13,16 +13,16 @@ from tests.architecture.tree import ROOT, Function, docstring_of, functions, tre
 
 #: Lines of Python that each room may have.
 MOST_LINES = {
-    "contracts": 5_050,
+    "contracts": 5_110,
     "quantities": 6_000,
     "memory": 18_200,
     "runtime": 9_340,
-    "supervisor": 24_040,
+    "supervisor": 24_680,
     "workers": 19_900,
     "tasklore": 17_890,
-    "deploy": 2_690,
+    "deploy": 2_700,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 86_950, 766, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 87_420, 772, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.

@@ -36,7 +36,7 @@ async def work(turn: Turn) -> str:
 
 @agent.task(remember=False)
 async def pause(turn: Turn, context: Context) -> str:
-    """Wait for a second without a slot, and note the label."""
-    await context.sleep(timedelta(seconds=1))
+    """Wait for ten seconds without a slot, and note the label."""
+    await context.sleep(timedelta(seconds=10))
     note(turn)
     return turn.label
