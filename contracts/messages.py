@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from contracts.admission.schedules import Timing
+from contracts.admission.waits import AnswerOutcome as AnswerOutcome
+from contracts.admission.waits import QuestionAnswer as QuestionAnswer
 from contracts.admission.waits import QuestionNotice as QuestionNotice
 from contracts.agent_messages import AgentMessage as AgentMessage
 from contracts.analysis.messages import AnalysisReply as AnalysisReply
@@ -220,6 +222,8 @@ MESSAGES: dict[str, type[Message]] = {
         PipelineReply,
         PipelineEvent,
         QuestionNotice,
+        QuestionAnswer,
+        AnswerOutcome,
         AnalysisRequest,
         AnalysisReply,
         DeadLetter,

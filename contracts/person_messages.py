@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AwareDatetime, Field, field_validator
 
 from contracts.identifiers import Name, demand_user_id
 from contracts.message_parts import Message, Part, is_none
@@ -22,7 +22,8 @@ class PersonRequest(Message):
 
     Sending it again with the same `request_id` starts nothing twice. `wait_ms` is how long the answer may take before
     the reply says `pending`. `tenant` is whose budgets the tasks spend. `time_zone` is where the person is, by IANA's
-    name, when that is not where the supervisor believes its users to be: "tomorrow" is a day there.
+    name, when that is not where the supervisor believes its users to be: "tomorrow" is a day there. `not_before` is
+    when the tasks may begin; the reply is `pending` where that is later than `wait_ms`.
     """
 
     text: str = Field(min_length=1, max_length=20_000)
@@ -33,6 +34,7 @@ class PersonRequest(Message):
     memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)
     time_zone: TimeZone | None = Field(default=None, exclude_if=is_none)
+    not_before: AwareDatetime | None = Field(default=None, exclude_if=is_none)
 
     @field_validator("user_id")
     @classmethod

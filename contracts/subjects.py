@@ -3,11 +3,10 @@
 Programs in any language publish and subscribe to these: a change here is a change of the wire.
 """
 
-import hashlib
 import re
 from datetime import datetime
 
-from contracts.identifiers import PARTITIONS, checked_name, partition_of, user_token
+from contracts.identifiers import PARTITIONS, checked_name, partition_of, tenant_token, user_token
 
 TASKS = "TASKS"
 WAITING = "WAITING"
@@ -73,9 +72,6 @@ SOURCE_HEADER = "Nats-Stream-Source"
 #: Bytes of a subject that we publish to: with reply and lengths beside it, a line stays far below the server's 4 KiB.
 MAX_SUBJECT = 1024
 
-#: Bytes of a tenant in a subject; a longer one is a digest there.
-_LONGEST_TENANT = 256
-
 #: Bytes of a body that we accept; the server's 1 MiB also has to hold headers and a dead letter's envelope.
 MAX_BODY = 960 * 1024
 
@@ -135,12 +131,6 @@ def waiting(agent_id: str, priority: str, tenant: str, task_name: str) -> str:
     """Return where a task waits for its turn, until it is moved to `task(agent_id, task_name)`."""
     whose = f"{checked_name(agent_id, 'agent_id')}.{priority}.{tenant_token(tenant)}"
     return f"waiting.{whose}.{checked_name(task_name, 'task name')}"
-
-
-def tenant_token(tenant: str) -> str:
-    """Return *tenant* as it stands in a subject."""
-    token = user_token(tenant)
-    return token if len(token) <= _LONGEST_TENANT else f"~{hashlib.sha256(tenant.encode()).hexdigest()}"
 
 
 def waiting_of(agent_id: str) -> str:
@@ -282,6 +272,19 @@ def questions(task_id: str) -> str:
     return f"questions.{checked_name(task_id, 'task_id')}"
 
 
+def approvals(supervisor_id: str, person: str) -> str:
+    """Return where *person*, such as `role:finance`, answers questions (request and reply).
+
+    A server's permissions can hold a program to the persons for whom it answers, by the last part.
+    """
+    return f"approvals.{checked_name(supervisor_id, 'supervisor_id')}.{user_token(person)}"
+
+
+def approvals_to(supervisor_id: str) -> str:
+    """Return the filter for the answers of all persons."""
+    return f"approvals.{checked_name(supervisor_id, 'supervisor_id')}.*"
+
+
 def turns(owner: str) -> str:
     """Return where turns of *owner* (a user id, or the conversation id of an anonymous turn) are published."""
     return f"turns.{partition_of(owner)}.{user_token(owner)}"
@@ -328,13 +331,13 @@ def consumer_deleted(stream: str, durable: str) -> str:
 def family(subject: str) -> str:
     """Return the kind of a *subject* of core NATS, the same for every task and every person.
 
-    Unlike the subject itself it may label a metric: there are seven of them.
+    Unlike the subject itself it may label a metric: there are eight of them.
     """
     if subject.startswith(f"$KV.{AGENTS_BUCKET}."):
         return "cards"
     first = subject.partition(".")[0]
     # Whoever asks chooses where the answer goes.
-    return first if first in {"requests", "progress", "cancel", "pipelines", "runs"} else "replies"
+    return first if first in {"requests", "approvals", "progress", "cancel", "pipelines", "runs"} else "replies"
 
 
 def place(subject: str) -> str:

@@ -93,7 +93,12 @@ def add_roles(directory: Path, added: Cast, valkey_address: str = "valkey:6379")
     for name in added.workers:
         if not re.fullmatch(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", name):
             raise ConfigurationError(f"--worker {name!r} is no name in Kubernetes; use up to 40 of a-z, 0-9 and '-'")
-    cast = Cast(there.workers | added.workers, there.programs | added.programs, there.calls | added.calls)
+    cast = Cast(
+        there.workers | added.workers,
+        there.programs | added.programs,
+        there.calls | added.calls,
+        there.approvers | added.approvers,
+    )
     passwords = {name: secrets.token_urlsafe(32) for name in new}
     try:
         accounts = nats_accounts(cast.roles())
@@ -210,11 +215,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--calls", action="append", default=[], metavar="NAME=AGENT[,AGENT]", help="let a worker's tasks call agents"
     )
+    parser.add_argument(
+        "--approver", action="append", default=[], metavar="NAME=WHO[,WHO]", help="let a program answer questions"
+    )
     parser.add_argument("--api-tls", action="store_true", help="make a certificate for the API, see k8s/components")
     parser.add_argument("--renew", action="store_true", help="write what this version lets each role do")
     parser.add_argument("--print-secrets", action="store_true", help="print Secrets and ConfigMaps for kubectl")
     given = parser.parse_args(arguments)
-    has_roles = bool(given.worker or given.program or given.calls or given.renew)
+    has_roles = bool(given.worker or given.program or given.calls or given.approver or given.renew)
     if given.print_secrets and (has_roles or given.api_tls):
         parser.error("--print-secrets prints what is there; add to it first")
     try:
@@ -223,7 +231,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif has_roles or given.api_tls:
             if has_roles:
                 workers, programs = named(given.worker, "--worker"), named(given.program, "--program")
-                add_roles(given.directory, Cast(workers, programs, named(given.calls, "--calls")))
+                calls, approvers = named(given.calls, "--calls"), named(given.approver, "--approver")
+                add_roles(given.directory, Cast(workers, programs, calls, approvers))
             if given.api_tls:
                 make_api_certificate(given.directory)
         else:

@@ -25,6 +25,7 @@ from memory.scripts import LIBRARIES
 from memory.sessions import pipeline_scripts as _pipelines  # noqa: F401
 from memory.sessions import scripts as _sessions  # noqa: F401
 from memory.stories import scripts as _stories  # noqa: F401
+from memory.webhooks import scripts as _webhooks  # noqa: F401
 
 __all__ = ["LIBRARIES", "load_functions", "offer_functions"]
 

@@ -159,3 +159,21 @@ class ScheduleKeys(NamedTuple):
     state: str
     due: str
     owned: str
+
+
+class WebhookKeys(NamedTuple):
+    """The keys of the outbox of webhooks, all of one tag.
+
+    `records` and `states` are by webhook id; `queue` is what waits, by host and time, `hosts` when to look at each,
+    `failed` what was given up. `callbacks` are the addresses of tasks that have not ended. `owned` names both by user,
+    and `expiry` when to drop an address, or the id of a delivered webhook.
+    """
+
+    records: str
+    states: str
+    queue: str
+    hosts: str
+    failed: str
+    callbacks: str
+    owned: str
+    expiry: str

@@ -14,6 +14,7 @@
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
 | `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
 | `tl:waits:{index}` | sorted set | none | open waits, by when to look at them next, in ms |
+| `tl:places:{bound}`, `:runs` | sorted set, hash | 7 days | who runs under a bound; `:queue`, `:seen` who waits |
 | `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
@@ -56,6 +57,7 @@
 | `tl:stories:{index}` | sorted set | none | every story, by when it was last loaded or got a response, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
 | `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, see `memory.schedules.store` |
+| `tl:webhooks:{all}:...` | several | none | webhooks on their way or given up, see `memory.webhooks.outbox` |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
 | `tl:budget:{all}:...` | several | 40 days | limits, accounts and books, see `budgets.store`; who admits tasks |
 | `tl:flights` | channel | - | the flight keys that have just landed |
@@ -80,6 +82,8 @@ from memory.slots import companion, companions
 
 #: The channel on which single flights that others wait for are announced.
 FLIGHTS = "tl:flights"
+#: The keys of the outbox of webhooks.
+WEBHOOKS = key_parts.WebhookKeys(*(f"tl:webhooks:{{all}}:{part}" for part in key_parts.WebhookKeys._fields))
 
 _LTM = "tl:ltm:"
 _NEAR = ":near:"
@@ -101,8 +105,7 @@ def ltm(agent_id: str, version: str, question: str, user_token: str | None = Non
         InvalidInput: the agent id, version or token has characters that could act as a delimiter.
     """
     prefix = _entry_prefix(agent_id, version, user_token)
-    if "{" in question or "}" in question:
-        question = question.replace("{", "%7B").replace("}", "%7D")
+    question = question.replace("{", "%7B").replace("}", "%7D")
     # A task called "u" must not read as the mark of a user's entry.
     if question.startswith("u:"):
         question = "%75" + question[1:]
@@ -111,8 +114,7 @@ def ltm(agent_id: str, version: str, question: str, user_token: str | None = Non
 
 @lru_cache(maxsize=1024)
 def _entry_prefix(agent_id: str, version: str, user_token: str | None) -> str:
-    number = version.removeprefix("v")
-    if not _VERSION.match(number):
+    if not _VERSION.match(number := version.removeprefix("v")):
         raise InvalidInput(f"version {version!r} must be 1 to 64 letters, digits, '.', '+', '_' or '-'")
     shared = f"{_LTM}{{{check_name(agent_id)}}}:v{number}:"
     return shared if user_token is None else f"{shared}u:{check_token(user_token)}:"
@@ -150,11 +152,7 @@ def near(entry_key: str, frame: str, fields: int = 1) -> tuple[str, ...]:
 
 
 def near_of(entry_key: str) -> str:
-    """Return how every key that `near` makes for *entry_key* begins, whatever the frame.
-
-    Raises:
-        InvalidInput: *entry_key* is not a long-term memory key.
-    """
+    """Return how every key that `near` makes for *entry_key* begins; raises InvalidInput for a key of another kind."""
     parts = parse_ltm(entry_key)
     if parts is None:
         raise InvalidInput(f"{entry_key!r} is not a long-term memory key; make it with `memory.keys.ltm`")
@@ -233,6 +231,11 @@ def budget(*parts: str) -> str:
     return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
 
 
+def places(bound: str) -> tuple[str, str, str, str]:
+    """Return the keys of one bound on runs: places that are held, by which runs, and those that wait."""
+    return (root := f"tl:places:{{{escape(bound, 'bound')}}}"), f"{root}:runs", f"{root}:queue", f"{root}:seen"
+
+
 def parse_task(key: bytes) -> str:
     """Return the task id in a key made by `task`; another program may have made it."""
     return unquote(key.decode(errors="replace")[len(_TASK) + 1 : -1])
@@ -257,16 +260,12 @@ def conversation(conversation_id: str) -> key_parts.ConversationKeys:
     """Return the keys of a conversation and of what waits for it; the id is free text."""
     tag = f"{{{escape(conversation_id, 'conversation id')}}}"
     said, inbox, observed = f"tl:conversation:{tag}", f"tl:inbox:{tag}", f"tl:observations:{tag}"
-    own = (said, f"{said}:ids", inbox, f"{inbox}:state", f"{said}:digest")
-    return key_parts.ConversationKeys(*own, observed, f"{observed}:ids")
+    own = (said, f"{said}:ids", inbox, f"{inbox}:state", f"{said}:digest", observed, f"{observed}:ids")
+    return key_parts.ConversationKeys(*own)
 
 
 def document(user_token: str, resource_id: str) -> str:
-    """Return the key of one JSON memory document of a user.
-
-    Raises:
-        InvalidInput: the token is none, or the resource id is not 1 to 64 letters, digits, `_` or `-`.
-    """
+    """Return the key of one JSON memory document of a user; raises InvalidInput for a token or id that is none."""
     return f"{_documents(user_token)}:{check_resource(resource_id)}"
 
 
@@ -370,9 +369,8 @@ def project_part(project_id: str, *parts: str) -> str:
 def story(story_id: str) -> key_parts.StoryKeys:
     """Return the keys of the story *story_id*."""
     tag = f"{{{check_name(story_id, 'story id')}}}"
-    root, analysis = f"tl:story:{tag}", f"tl:analysis:{tag}"
-    own = (root, f"{root}:entities", f"{root}:responses", f"{root}:written")
-    return key_parts.StoryKeys(*own, analysis, f"{analysis}:records", f"{analysis}:written")
+    own = (f"tl:story:{tag}{part}" for part in ("", ":entities", ":responses", ":written"))
+    return key_parts.StoryKeys(*own, *(f"tl:analysis:{tag}{part}" for part in ("", ":records", ":written")))
 
 
 def story_changes(story_id: str, section: str) -> str:

@@ -18,6 +18,7 @@ from contracts.messages import (
     AgentMessage,
     AnalysisReply,
     AnalysisRequest,
+    AnswerOutcome,
     Cancellation,
     ChatTurn,
     CompletionReport,
@@ -30,6 +31,7 @@ from contracts.messages import (
     PipelineReply,
     PipelineRequest,
     Progress,
+    QuestionAnswer,
     QuestionNotice,
     TaskAssignment,
     TaskOutput,
@@ -157,6 +159,13 @@ CHANNELS = (
         "A task asks a person, or still does. Not stored.",
     ),
     Channel(
+        "approvals",
+        _template(subjects.approvals("supervisor_id", "user")).rpartition(".")[0] + ".{person_token}",
+        QuestionAnswer,
+        True,
+        "A person's answer to a question; the outcome, an AnswerOutcome, goes to the reply subject. Not stored.",
+    ),
+    Channel(
         "analyses",
         _template(subjects.analyses("supervisor_id")),
         AnalysisRequest,
@@ -197,6 +206,7 @@ def asyncapi() -> dict[str, Any]:
     _put_in_order(document)
     _describe_answer(document, "requests", "answers", PersonReply)
     _describe_answer(document, "pipelines", "pipeline_answers", PipelineReply)
+    _describe_answer(document, "approvals", "approval_outcomes", AnswerOutcome)
     _describe_answer(document, "analyses", "analysis_answers", AnalysisReply)
     return document
 

@@ -19,7 +19,7 @@ from runtime.models.prices import parse_prices
 from runtime.models.settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings, parse_roles
 from runtime.networks import networks_in
 from runtime.servers.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
-from runtime.variables import PREFIX, unknown_variables, variable_of
+from runtime.variables import PREFIX, folders_in, unknown_variables, variable_of
 
 log = structlog.get_logger(__name__)
 
@@ -32,9 +32,10 @@ _SCHEMES = {
 }
 #: How each list in one text is read.
 _LISTS: dict[str, Callable[[str], object]] = {
-    "api_trusted_proxies": networks_in,
+    **dict.fromkeys(("api_trusted_proxies", "webhook_networks"), networks_in),
     "llm_prices": parse_prices,
     "llm_roles": parse_roles,
+    "pipeline_roots": folders_in,
 }
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
@@ -198,6 +199,14 @@ class Settings(BaseSettings):
     """The API keys, as `tasklore api-key` writes them; without it programs of this machine need none."""
     approval_secret: Annotated[SecretStr | None, Field(min_length=32)] = None
     """Signs links to questions of tasks, 32 characters or more; without it there are no such links."""
+    webhook_secret: Annotated[SecretStr | None, Field(min_length=38)] = None
+    """Signs webhooks: `whsec_` and base64; while one is replaced, both, joined by a comma. Without it no webhooks."""
+    webhook_url: str | None = None
+    """Address that hears of all questions of tasks; a task's own, its `callback_url`, hears of that task alone."""
+    webhook_tasks: bool = False
+    """Whether that address hears of the end of every task as well."""
+    webhook_networks: str = ""
+    """Networks that are not public and may be sent to, joined by commas; there alone addresses may be `http:`."""
     api_body_max_bytes: int = Field(default=1024**2, ge=1024, le=64 * 1024**2)
     """Largest body of a request; a task larger than 960 KiB fits into no message."""
     api_rate: Positive = 100.0
@@ -354,13 +363,6 @@ class Settings(BaseSettings):
         _LISTS[info.field_name](text)
         return text
 
-    @field_validator("pipeline_roots")
-    @classmethod
-    def _check_folders(cls, folders: str) -> str:
-        if not all(Path(folder).is_absolute() for folder in folders_in(folders)):
-            raise ValueError(f"write whole paths, joined by {os.pathsep!r}")
-        return folders
-
     @model_validator(mode="after")
     def _check_pairs(self) -> Self:
         if self.retry_base_s > self.retry_cap_s:
@@ -368,11 +370,6 @@ class Settings(BaseSettings):
         if (self.api_tls_cert_file is None) != (self.api_tls_key_file is None):
             raise ValueError(f"{PREFIX}API_TLS_CERT_FILE and {PREFIX}API_TLS_KEY_FILE go together: set both or neither")
         return self
-
-
-def folders_in(folders: str) -> tuple[Path, ...]:
-    """Return the folders that a list of paths names."""
-    return tuple(Path(folder) for folder in folders.split(os.pathsep) if folder)
 
 
 def shown(name: str, value: object) -> str:

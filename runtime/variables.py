@@ -1,7 +1,9 @@
-"""Names of environment variables: that of a setting, and those with our prefix that name none."""
+"""Environment variables: the name of a setting, those with our prefix that name none, and lists of folders."""
 
 import difflib
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 PREFIX = "TASKLORE_"
 
@@ -21,3 +23,15 @@ def unknown_variables(environ: Mapping[str, str], settings: Iterable[str]) -> di
     strangers = {name: bare for name, bare in ours.items() if bare not in known}
     nearest = {name: difflib.get_close_matches(bare, known, n=1, cutoff=_ALIKE) for name, bare in strangers.items()}
     return {name: variable_of(found[0]) if found else None for name, found in nearest.items()}
+
+
+def folders_in(folders: str) -> tuple[Path, ...]:
+    """Return the folders that a list of paths names.
+
+    Raises:
+        ValueError: one is no whole path.
+    """
+    found = tuple(Path(folder) for folder in folders.split(os.pathsep) if folder)
+    if not all(folder.is_absolute() for folder in found):
+        raise ValueError(f"write whole paths, joined by {os.pathsep!r}")
+    return found

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from contracts import subjects
-from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
+from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
 from contracts.messages import (
     ChatTurn,
@@ -22,7 +22,7 @@ from contracts.messages import (
 from memory.command_batch import Commands
 from memory.conversations.conversation import Conversations
 from supervisor.catalogue import Catalogue
-from supervisor.dispatch import Dispatch
+from supervisor.dispatch import MOST_AHEAD, Dispatch
 from supervisor.replies.combined import combine, fit, to_part
 from supervisor.replies.notices import MEMORY_AGENT, Learned, say_kept, with_notes
 from supervisor.replies.report_texts import part_reply, report_reply
@@ -89,6 +89,8 @@ class Service:
         *alongside* goes into the store together with the turns of both sides.
         """
         started = time.monotonic()
+        if request.not_before is not None and request.not_before > self._now() + MOST_AHEAD:
+            raise InvalidInput(f"a task waits for {MOST_AHEAD.days} days at most; make a schedule for a later one")
         request_id = request.request_id
         if request_id is None:
             # A repeat comes with the id that was given here, and is the same task.
@@ -209,6 +211,8 @@ class Service:
     async def _report_of(self, assignment: TaskAssignment, asked: Incoming) -> CompletionReport | None:
         """Hand *assignment* over and return its report, None when it takes longer than *asked* waits."""
         within_s = asked.request.wait_ms / 1000
+        if assignment.waits_from > assignment.created_at + timedelta(seconds=within_s):
+            within_s = 0.0
         # Waited for before it is sent: the report of a new one cannot have come earlier, so that no store is asked.
         awaited = (
             asyncio.ensure_future(self._reports.report_of(assignment, within_s, is_new=True)) if asked.is_new else None
@@ -227,13 +231,14 @@ class Service:
     ) -> TaskAssignment:
         now, request = self._now(), asked.request
         card = self._catalogue().card_of(agent_id, task.name)
+        starts_at = request.not_before or now
         return TaskAssignment(
             task_id=task_id,
             agent_id=agent_id,
             supervisor_id=self._supervisor_id,
             task=task,
             created_at=now,
-            deadline=now + timedelta(seconds=card.deadline_s) if card is not None and card.deadline_s else None,
+            deadline=starts_at + timedelta(seconds=card.deadline_s) if card is not None and card.deadline_s else None,
             max_attempts=card.max_attempts if card is not None else MAX_ATTEMPTS,
             memory=request.memory if request.memory != "other" else "bypass",
             request_id=asked.request_id,
@@ -241,6 +246,7 @@ class Service:
             user_id=request.user_id,
             tenant=request.tenant,
             priority="interactive",
+            not_before=request.not_before,
             conversation_id=asked.conversation_id,
         )
 

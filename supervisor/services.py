@@ -5,12 +5,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import structlog
 from redis.asyncio import Redis
 
 from contracts import subjects
 from contracts.admission.limits import Shares
+from contracts.errors import ConfigurationError
 from contracts.pipelines import PIPELINE_AGENT, Pipeline
 from memory.budgets.store import Budgets
 from memory.conversations.conversation import Conversations
@@ -27,6 +29,7 @@ from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
 from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
+from memory.webhooks.outbox import WebhookOutbox
 from quantities.numerals.locales import mark_of
 from runtime.access import access_of
 from runtime.messaging.erasure import Eraser
@@ -41,7 +44,8 @@ from runtime.messaging.streams import Source, declare_consumer
 from runtime.metrics import Metrics
 from runtime.models.llm import Llm
 from runtime.networks import networks_in
-from runtime.settings import Settings, folders_in
+from runtime.settings import Settings
+from runtime.variables import folders_in
 from supervisor.admission.desk import AdmissionDesk
 from supervisor.admission.gate import Gate
 from supervisor.approvals.answers import Answers
@@ -66,13 +70,27 @@ from supervisor.reports.reports import ReportDesk
 from supervisor.schedules.book import ScheduleBook
 from supervisor.schedules.desk import ScheduleDesk
 from supervisor.schedules.tick_maker import TickMaker
-from supervisor.service import Service
+from supervisor.service import Publish, Service
 from supervisor.understanding import Interpreter, make_interpreter
 from supervisor.understanding.cache import CachedInterpreter
 from supervisor.understanding.model import Counted
+from supervisor.webhooks.addresses import Addresses, NotAllowed
+from supervisor.webhooks.desk import WebhookDesk
+from supervisor.webhooks.events import WebhookEvents
+from supervisor.webhooks.sender import Sender, parse_secrets
 
 if TYPE_CHECKING:
     from supervisor.http.server import HttpServer
+
+log = structlog.get_logger(__name__)
+
+
+class Webhooks(NamedTuple):
+    """The parts that send webhooks, where `webhook_secret` is set."""
+
+    addresses: Addresses
+    events: WebhookEvents
+    desk: WebhookDesk
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +103,7 @@ class Connections:
     link: Link
     redis: Redis
     outbox: Outbox
+    webhooks: Webhooks | None
     cards: CardIndex
     dispatch: Dispatch
     reports: ReportDesk
@@ -110,10 +129,46 @@ def make_cached_interpreter(llm: Llm, redis: Redis, settings: Settings) -> Inter
     return CachedInterpreter(reading)
 
 
-def make_wait_desk(link: Link, redis: Redis, outbox: Outbox, settings: Settings) -> WaitDesk:
+def make_turn_sender(outbox: Outbox) -> Publish:
+    """Return a function that publishes turns, and logs one that could not be stored."""
+
+    def note(problem: Exception | None) -> None:
+        if problem is not None:
+            log.warning("turn_not_published", error=str(problem))
+
+    def send(subject: str, body: bytes, message_id: str) -> None:
+        outbox.send(subject, body, message_id, note)
+
+    return send
+
+
+def make_wait_desk(
+    link: Link, redis: Redis, outbox: Outbox, settings: Settings, webhooks: WebhookEvents | None
+) -> WaitDesk:
     """Return the desk that looks after waits, and takes answers to them."""
     waits = Waits(redis, keep=timedelta(days=settings.ledger_keep_days))
-    return WaitDesk(Answers(waits, outbox), event_sender(link))
+    return WaitDesk(Answers(waits, outbox), event_sender(link), webhooks)
+
+
+def make_webhooks(redis: Redis, settings: Settings, metrics: Metrics, reports: ReportDesk) -> Webhooks | None:
+    """Return the parts that send webhooks, of *reports* too; None where there is no secret for them.
+
+    Raises:
+        ConfigurationError: the secret, or the address of the deployment, is none.
+    """
+    if settings.webhook_secret is None:
+        return None
+    addresses, outbox = Addresses(networks_in(settings.webhook_networks)), WebhookOutbox(redis)
+    try:
+        everywhere = addresses.make_callback(settings.webhook_url) if settings.webhook_url else None
+    except NotAllowed as error:
+        raise ConfigurationError(f"TASKLORE_WEBHOOK_URL {error}") from error
+    sender = Sender(addresses, parse_secrets(settings.webhook_secret.get_secret_value()))
+    desk = WebhookDesk(outbox, sender, metrics)
+    hears_tasks, soon = settings.webhook_tasks, desk.look_soon
+    events = WebhookEvents(outbox, metrics, everywhere=everywhere, hears_tasks=hears_tasks, look_soon=soon)
+    reports.note_ended = events.note_reports
+    return Webhooks(addresses, events, desk)
 
 
 def make_admission(opened: Connections, gate: Gate) -> AdmissionDesk:
@@ -264,7 +319,6 @@ def open_api(
     from supervisor.http.requests.work import Work
     from supervisor.http.server import HttpServer, demand_keys, demand_tls
 
-    keys = demand_keys(settings.api_host, settings.api_keys_file)
     records, secret = RequestRecords(opened.redis), settings.approval_secret
     parts = ApiParts(
         supervisor_id=settings.supervisor_id,
@@ -286,9 +340,10 @@ def open_api(
         runs=PipelineRuns(opened.redis),
         sessions=sessions,
         answers=opened.answers,
+        webhooks=opened.webhooks and opened.webhooks.addresses,
         links=Links(secret.get_secret_value(), opened.answers) if secret is not None else None,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
-        keys=keys,
+        keys=demand_keys(settings.api_host, settings.api_keys_file),
         limits=ClientLimits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),
         unknown=UnknownClients(Origins(networks_in(settings.api_trusted_proxies)), rate=settings.api_unknown_rate),
         meter=opened.metrics,

@@ -20,6 +20,8 @@ from contracts.words import OTHER
 from memory.budgets.overview import AccountView, view_accounts
 from memory.budgets.store import Budgets
 from memory.ledger.tally import Tally
+from memory.ledger.waits import Waits
+from memory.webhooks.outbox import WebhookOutbox
 from runtime.messaging.buckets import read_bucket
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
@@ -283,6 +285,25 @@ class LimitWatch(Watcher):
         return found
 
 
+class WaitWatch(Watcher):
+    """The number of open waits, and of webhooks; the last figures stay while the store is away."""
+
+    every_s = TALLY_S
+
+    def __init__(self, waits: Waits, webhooks: WebhookOutbox) -> None:
+        self._waits = waits
+        self._webhooks = webhooks
+        self.open = self.sending = self.failed = 0
+
+    async def look(self) -> None:
+        """Ask once."""
+        try:
+            self.open = await self._waits.count_open()
+            self.sending, self.failed = await self._webhooks.counts()
+        except MemoryUnavailable as error:
+            log.info("waits_not_counted", error=str(error))
+
+
 class CostKeeper(Watcher):
     """Keeps what the last reports of each task had cost, for estimates."""
 
@@ -299,17 +320,21 @@ class CostKeeper(Watcher):
 
 
 def make_watches(
-    metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, reports: ReportDesk
+    metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, reports: ReportDesk, *, sends_webhooks: bool = False
 ) -> tuple[Watcher, ...]:
     """Return the watches of a supervisor, to be run; *metrics* exports their last values."""
     dead, messages = StreamWatch(link.client, subjects.DEAD), StreamWatch(link.client, subjects.MESSAGES)
     backlog = BacklogWatch(link, lambda: cards.catalogue.cards, reports.run_times)
     ledger, store = LedgerWatch(Tally(redis)), StoreWatch(redis)
     limits, costs = LimitWatch(Budgets(redis)), CostKeeper(Budgets(redis), reports.costs)
+    waits = WaitWatch(Waits(redis), WebhookOutbox(redis))
+    metrics.watch_waits(lambda: waits.open)
+    if sends_webhooks:
+        metrics.watch_webhooks(lambda: waits.sending, lambda: waits.failed)
     metrics.watch_dead_letters(dead.waiting, dead.oldest_s)
     metrics.watch_waiting("messages", messages.waiting, messages.oldest_s)
     metrics.watch_tasks(backlog.unfinished, backlog.slot_s, backlog.workers, backlog.oldest_s)
     metrics.watch_ledger(ledger.ended, ledger.age_s)
     metrics.watch_store(store.part)
     metrics.watch_limits(limits.used, limits.spent, limits.unconfirmed, limits.waiting)
-    return dead, messages, backlog, ledger, store, limits, costs
+    return dead, messages, backlog, ledger, store, limits, costs, waits

@@ -4,10 +4,10 @@ import asyncio
 import functools
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from faststream.message import StreamMessage
@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
 from contracts import subjects
+from contracts.admission.waits import AnswerOutcome
 from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
 from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
 from memory.breaker import Breaker
@@ -27,6 +28,7 @@ from memory.ledger.ledger import Ledger
 from memory.ledger.open_tasks import OpenTasks
 from memory.ledger.stream_epochs import StreamEpochs
 from memory.sessions.session import SessionCache
+from runtime.lease_loop import LeaseLoop
 from runtime.messaging.broker import reads, reads_nothing, reads_or_ignores
 from runtime.messaging.connection import connected
 from runtime.messaging.leases import Leases
@@ -42,6 +44,7 @@ from runtime.settings import Settings
 from supervisor.admission.desk import AdmissionDesk
 from supervisor.admission.gate import open_gate
 from supervisor.approvals.desk import WaitDesk
+from supervisor.approvals.requests import answer_bytes
 from supervisor.cancellation import Canceller
 from supervisor.cards import CardIndex
 from supervisor.delivery import Delivering
@@ -59,13 +62,16 @@ from supervisor.schedules.desk import ScheduleDesk
 from supervisor.service import Service
 from supervisor.services import (
     Connections,
+    Webhooks,
     make_admission,
     make_analyses,
     make_cached_interpreter,
     make_learned,
     make_pipelines,
     make_schedules,
+    make_turn_sender,
     make_wait_desk,
+    make_webhooks,
     open_api,
     open_delivering,
 )
@@ -125,8 +131,15 @@ class _Parts:
     delivering: Delivering
     waiting: WaitDesk
     admission: AdmissionDesk
+    webhooks: Webhooks | None
     watches: tuple[Watcher, ...]
     api: "HttpServer | None"
+
+    @property
+    def loops(self) -> tuple[LeaseLoop[Any, Any] | AdmissionDesk, ...]:
+        """What is worked on under leases."""
+        hooks = () if self.webhooks is None else (self.webhooks.desk,)
+        return (self.desk, self.analysing, self.schedules, self.waiting, self.admission, *hooks)
 
 
 class Supervisor:
@@ -151,30 +164,24 @@ class Supervisor:
         broker, supervisor_id = self.process.broker, self._settings.supervisor_id
         broker.add_middleware(make_refusals())
 
-        requests = broker.subscriber(
-            subjects.requests(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="requests"
-        )
+        listen = functools.partial(broker.subscriber, queue=supervisor_id, max_workers=REQUESTS_AT_ONCE)
 
-        @requests(decoder=reads(PersonRequest))
+        @listen(subjects.requests(supervisor_id), title="requests")(decoder=reads(PersonRequest))
         async def answer(request: PersonRequest) -> PersonReply:
             return await self._demand_parts().service.answer(request)
 
-        pipelines = broker.subscriber(
-            subjects.pipelines(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="pipelines"
-        )
-
-        # An unreadable request is refused there, as a reply of its own kind.
-        @pipelines(decoder=reads_nothing)
+        # An unreadable request is refused there, as a reply of its own kind; so are all below.
+        @listen(subjects.pipelines(supervisor_id), title="pipelines")(decoder=reads_nothing)
         async def drive(body: bytes) -> PipelineReply:
             return await self._demand_parts().pipelines.answer_bytes(body)
 
-        analyses = broker.subscriber(
-            subjects.analyses(supervisor_id), queue=supervisor_id, max_workers=REQUESTS_AT_ONCE, title="analyses"
-        )
-
-        @analyses(decoder=reads_nothing)
+        @listen(subjects.analyses(supervisor_id), title="analyses")(decoder=reads_nothing)
         async def analyse(body: bytes) -> AnalysisReply:
             return await self._demand_parts().analyses.answer_bytes(body)
+
+        @listen(subjects.approvals_to(supervisor_id), title="approvals")(decoder=reads_nothing)
+        async def approve(body: bytes, message: NatsMessage) -> AnswerOutcome:
+            return await answer_bytes(self._demand_parts().waiting.answers, message.raw_message.subject, body)
 
     def _heed_cancellations(self) -> None:
         """Make the cancellations of other programs final: one supervisor does so for all."""
@@ -213,7 +220,7 @@ class Supervisor:
                 "schedules": parts.schedules.vital_sign,
                 "messages": parts.delivering.vital_sign,
                 "waits": parts.waiting.vital_sign,
-            }
+            } | ({"webhooks": parts.webhooks.desk.vital_sign} if parts.webhooks is not None else {})
             self.process.serve_probes(stack, vital, {"reports": self._ready, "messages": self._delivers})
             yield
             await self.process.end_tasks()
@@ -222,9 +229,7 @@ class Supervisor:
         settings, process = self._settings, self.process
         connecting = connected(process.nats_url, f"tasklore-pull-{process.name}", process.listener(self._reconnected))
         client = await stack.enter_async_context(connecting)
-        most, count = settings.redis_max_connections, process.count_redis_reconnect
-        opening = valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=count)
-        redis = await stack.enter_async_context(opening)
+        redis = await stack.enter_async_context(self._connect_store())
         if settings.provision == "auto":
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
@@ -248,7 +253,7 @@ class Supervisor:
             dispatch=dispatch,
             reports=reports,
             conversations=Conversations(redis),
-            publish=_turn_sender(outbox),
+            publish=make_turn_sender(outbox),
             time_zone=settings.time_zone,
             learned=make_learned(redis, settings, self._cards),
         )
@@ -257,17 +262,22 @@ class Supervisor:
         large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         output = await stack.enter_async_context(open_output(link))
-        waiting = make_wait_desk(link, redis, outbox, settings)
-        opened = (process.name, settings, process.metrics, link, redis, outbox)
+        webhooks = make_webhooks(redis, settings, process.metrics, reports)
+        opened = (process.name, settings, process.metrics, link, redis, outbox, webhooks)
+        waiting = make_wait_desk(link, redis, outbox, settings, webhooks and webhooks.events)
         everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output, waiting.answers)
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(everything, leases, functools.partial(self._heal, client), tasks)
         schedules, book, maker = make_schedules(everything, pipelines)
-        desks = (output, delivering, waiting, make_admission(everything, gate))
+        desks = (output, delivering, waiting, make_admission(everything, gate), webhooks)
         driven = (desk, pipelines, *make_analyses(everything), schedules, *desks)
         api = open_api(everything, service, sessions, pipelines, (book, maker))
-        watches = make_watches(process.metrics, link, redis, self._cards, reports)
+        watches = make_watches(process.metrics, link, redis, self._cards, reports, sends_webhooks=webhooks is not None)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
+
+    def _connect_store(self) -> AbstractAsyncContextManager[Redis]:
+        url, name, most = self.process.redis_url, self.process.name, self._settings.redis_max_connections
+        return valkey.connect(url, name=name, max_connections=most, reconnected=self.process.count_redis_reconnect)
 
     async def _open_llm(self, stack: AsyncExitStack, redis: Redis) -> Llm:
         metrics = self.process.metrics
@@ -295,13 +305,14 @@ class Supervisor:
         """Learn the agents and begin to serve reports."""
         parts = self._demand_parts()
         await self._cards.load(parts.link)
-        desks = (parts.recovery, parts.desk, parts.analysing, parts.schedules, parts.waiting, parts.admission)
-        for one in (parts.engine, parts.comparing, *desks, parts.delivering):
-            self.process.spawn(one.run())
-        self.process.spawn(self._sweep_sessions())
-        self.process.spawn(self._reload_cards())
+        for run in (parts.engine.run, parts.comparing.run, parts.recovery.run, parts.delivering.run):
+            self.process.spawn(run())
+        for loop in parts.loops:
+            self.process.spawn(loop.run())
         for watch in parts.watches:
             self.process.spawn(watch.run())
+        self.process.spawn(self._sweep_sessions())
+        self.process.spawn(self._reload_cards())
         if parts.api is not None:
             self.process.spawn(parts.api.run())
             self._on_api(parts.api.url)
@@ -316,10 +327,7 @@ class Supervisor:
             await parts.api.drain(self.process.hurried)
         parts.engine.stop()
         parts.comparing.stop()
-        await asyncio.gather(
-            *(one.drain() for one in (parts.desk, parts.analysing, parts.schedules, parts.delivering, parts.waiting))
-        )
-        await parts.admission.drain()
+        await asyncio.gather(*(loop.drain() for loop in parts.loops), parts.delivering.drain())
 
     def _ready(self) -> tuple[bool, str]:
         return self._parts is not None and self._parts.engine.ready, f"{len(self._cards.catalogue.cards)} agents known"
@@ -371,10 +379,10 @@ class Supervisor:
             self._parts.engine.reconnected()
             self._parts.comparing.reconnected()
             self._parts.delivering.reconnected()
-            parts = self._parts
-            looking = (parts.recovery, parts.output, parts.desk, parts.analysing, parts.schedules)
-            for one in (*looking, parts.waiting, parts.admission):
-                one.look_soon()
+            self._parts.recovery.look_soon()
+            self._parts.output.look_soon()
+            for loop in self._parts.loops:
+                loop.look_soon()
             self.process.spawn(self._load_cards())
 
     def _demand_parts(self) -> _Parts:
@@ -386,14 +394,3 @@ class Supervisor:
 def _key_of(message: NatsMessage) -> str:
     """Return the bucket's key in the subject of *message*."""
     return str(message.raw_message.subject).rpartition(".")[2]
-
-
-def _turn_sender(outbox: Outbox) -> Callable[[str, bytes, str], None]:
-    def note(problem: Exception | None) -> None:
-        if problem is not None:
-            log.warning("turn_not_published", error=str(problem))
-
-    def send(subject: str, body: bytes, message_id: str) -> None:
-        outbox.send(subject, body, message_id, note)
-
-    return send

@@ -102,6 +102,7 @@ def up(
     epilog=example(
         'tasklore ask "Check my budget: limit 50k, spent 42,000"',
         'tasklore ask --conversation trip "the same with 45k spent"',
+        'tasklore ask --after 2h "Check my budget: limit 50k, spent 42,000"',
     ),
 )
 def ask(
@@ -128,13 +129,17 @@ def ask(
     time_zone: Annotated[
         str | None, Option("--time-zone", metavar="NAME", help="Where you are, such as Europe/Berlin.")
     ] = None,
+    at: Annotated[
+        str | None, Option("--at", metavar="TIME", help="Begin then, such as 2026-12-24T18:00, by --time-zone or UTC.")
+    ] = None,
+    after: Annotated[str | None, Option("--after", metavar="SPAN", help="Begin so long from now, such as 2h.")] = None,
 ) -> int:
     """Ask a question, or give a task, in plain words.
 
     Ends with 0 for an answer, for a question back and for "I cannot do that"; with 1 when the task failed or was not
     finished in time; with 3 when no supervisor answers.
     """
-    from tasklore.ask.ask import ask_and_print, make_request
+    from tasklore.ask.ask import ask_and_print, make_request, read_start
 
     request = make_request(
         " ".join(text),
@@ -144,6 +149,7 @@ def ask(
         memory="bypass" if no_memory else "use",
         wait_ms=int(wait * 1000),
         time_zone=time_zone,
+        not_before=read_start(at, after, time_zone, is_repeat=request_id is not None),
     )
     return run(ask_and_print(request, as_json=as_json))
 

@@ -13,7 +13,7 @@ from contracts.message_parts import Message, Part, is_none
 LONGEST = timedelta(days=29)
 
 Kind = Literal["ask", "signal", "sleep"]
-Door = Literal["http", "link", "cli", "time"]
+Door = Literal["http", "link", "cli", "nats", "time"]
 
 
 class Approval(BaseModel):
@@ -95,6 +95,25 @@ class QuestionNotice(Message):
     who: tuple[str, ...] = ()
     until: datetime
     number: int
+
+
+class QuestionAnswer(Message):
+    """A person's answer, sent as a request to `approvals.{supervisor_id}.{token}`: the token is of who answers.
+
+    With `digest` it counts only for the question that had it.
+    """
+
+    approval_id: str = Field(max_length=80)
+    answer: JsonValue
+    digest: str | None = Field(default=None, exclude_if=is_none)
+
+
+class AnswerOutcome(Message):
+    """Whether an answer counts; `why` not, in a word, and `text` for people."""
+
+    counts: bool
+    why: str | None = None
+    text: str = ""
 
 
 def wait_id(task_id: str, slot: str) -> str:

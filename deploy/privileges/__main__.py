@@ -1,7 +1,8 @@
 """`python -m deploy.privileges`: write the rights of each role into the configuration of NATS and Valkey.
 
 `--worker NAME=AGENT[,AGENT]` and `--program NAME=SPEAKER[,SPEAKER]` add users beside the shipped ones; `--calls
-NAME=AGENT[,AGENT]` lets tasks of the worker NAME call those agents.
+NAME=AGENT[,AGENT]` lets tasks of the worker NAME call those agents, and `--approver NAME=WHO[,WHO]` the program NAME
+answer questions of tasks as `user:ana` or `role:finance`.
 """
 
 import argparse
@@ -36,12 +37,14 @@ def main() -> None:
     parser.add_argument("--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]")
     parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]")
     parser.add_argument("--calls", action="append", default=[], metavar="NAME=AGENT[,AGENT]")
+    parser.add_argument("--approver", action="append", default=[], metavar="NAME=WHO[,WHO]")
     given = parser.parse_args()
     cast = Cast()
     try:
         workers, programs = named(given.worker, "--worker"), named(given.program, "--program")
         calls = named(given.calls, "--calls")
-        files = stale(Cast(cast.workers | workers, cast.programs | programs, calls), given.into)
+        approvers = named(given.approver, "--approver")
+        files = stale(Cast(cast.workers | workers, cast.programs | programs, calls, approvers), given.into)
     except (TaskloreError, ValueError) as error:
         parser.error(str(error))
     for path, text in files.items():

@@ -24,18 +24,18 @@ def read_cast(directory: Path) -> Cast:
         return Cast()
     try:
         kept = json.loads(file.read_text("utf-8"))
-        workers, programs, calls = (
+        workers, programs, calls, approvers = (
             {str(name): tuple(map(str, listed)) for name, listed in named.items()}
-            for named in (kept["workers"], kept["programs"], kept.get("calls", {}))
+            for named in (kept["workers"], kept["programs"], kept.get("calls", {}), kept.get("approvers", {}))
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigurationError(f"{str(file)!r} is not as it was written; take it from a backup") from error
-    return Cast(workers, programs, calls)
+    return Cast(workers, programs, calls, approvers)
 
 
 def write_cast(directory: Path, cast: Cast) -> None:
     """Keep *cast* in *directory*."""
-    kept = {"workers": cast.workers, "programs": cast.programs, "calls": cast.calls}
+    kept = {"workers": cast.workers, "programs": cast.programs, "calls": cast.calls, "approvers": cast.approvers}
     replace_text(directory / _NAME, json.dumps(kept, indent=2) + "\n")
 
 

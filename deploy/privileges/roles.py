@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from contracts import subjects
+from contracts.admission.waits import demand_person
 from contracts.errors import ConfigurationError
 from contracts.identifiers import checked_name, user_token
 from contracts.pipelines import PIPELINE_AGENT
@@ -85,16 +86,20 @@ class Cast:
     """Who there is beside supervisor, memory worker, bootstrap job and operator.
 
     `workers` has the agents that each Deployment of workers serves; `programs` has, for each program of others by its
-    supervisor id, under which names it speaks to agents; `calls` has, by Deployment, the agents that its tasks call.
+    supervisor id, under which names it speaks to agents; `calls` has, by Deployment, the agents that its tasks call,
+    `approvers`, by program, the persons in whose name it answers questions, such as `role:finance`.
     """
 
     workers: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"budget": ("BudgetTrackerAgent",)})
     programs: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"program": ("program",)})
     calls: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    approvers: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def roles(self) -> tuple[Role, ...]:
         """Return every role."""
-        programs = [_program(name, speakers) for name, speakers in self.programs.items()]
+        if unknown := self.approvers.keys() - self.programs.keys():
+            raise ConfigurationError(f"--approver names {', '.join(sorted(unknown))}, which is no --program; add it")
+        programs = [_program(name, names, self.approvers.get(name, ())) for name, names in self.programs.items()]
         if unknown := self.calls.keys() - self.workers.keys():
             raise ConfigurationError(f"--calls names {', '.join(sorted(unknown))}, which is no --worker; add it")
         workers = [_worker(f"worker-{name}", agents, self.calls.get(name, ())) for name, agents in self.workers.items()]
@@ -124,7 +129,10 @@ def _supervisor() -> Role:
         "Answers people and programs, drives pipelines and analyses, delivers what is said to agents.",
         (
             do.hears_answers("supervisor"),
-            do.answers(subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)),
+            do.answers(
+                *(subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)),
+                subjects.approvals_to(SUPERVISOR),
+            ),
             do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
             do.hears("hear of cards", subjects.CARD_NOTICES),
             do.hears("hear reports", subjects.reports_to(SUPERVISOR)),
@@ -169,7 +177,7 @@ def _supervisor() -> Role:
             *_keys(
                 *("task", "waits", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
                 *("session", "sessions", "request", "running", "run", "user-sessions", "project", "projects"),
-                *("story", "stories", "analysis", "analysing", "notices", "schedules", "budget"),
+                *("story", "stories", "analysis", "analysing", "notices", "schedules", "budget", "webhooks"),
             ),
             _READS,
         ),
@@ -227,6 +235,7 @@ def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
         *(
             "task",
             "waits",
+            "places",
             "children",
             "ended",
             "flight",
@@ -281,6 +290,7 @@ def _operator() -> Role:
             do.hears("watch runs", subjects.RUN_ANY, subjects.PROGRESS_ANY, subjects.OUTPUT_ANY),
             do.hears("hear of questions", subjects.QUESTION_ANY),
             do.says("wake tasks that wait", subjects.SCHEDULE_ANY),
+            do.says("answer questions", subjects.approvals_to(SUPERVISOR)),
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("send again, and tell", subjects.TASK_ANY, subjects.TURN_ANY),
@@ -297,7 +307,7 @@ def _operator() -> Role:
     )
 
 
-def _program(name: str, speakers: tuple[str, ...]) -> Role:
+def _program(name: str, speakers: tuple[str, ...], persons: tuple[str, ...]) -> Role:
     checked_name(name, "program")
     return Role(
         name,
@@ -312,6 +322,7 @@ def _program(name: str, speakers: tuple[str, ...]) -> Role:
             do.hears("hear its output", subjects.output_to(name)),
             do.reads_last(subjects.OUTPUT, subjects.output_to(name)),
             do.says("speak to agents", *(f"messages.*.*.{user_token(speaker)}" for speaker in speakers)),
+            *(do.says("answer questions", subjects.approvals(SUPERVISOR, demand_person(one))) for one in persons),
         ),
         tuple(_ACCEPT),
         owns=_keys("task"),

@@ -6,6 +6,7 @@ names every open wait by when to look at it next: an answer moves it there first
 the answer and the wake-up leaves it to be found.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -114,27 +115,13 @@ class Waits:
 
     async def read(self, task_id: str, slot: str) -> WaitState | None:
         """Return all that is known of a wait, None when there is none that can be read."""
-        key = keys.task(task_id)
-        wait, answer, refusals, notices = (await self._batch.run([("HMGET", key, *_fields(slot))]))[0]
-        try:
-            parsed = Wait.model_validate_json(wait or b"")
-        except ValidationError:
-            return None
-        names = [
-            f"{name}:{parsed.generation}" for name in ("state", "report", "cancel", "attempts", "assignment", "trace")
-        ]
-        found = (await self._batch.run([("HMGET", key, *names)]))[0]
-        return WaitState(
-            parsed,
-            answer and WaitAnswer.model_validate_json(answer),
-            tuple(WaitRefusal.model_validate_json(line) for line in (refusals or b"").splitlines()),
-            number_in(notices) or 0,
-            (found[0] or b"").decode(errors="replace"),
-            found[1] is not None or found[2] is not None,
-            number_in(found[3]) or 0,
-            found[4] or b"",
-            (found[5] or b"").decode(errors="replace"),
-        )
+        return (await self.read_many([WaitName("ask", task_id, slot)], with_assignments=True))[0]
+
+    async def read_many(self, names: Sequence[WaitName], *, with_assignments: bool = False) -> list[WaitState | None]:
+        """Return all that is known of each wait, in one round trip; *assignment* and *trace* are empty unless asked."""
+        many = int(with_assignments)
+        asked = [("FCALL_RO", scripts.READ_WAIT, 1, keys.task(one.task_id), one.slot, many) for one in names]
+        return [_read(found) for found in (await self._batch.run(asked) if asked else ())]
 
     async def note_notices(self, task_id: str, slot: str, number: int) -> None:
         """Note that *number* notices of a wait were sent."""
@@ -159,6 +146,10 @@ class Waits:
         claimed = " ".join(name), _ms(now), _ms(now + lease)
         return bool((await self._batch.run([("FCALL", scripts.CLAIM_WAIT, 1, _OPEN, *claimed)]))[0])
 
+    async def count_open(self) -> int:
+        """Return the number of open waits."""
+        return int((await self._batch.run([("ZCARD", _OPEN)]))[0])
+
     async def list_open(self, kind: Kind, limit: int) -> list[WaitName]:
         """Return up to *limit* open waits of *kind*; one that has just ended may be among them."""
         found: list[WaitName] = []
@@ -169,6 +160,25 @@ class Waits:
             found += [_parse(member) for member in members[::2]]
             if int(cursor) == 0 or len(found) >= limit:
                 return list(dict.fromkeys(found))[:limit]
+
+
+def _read(found: Sequence[bytes | None]) -> WaitState | None:
+    wait, answer, refusals, notices, state, report, cancel, attempts, assignment, trace = (*found, *[None] * 10)[:10]
+    try:
+        parsed = Wait.model_validate_json(wait or b"")
+    except ValidationError:
+        return None
+    return WaitState(
+        parsed,
+        WaitAnswer.model_validate_json(answer) if answer else None,
+        tuple(WaitRefusal.model_validate_json(line) for line in (refusals or b"").splitlines()),
+        number_in(notices) or 0,
+        (state or b"").decode(errors="replace"),
+        report is not None or cancel is not None,
+        number_in(attempts) or 0,
+        assignment or b"",
+        (trace or b"").decode(errors="replace"),
+    )
 
 
 def _fields(slot: str) -> tuple[str, str, str, str]:

@@ -6,7 +6,7 @@ Every replica exports the same values: aggregate them by maximum, not by sum.
 from collections.abc import Callable, Mapping
 
 from contracts.messages import Status
-from runtime.counting.series import Series
+from runtime.counting.series import Children, Series
 from runtime.counting.words import words_of
 
 
@@ -18,6 +18,27 @@ class WholeCounts:
         self._cards_refused = series.counter(
             "cards_refused", "Agent cards that were left out, for what is wrong there."
         )
+
+        about = "Webhooks: retried later, given up after a day (failed), or not stored for want of room (dropped)."
+        self._webhooks = Children(
+            series.counter("webhooks", about, "outcome"), ("delivered", "retried", "failed", "dropped")
+        )
+
+    def count_webhook(self, outcome: str) -> None:
+        """Count a webhook that was sent, or was not stored."""
+        self._webhooks[outcome].inc()
+
+    def watch_webhooks(self, waiting: Callable[[], float], failed: Callable[[], float]) -> None:
+        """Export how many webhooks wait, and how many were given up, in a process that sends them."""
+        self._series.gauge("webhooks_waiting", "Webhooks that wait to be delivered.").set_function(waiting)
+        self._series.gauge("webhooks_failed", "Webhooks that were given up, until they are removed.").set_function(
+            failed
+        )
+
+    def watch_waits(self, waiting: Callable[[], float]) -> None:
+        """Export how many tasks wait for a person, a signal or a time."""
+        about = "Tasks that wait for a person, a signal or a time of their own, and hold nothing."
+        self._series.gauge("tasks_waiting", about).set_function(waiting)
 
     def count_refused_card(self) -> None:
         """Count a card that is none, or another agent's, or cannot be used: once for each thing that is wrong."""

@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 from contracts import subjects
 from contracts.admission.limits import Shares
 from contracts.errors import MemoryUnavailable, MessageTooLarge, TaskloreError
+from contracts.identifiers import tenant_token
 from memory import keys
 from runtime.messaging.direct import DirectReads, Stored, open_direct_reads
 from runtime.messaging.jetstream import ask_jetstream, ask_or_none
@@ -133,7 +134,7 @@ class AdmissionDesk:
                 async with asyncio.timeout(_RENEW_S):
                     self._leads = await self._claim()
                 shares = await self._read_shares()
-                self._weights = {subjects.tenant_token(name): weight for name, weight in shares.weights.items()}
+                self._weights = {tenant_token(name): weight for name, weight in shares.weights.items()}
                 self._longest_wait_s = PRIORITIES | dict(shares.longest_wait_s)
             except (RedisError, OSError, TimeoutError, MemoryUnavailable):
                 # Nobody can say who leads: then all do.

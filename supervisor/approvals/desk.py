@@ -10,6 +10,7 @@ from memory.ledger.waits import LATE, WaitName, Waits, WaitState
 from runtime.lease_loop import LeaseLoop
 from runtime.messaging.link import Link
 from supervisor.approvals.answers import Answers
+from supervisor.webhooks.events import WebhookEvents
 
 #: Waits looked at once by one process.
 _AT_ONCE = 32
@@ -27,11 +28,12 @@ class WaitDesk(LeaseLoop[WaitName, WaitName]):
     # Each look may be done twice: a notice is then sent twice, a task woken twice and run once.
     is_exclusive = False
 
-    def __init__(self, answers: Answers, notify: Notify) -> None:
+    def __init__(self, answers: Answers, notify: Notify, webhooks: WebhookEvents | None = None) -> None:
         super().__init__("wait", at_once=_AT_ONCE, lease_s=_LEASE.total_seconds())
         self.answers = answers
         self._waits: Waits = answers.waits
         self._notify = notify
+        self._webhooks = webhooks
 
     async def due(self, limit: int) -> Sequence[WaitName]:
         """Return waits that are to be looked at."""
@@ -44,11 +46,15 @@ class WaitDesk(LeaseLoop[WaitName, WaitName]):
     async def work(self, key: WaitName, lease: WaitName) -> float:  # noqa: ARG002 - as the loop calls it
         """Look at one wait, and note when it is to be looked at next."""
         state = await self._waits.read(key.task_id, key.slot)
+        now = _now()
+        is_over = state is not None and (state.answer is not None or now >= state.wait.until + LATE)
+        if state is not None and is_over and state.wait.kind == "ask" and self._webhooks is not None:
+            await self._webhooks.note_question(key, state)
         if state is None or state.has_report:
             await self._waits.drop(key)
             return 0.0
-        now, wait = _now(), state.wait
-        if state.answer is not None or now >= wait.until + LATE:
+        wait = state.wait
+        if is_over:
             # A task that has begun since reads the answer, or that there is none.
             try:
                 is_woken = await self.answers.wake(key.task_id, key.slot)
@@ -62,6 +68,8 @@ class WaitDesk(LeaseLoop[WaitName, WaitName]):
             return 0.0
         if wait.kind == "ask" and (number := _count_notices(wait, now)) > state.notices:
             await self._notify(key, state, number)
+            if self._webhooks is not None:
+                await self._webhooks.note_question(key, state, number)
             await self._waits.note_notices(key.task_id, key.slot, number)
         await self._waits.look_at(key, _next_look(wait, now))
         return 0.0

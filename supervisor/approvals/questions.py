@@ -11,6 +11,8 @@ from memory.ledger.waits import Waits, WaitState
 
 #: Open waits among which questions are looked for.
 _MOST = 10_000
+#: Questions that are read in one round trip.
+_PAGE = 1_000
 
 
 class Answered(BaseModel):
@@ -56,13 +58,15 @@ async def list_questions(
         MemoryUnavailable: the ledger did not answer in time.
     """
     found: list[ApprovalQuestion] = []
-    for name in await waits.list_open("ask", _MOST):
-        state = await waits.read(name.task_id, name.slot)
-        if state is not None and is_shown(state) and (one := view_of(name.task_id, state)).state == "open":
-            found.append(one)
+    names = await waits.list_open("ask", _MOST)
+    for first in range(0, len(names), _PAGE):
+        page = names[first : first + _PAGE]
+        for name, state in zip(page, await waits.read_many(page), strict=True):
+            if state is not None and is_shown(state) and (one := view_of(name.task_id, state)).state == "open":
+                found.append(one)
         if len(found) >= limit:
             break
-    return tuple(found)
+    return tuple(found[:limit])
 
 
 def view_of(task_id: str, state: WaitState) -> ApprovalQuestion:

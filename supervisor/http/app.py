@@ -14,6 +14,7 @@ from supervisor.http import (
     problems,
     schedules,
     tasks,
+    webhooks,
 )
 from supervisor.http.admission.middleware import AdmissionMiddleware
 from supervisor.http.approvals import page as approval_page
@@ -41,7 +42,7 @@ def make_app(parts: ApiParts) -> FastAPI:
     )
     problems.install(app)
     asked = (requests, tasks, approvals, approval_page, output, agents, memory, conversations)
-    for module in (*asked, pipelines, schedules, budgets, chat):
+    for module in (*asked, pipelines, schedules, budgets, webhooks, chat):
         app.include_router(module.routes(parts))
 
     @app.get("/docs", include_in_schema=False)

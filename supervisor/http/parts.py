@@ -31,6 +31,7 @@ from supervisor.reports.reports import ReportDesk
 from supervisor.schedules.book import ScheduleBook
 from supervisor.schedules.tick_maker import TickMaker
 from supervisor.service import Service
+from supervisor.webhooks.addresses import Addresses
 
 
 class Life:
@@ -115,6 +116,7 @@ class ApiParts:
     runs: PipelineRuns
     sessions: SessionCache
     answers: Answers
+    webhooks: Addresses | None = None
     links: Links | None = None
     kinds: Kinds = field(default_factory=Kinds.load)
     keys: KeyRing | None = None

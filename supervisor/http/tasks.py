@@ -15,6 +15,7 @@ from contracts.identifiers import NAME_PATTERN, Name, new_id
 from contracts.messages import CompletionReport, TaskAssignment, TaskCall
 from memory.ledger.requests import RequestRecord, place_of
 from memory.ledger.task_tree import TaskTree, Trace
+from memory.webhooks.outbox import Callback, WebhookOutbox
 from supervisor.catalogue import Offer
 from supervisor.dispatch import MOST_AHEAD
 from supervisor.http.admission.keys import Caller, require_role
@@ -36,6 +37,7 @@ from supervisor.http.responses import (
 )
 from supervisor.requests.request import whole_task_id
 from supervisor.service import MAX_ATTEMPTS
+from supervisor.webhooks.addresses import NotAllowed
 
 TaskId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a task, as the answer to it says.")]
 
@@ -56,6 +58,9 @@ class Send(Later):
     within_seconds: Annotated[float | None, Field(gt=0, le=604_800)] = None
     max_attempts: Annotated[int | None, Field(ge=1, le=1000)] = None
     wait_seconds: Annotated[float, Field(ge=0, le=600)] = 30.0
+    callback_url: Annotated[
+        str | None, Field(description="Hears of its end, and of questions that it asks, by signed webhooks.")
+    ] = None
 
 
 class Sent(View):
@@ -86,21 +91,20 @@ class NewTask:
     max_attempts: int | None = None
     priority: Literal["interactive", "normal", "batch"] = "normal"
     starts_at: datetime | None = None
+    callback: Callback | None = None
 
 
 _ASKING = Depends(require_role("ask"))
+_SENT = {202: {"model": Sent, **ACCEPTED}, **answers(404, 409)}
+#: How long after its deadline, or its start where it has none, the address of a task is kept: longer than any wait.
+_CALLS_BACK = timedelta(days=40)
 
 
 def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/tasks`."""
     router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
-    @router.post(
-        "",
-        summary="Send a task to an agent",
-        response_model=Sent,
-        responses={202: {"model": Sent, **ACCEPTED}, **answers(404, 409)},
-    )
+    @router.post("", summary="Send a task to an agent", response_model=Sent, responses=_SENT)
     async def send(
         body: Send, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
     ) -> Response:
@@ -120,6 +124,7 @@ def routes(parts: ApiParts) -> APIRouter:
             max_attempts=body.max_attempts,
             priority=body.priority,
             starts_at=_demand_kept(body.find_start(datetime.now(UTC))),
+            callback=_demand_callback(parts, body.callback_url, user_id),
         )
         sent = await while_connected(request.receive, send_task(parts, caller, task, body.wait_seconds))
         demand_accepted(sent.report)
@@ -154,10 +159,11 @@ async def send_task(parts: ApiParts, caller: Caller, task: NewTask, wait_s: floa
     now = datetime.now(UTC)
     assignment = _make_assignment(parts, caller, task, now)
     body = assignment.model_dump(mode="json", exclude={"created_at", "deadline", "not_before"})
+    callback = task.callback
     if task.starts_at is not None and task.starts_at > now + timedelta(seconds=wait_s):
         wait_s = 0.0
     record = RequestRecord(
-        digest=digest_of({**body, "within_s": task.within_s}),
+        digest=digest_of({**body, "within_s": task.within_s, **({"callback": callback.url} if callback else {})}),
         task_id=assignment.task_id,
         at_ms=int(now.timestamp() * 1000),
     )
@@ -166,6 +172,9 @@ async def send_task(parts: ApiParts, caller: Caller, task: NewTask, wait_s: floa
     leaving = asyncio.ensure_future(parts.life.leaving.wait())
     try:
         if is_new or await parts.ledger.read(assignment.task_id) is None:
+            if callback is not None:
+                until = (assignment.deadline or assignment.waits_from) + _CALLS_BACK
+                await WebhookOutbox(parts.redis).await_task(assignment.task_id, callback, until)
             await parts.dispatch.assign(assignment)
         await asyncio.wait({awaited, leaving}, return_when=asyncio.FIRST_COMPLETED)
         report = awaited.result() if awaited.done() else None
@@ -188,6 +197,23 @@ def _demand_kept(starts_at: datetime | None) -> datetime | None:
         words = f"a task waits for {MOST_AHEAD.days} days at most; POST /v1/schedules with that `at` instead"
         raise unusable([Fault(where="at", message=words)])
     return starts_at
+
+
+def _demand_callback(parts: ApiParts, url: str | None, user_id: str | None) -> Callback | None:
+    """Return *url* as the address of a task.
+
+    Raises:
+        Refused: 422, webhooks are off, or may not go there.
+    """
+    if url is None:
+        return None
+    if parts.webhooks is None:
+        words = "there are no webhooks without TASKLORE_WEBHOOK_SECRET; set it for every supervisor"
+        raise unusable([Fault(where="callback_url", message=words)])
+    try:
+        return parts.webhooks.make_callback(url, user_id)
+    except NotAllowed as error:
+        raise unusable([Fault(where="callback_url", message=str(error))]) from error
 
 
 def demand_accepted(report: CompletionReport | None) -> None:

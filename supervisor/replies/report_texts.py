@@ -89,8 +89,10 @@ def report_reply(
         text = f"{_describe_problem(problem, request_id)}{taken}"
     elif report is None:
         kind = "pending"
+        is_later, at = assignment.waits_from > assignment.created_at, f"{assignment.waits_from:%Y-%m-%d %H:%M:%S} UTC"
+        stands = f"begins it at {at}" if is_later else "is still at it"
         text = (
-            f"{assignment.agent_id} is still at it. Ask again with the request id {request_id} for the answer:"
+            f"{assignment.agent_id} {stands}. Ask again with the request id {request_id} for the answer:"
             f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`.{taken}"
         )
     else:

@@ -8,6 +8,7 @@ carries what the stream refused: so a hint only says that the stream is to be re
 import asyncio
 import contextlib
 from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 
 import structlog
@@ -31,6 +32,8 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between looks at the ledger while a report is awaited: both other ways may have missed it.
 _LOOK_S = 2.0
+#: Looks a second in one process, over all that wait: ten thousand every two seconds leave the stores no time for work.
+_LOOKS_PER_S = 200
 #: Seconds until a report is read again that was not stored yet when it was heard of; doubled each time.
 _STORING_S = 0.002
 #: Seconds for one direct read of a stored report.
@@ -51,6 +54,7 @@ _WEIGHT = 0.1
 _MOST_NAMES = 1000
 
 _Waiter = asyncio.Future[CompletionReport]
+NoteEnded = Callable[[Sequence[tuple[CompletionReport, str]]], Awaitable[None]]
 
 
 class RunTimes:
@@ -117,6 +121,8 @@ class ReportDesk:
         """The time that tasks took, by the reports that came here."""
         self.costs = TaskCosts()
         """What they had cost."""
+        self.note_ended: NoteEnded | None = None
+        """Stores, for webhooks, reports with the tokens of their users; a report is acknowledged only then."""
 
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
@@ -130,7 +136,7 @@ class ReportDesk:
         """Return the final report of a task, or None when there is none within *within_s* seconds.
 
         With *is_new* it was not sent before this call, so that there is nothing to look for yet. The stores are looked
-        into every *look_s* seconds.
+        into every *look_s* seconds, or less often while very many wait.
         """
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
@@ -145,7 +151,8 @@ class ReportDesk:
                 left_s = gives_up_at - loop.time()
                 if left_s <= 0:
                     return None
-                await asyncio.wait([waiter], timeout=min(left_s, look_s))
+                pause_s = max(look_s, len(self._waiters) / _LOOKS_PER_S)
+                await asyncio.wait([waiter], timeout=min(left_s, pause_s))
                 if not waiter.done():
                     await self._look(supervisor_id, task_id)
             return waiter.result()
@@ -184,6 +191,7 @@ class ReportDesk:
 
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
         """Wake the requests that wait for these reports, and note how long their tasks took."""
+        reports: list[tuple[CompletionReport, str]] = []
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
@@ -191,6 +199,16 @@ class ReportDesk:
                 self._serve(report)
                 self.run_times.note(report)
                 self.costs.note(report)
+                reports.append((report, (delivery.headers or {}).get(subjects.USER_HEADER, "")))
+        try:
+            if self.note_ended is not None and reports:
+                await self.note_ended(reports)
+        except MemoryUnavailable as error:
+            log.info("webhooks_wait_for_store", error=str(error))
+            for delivery in batch:
+                line.hand_back(delivery, _READ_S)
+            return
+        for delivery in batch:
             line.settle(delivery)
 
     async def _look(self, supervisor_id: str, task_id: str) -> None:

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 from nats.aio.client import Client
@@ -20,6 +21,7 @@ from runtime.messaging.connection import Listener, connected
 from tasklore.ask.call import Call
 from tasklore.exits import FAILED, OK
 from tasklore.places import current_supervisor, demand_listener, endpoints_when_started
+from tasklore.render.durations import parse_moment, parse_span
 from tasklore.render.screen import patience, printable, say
 
 #: Seconds that the answer may be late after the time the supervisor was given for it.
@@ -42,6 +44,25 @@ def make_request(text: str, **fields: Any) -> PersonRequest:
         return PersonRequest(text=text.strip(), **given)
     except ValidationError as error:
         raise InvalidInput(fault_of(error.errors(include_url=False)[0])) from error
+
+
+def read_start(at: str | None, after: str | None, time_zone: str | None, *, is_repeat: bool = False) -> datetime | None:
+    """Return when the tasks may begin, None at once; the time of a request that is sent again may have passed.
+
+    Raises:
+        InvalidInput: both are given, or one is no time, or has passed; names the option.
+    """
+    now = datetime.now(UTC)
+    if at is not None and after is not None:
+        raise InvalidInput("say either --at or --after, not both")
+    if after is not None:
+        return now + parse_span(after, "--after")
+    if at is None:
+        return None
+    start = parse_moment(at, "--at", time_zone or "UTC")
+    if start < now and not is_repeat:
+        raise InvalidInput(f"--at {at!r} has passed; leave it out to begin at once")
+    return start
 
 
 async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int:
@@ -74,7 +95,8 @@ async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int
             say(f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."')
         elif "pending" in kinds:
             say(_how_to_fetch(request))
-    return FAILED if kinds & {"failed", "pending"} else OK
+    unfinished = {"failed"} if request.not_before else {"failed", "pending"}
+    return FAILED if kinds & unfinished else OK
 
 
 def _how_to_fetch(request: PersonRequest) -> str:
@@ -89,7 +111,8 @@ def _command(request: PersonRequest, *options: str) -> str:
     """Return the beginning of a command with *options* that asks as the same person, from the same place."""
     user = () if request.user_id is None else ("--user", request.user_id)
     zone = () if request.time_zone is None else ("--time-zone", request.time_zone)
-    return shlex.join(("tasklore", "ask", *options, *user, *zone))
+    start = () if request.not_before is None else ("--at", request.not_before.isoformat())
+    return shlex.join(("tasklore", "ask", *options, *user, *zone, *start))
 
 
 async def ask(

@@ -54,6 +54,12 @@ class Client:
 
     ask = _waiting(SystemFlows.ask)
     run = _waiting(SystemFlows.run)
+    add_schedule = _waiting(SystemFlows.add_schedule)
+    schedules = _waiting(SystemFlows.schedules)
+    schedule = _waiting(SystemFlows.schedule)
+    pause_schedule = _waiting(SystemFlows.pause_schedule)
+    run_schedule = _waiting(SystemFlows.run_schedule)
+    remove_schedule = _waiting(SystemFlows.remove_schedule)
 
     def __init__(self, url: str, api_key: str | None = None, *, call_s: float = _CALL_S) -> None:
         self.flows = SystemFlows()
@@ -100,6 +106,12 @@ class AsyncClient:
 
     ask = _awaited(SystemFlows.ask)
     run = _awaited(SystemFlows.run)
+    add_schedule = _awaited(SystemFlows.add_schedule)
+    schedules = _awaited(SystemFlows.schedules)
+    schedule = _awaited(SystemFlows.schedule)
+    pause_schedule = _awaited(SystemFlows.pause_schedule)
+    run_schedule = _awaited(SystemFlows.run_schedule)
+    remove_schedule = _awaited(SystemFlows.remove_schedule)
 
     def __init__(self, url: str, api_key: str | None = None, *, call_s: float = _CALL_S) -> None:
         self.flows = SystemFlows()

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from tasklore.client.errors import ApiError, NotDone, Unreachable
-from tasklore.client.results import Asked, Reply, Result, Task
+from tasklore.client.results import Asked, Begun, Reply, Result, Schedule, Schedules, Task
 
 Shape = TypeVar("Shape", bound=Result)
 T = TypeVar("T")
@@ -56,17 +56,17 @@ class Pause:
 Flow = Generator[Call | Pause, Any, T]
 
 
-def fetch(call: Call, shape: type[Shape]) -> Flow[Shape]:
-    """Return what *call* answers, as *shape*; it is made again while the server is away or busy.
+def fetch(call: Call, shape: type[Shape], tries: int = _TRIES) -> Flow[Shape]:
+    """Return what *call* answers, as *shape*; it is made again while the server is away or busy, *tries* times at most.
 
     Raises:
         ApiError: the server refused.
         Unreachable: it did not answer.
     """
     answer = Answer(0)
-    for attempt in range(_TRIES):
+    for attempt in range(tries):
         answer = yield call
-        if answer.status not in _LATER or attempt + 1 == _TRIES:
+        if answer.status not in _LATER or attempt + 1 == tries:
             break
         yield Pause(answer.retry_after_s or _PAUSE_S * 2**attempt)
     if 200 <= answer.status < 300:
@@ -125,10 +125,12 @@ class SystemFlows:
         task_key: str | None = None,
         at: datetime | None = None,
         after_s: float | None = None,
+        callback_url: str | None = None,
     ) -> Flow[Task]:
         """Return a task when it is done, whatever its report says; with 0 *within_s*, once it is accepted.
 
         It begins *at* a time, which has a zone, or *after_s* seconds, and at once when neither is given.
+        *callback_url* hears of its end by a webhook.
 
         Raises:
             NotDone: it is not done after *within_s* seconds.
@@ -139,10 +141,14 @@ class SystemFlows:
             "task": task,
             "parameters": dict(parameters),
             "wait_seconds": waits,
-            **_without_none(user=user, conversation=conversation, memory=memory),
+            **_without_none(
+                user=user,
+                conversation=conversation,
+                memory=memory,
+                at=None if at is None else at.isoformat(),
+                callback_url=callback_url,
+            ),
         }
-        if at is not None:
-            body["at"] = at.isoformat()
         if after_s is not None:
             body["after"] = after_s
         sent = yield from fetch(Call("POST", "/v1/tasks", body=body, key=task_key or new_id(), wait_s=waits), Task)
@@ -151,6 +157,60 @@ class SystemFlows:
             pause = yield from _wait(pause, ends, NotDone(sent.task_id, within_s))
             sent = yield from fetch(Call("GET", f"/v1/tasks/{sent.task_id}"), Task)
         return sent
+
+    def add_schedule(
+        self,
+        agent_id: str,
+        task: str,
+        parameters: Mapping[str, Any],
+        *,
+        cron: str | None = None,
+        every_s: int | None = None,
+        at: datetime | None = None,
+        time_zone: str = "UTC",
+        missed: str = "once",
+        user: str | None = None,
+        schedule_id: str | None = None,
+    ) -> Flow[Schedule]:
+        """Return a new schedule of a task; the same *schedule_id* with the same content again changes nothing."""
+        body = {
+            "id": schedule_id or f"{task[:30]}-{new_id()}",
+            "agent_id": agent_id,
+            "task": task,
+            "parameters": dict(parameters),
+            "time_zone": time_zone,
+            "missed": missed,
+            **_without_none(cron=cron, at=None if at is None else at.isoformat(), user=user),
+            **({} if every_s is None else {"every": every_s}),
+        }
+        return (yield from fetch(Call("POST", "/v1/schedules", body=body), Schedule))
+
+    def schedules(self) -> Flow[list[Schedule]]:
+        """Return every schedule that the key may see."""
+        found: list[Schedule] = []
+        after: str | None = ""
+        while after is not None:
+            page = yield from fetch(Call("GET", "/v1/schedules", {"after": after, "limit": 200}), Schedules)
+            found += page.schedules
+            after = page.after
+        return found
+
+    def schedule(self, schedule_id: str) -> Flow[Schedule]:
+        """Return one schedule with its next times."""
+        return (yield from fetch(Call("GET", f"/v1/schedules/{schedule_id}"), Schedule))
+
+    def pause_schedule(self, schedule_id: str, *, paused: bool = True) -> Flow[Schedule]:
+        """Let no tick come, or let them come again, and return the schedule."""
+        how = "pause" if paused else "resume"
+        return (yield from fetch(Call("POST", f"/v1/schedules/{schedule_id}/{how}"), Schedule))
+
+    def run_schedule(self, schedule_id: str) -> Flow[str]:
+        """Run it once more, now, and return the id of the task or session; called once, as each call is a run."""
+        return (yield from fetch(Call("POST", f"/v1/schedules/{schedule_id}/run"), Begun, tries=1)).task_id
+
+    def remove_schedule(self, schedule_id: str) -> Flow[None]:
+        """Remove a schedule."""
+        yield from fetch(Call("DELETE", f"/v1/schedules/{schedule_id}"), Schedule)
 
 
 def _wait(pause_s: float, ends: float, late: NotDone) -> Flow[float]:

@@ -52,6 +52,34 @@ class Task(Result):
         return (self.report or {}).get("result")
 
 
+class Schedule(Result):
+    """A schedule: its `next` five times, and the last one with its task; `problem` says why that began nothing."""
+
+    id: str
+    agent_id: str | None = None
+    task: str | None = None
+    pipeline: str | None = None
+    paused: bool = False
+    next: tuple[datetime, ...] = ()
+    last: datetime | None = None
+    last_task: str | None = None
+    missed_ticks: int = 0
+    problem: str = ""
+
+
+class Schedules(Result):
+    """A page of schedules; `after` names the next one."""
+
+    schedules: tuple[Schedule, ...] = ()
+    after: str | None = None
+
+
+class Begun(Result):
+    """A run of a schedule that was asked for."""
+
+    task_id: str
+
+
 class Turn(BaseModel):
     """One thing said elsewhere; its id makes a repeat change nothing. *at* needs a zone; None is now."""
 

@@ -1,9 +1,10 @@
 """Spans of time as people write and read them: `90s`, `15m`, `1h`, `30d`, `2w`."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from contracts.errors import InvalidInput
+from contracts.zones import zone_of
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw])\Z")
@@ -26,6 +27,20 @@ def parse_span(text: str, option: str) -> timedelta:
         return timedelta(seconds=float(found[1]) * _SECONDS[found[2]])
     except OverflowError as error:
         raise InvalidInput(f"{option} {text!r} is longer than time itself; write a shorter one, such as 30d") from error
+
+
+def parse_moment(text: str, option: str, time_zone: str) -> datetime:
+    """Return the time that *text* means, by the clocks of *time_zone* where it names none; in UTC.
+
+    Raises:
+        InvalidInput: it is no time, or there is no such zone; *option* is named in the error.
+    """
+    zone = zone_of(time_zone)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(f"{option} {text!r} is no time; write one such as 2026-12-24T18:00") from error
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
 
 
 def read_aloud(milliseconds: float | None) -> str:

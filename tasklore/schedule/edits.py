@@ -13,7 +13,6 @@ from contracts.admission.schedules import MissedTicks, Timing
 from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name, demand_user_id
 from contracts.messages import PipelineReply, PipelineRequest
-from contracts.zones import zone_of
 from memory.ledger.ledger import Ledger
 from memory.ledger.requests import RequestRecords
 from memory.schedules.store import Kept, Schedule, ScheduleStore
@@ -33,7 +32,7 @@ from tasklore.pipeline.check import check_alone
 from tasklore.pipeline.client import ask
 from tasklore.pipeline.sources import read_source
 from tasklore.places import current_endpoints, current_supervisor, demand_listener, leading_with_the_cure
-from tasklore.render.durations import parse_span
+from tasklore.render.durations import parse_moment, parse_span
 from tasklore.render.screen import confirm, print_json, say
 from tasklore.schedule.views import document_of, spell_local
 
@@ -202,13 +201,8 @@ def _read_timing(wanted: Wanted, now: datetime) -> Timing:
     given = [name for name in ("cron", "every", "at", "after") if getattr(wanted, name) is not None]
     if len(given) != 1:
         raise InvalidInput("say when: one of --cron, --every, --at and --after")
-    zone, at, every = zone_of(wanted.time_zone), None, None
-    if wanted.at is not None:
-        try:
-            moment = datetime.fromisoformat(wanted.at)
-        except ValueError as error:
-            raise InvalidInput(f"--at {wanted.at!r} is no time; write one such as 2026-12-24T18:00") from error
-        at = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
+    at = None if wanted.at is None else parse_moment(wanted.at, "--at", wanted.time_zone)
+    every = None
     if wanted.after is not None:
         at = now + parse_span(wanted.after, "--after")
     if wanted.every is not None:

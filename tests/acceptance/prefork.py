@@ -34,8 +34,12 @@ ROOT = Path(__file__).resolve().parents[2]
 _WARM_WITHIN_S = 90.0
 #: What `tasklore` imports when it serves; whatever else a command needs is imported by its own process.
 _WARM = (
-    *("tasklore.__main__", "tasklore.stores", "tasklore.up.serve"),
-    *("workers.wiring", "supervisor.wiring", "workers.pydantic_agents"),
+    "tasklore.__main__",
+    "tasklore.stores",
+    "tasklore.up.serve",
+    "workers.wiring",
+    "supervisor.wiring",
+    "workers.pydantic_agents",
 )
 #: Variables that an interpreter heeds before it runs a line of ours.
 _EARLY = ("PYTHON", "LC_", "LANG", "LD_", "TZ")

@@ -23,6 +23,7 @@ from memory.queues.queue import PersonalQueue
 from memory.schedules.store import UserSchedules
 from memory.sessions.index import RunOutcomes
 from memory.sessions.session import SessionCache
+from memory.webhooks.outbox import WebhookOutbox
 from runtime.messaging.direct import open_direct_reads
 from runtime.messaging.erasure import Eraser
 from runtime.messaging.link import Link
@@ -63,7 +64,7 @@ def all_stores(
     conversations = Conversations(redis, deadline_s=deadline_s)
     owners, projects = EntryOwners(redis, deadline_s=deadline_s), ProjectMemory(redis, deadline_s=deadline_s)
 
-    schedules = UserSchedules(redis, deadline_s=deadline_s)
+    schedules, webhooks = UserSchedules(redis, deadline_s=deadline_s), WebhookOutbox(redis, deadline_s=deadline_s)
 
     async def release(user_id: str) -> int:
         return (await owners.release(user_token(user_id))).removed
@@ -82,6 +83,7 @@ def all_stores(
         _messages(link, conversations),
         _conversations(conversations),
         # Shared results that another user asked for as well stay.
+        _store("webhooks", webhooks.forget, webhooks.count),
         _store("answers", release, lambda user_id: owners.listed(user_token(user_id))),
         evidence_files(evidence),
         _store("texts in projects", projects.redact, projects.count_by),

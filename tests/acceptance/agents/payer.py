@@ -95,6 +95,15 @@ async def pay(payment: Payment, context: Context) -> dict[str, Any]:
 
 
 @agent.task(remember=False)
+async def urge(payment: Payment, context: Context) -> str:
+    """Ask again every 4 s, and the board as well after 6 s."""
+    said = await context.ask_person(
+        "Really pay?", who=payment.who, remind=timedelta(seconds=4), escalate=("role:board", timedelta(seconds=6))
+    )
+    return said.by
+
+
+@agent.task(remember=False)
 async def order(payment: Payment, context: Context) -> list[Any]:
     """Wait three times: for a time, a signal and a person."""
     await note(f"{payment.label}-runs")

@@ -1,0 +1,75 @@
+"""The routes of webhooks that wait to be delivered or were given up: of the whole deployment, for administrators."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from memory.webhooks.outbox import Kept, WebhookOutbox
+from supervisor.http.admission.keys import require_role
+from supervisor.http.parts import ApiParts
+from supervisor.http.problems import answers, not_found
+from supervisor.http.responses import View
+
+WebhookId = Annotated[str, Path(max_length=80, description="An id of the list, which its receiver sees as well.")]
+
+
+class WebhookView(View):
+    """A webhook: `problem` is what the last of its `attempts` met; `due` is when it is sent next, if it waits."""
+
+    id: str
+    type: str
+    url: str
+    created_at: datetime
+    attempts: int
+    problem: str
+    due: datetime
+
+    @classmethod
+    def of(cls, kept: Kept) -> "WebhookView":
+        """Return *kept* without its body."""
+        webhook, state = kept
+        named = {name: getattr(webhook, name) for name in ("id", "type", "url", "created_at")}
+        return cls(**named, attempts=state.attempts, problem=state.problem, due=state.due)
+
+
+class WebhookList(View):
+    """Webhooks, and how many there are of each kind."""
+
+    webhooks: tuple[WebhookView, ...]
+    waiting: int
+    failed: int
+
+
+def routes(parts: ApiParts) -> APIRouter:
+    """Return the routes below `/v1/webhooks`."""
+    router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], dependencies=[Depends(require_role("admin"))])
+    outbox = WebhookOutbox(parts.redis)
+
+    async def demand(webhook_id: str) -> Kept:
+        kept = (await outbox.read(webhook_id))[0]
+        if kept is None:
+            raise not_found(f"there is no webhook {webhook_id!r}: it was delivered, or removed")
+        return kept
+
+    @router.get("", summary="List webhooks that were given up, or wait", responses=answers())
+    async def list_some(
+        state: Literal["failed", "waiting"] = "failed", limit: Annotated[int, Query(ge=1, le=1000)] = 100
+    ) -> WebhookList:
+        waiting, failed = await outbox.counts()
+        found = tuple(WebhookView.of(one) for one in await outbox.find(state, limit))
+        return WebhookList(webhooks=found, waiting=waiting, failed=failed)
+
+    @router.post("/{webhook_id}/retry", summary="Send a webhook again, for a day", responses=answers(404))
+    async def retry(webhook_id: WebhookId) -> WebhookView:
+        kept = await demand(webhook_id)
+        await outbox.retry(kept, datetime.now(UTC))
+        return WebhookView.of(await demand(webhook_id))
+
+    @router.delete("/{webhook_id}", summary="Remove a webhook", responses=answers(404))
+    async def remove(webhook_id: WebhookId) -> WebhookView:
+        kept = await demand(webhook_id)
+        await outbox.remove(webhook_id)
+        return WebhookView.of(kept)
+
+    return router
