@@ -7,6 +7,7 @@ between leaves messages that the next one moves again.
 
 import asyncio
 import contextlib
+import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from redis.exceptions import RedisError
 from contracts import subjects
 from contracts.admission.limits import Shares
 from contracts.errors import MemoryUnavailable, MessageTooLarge, TaskloreError
-from contracts.identifiers import tenant_token
+from contracts.identifiers import NAME_PATTERN, tenant_token
 from memory import keys
 from runtime.messaging.direct import DirectReads, Stored, open_direct_reads
 from runtime.messaging.jetstream import ask_jetstream, ask_or_none
@@ -37,6 +38,8 @@ _LEASE = keys.budget("admission")
 _LEASE_MS, _RENEW_S = 2_000, 0.5
 #: Seconds between looks while tasks wait and while none does, and after an error.
 _PACE_S, _IDLE_S, _PAUSE_S = 0.005, 1.0, 0.5
+#: The most seconds between questions for room where there is none, and how much longer each pause is than the last.
+_FULL_S, _SLOWER = 0.25, 1.2
 #: Pages of new messages read in one turn, and tasks moved at once.
 _PAGES, _MOVED_AT_ONCE = 16, 256
 #: Messages that a desk reads one after another when it begins; of more it only asks who waits.
@@ -82,6 +85,8 @@ class AdmissionDesk:
         self._agents: dict[str, Lanes] = {}
         self._cursor = 0
         self._noticed_at: dict[str, float] = defaultdict(float)
+        #: By agent: how often in a row there was no room, and until when it is not asked again.
+        self._full: dict[str, tuple[int, float]] = {}
         self._rounds = 0
 
     async def run(self) -> None:
@@ -148,9 +153,12 @@ class AdmissionDesk:
 
     async def _drive(self, reads: DirectReads) -> None:
         """Move tasks for as long as this desk leads."""
-        await self._find_waiting()
+        self._agents.clear()
         while self._leads and not self._stopped:
             self._wake.clear()
+            if not self._agents:
+                # Also when it was so before: the stream may be another one by now.
+                await self._find_waiting()
             await self._read_new(reads)
             await asyncio.gather(*(self._serve(reads, agent_id) for agent_id in list(self._agents)))
             await self._rest(_PACE_S if self._agents else _IDLE_S)
@@ -160,7 +168,6 @@ class AdmissionDesk:
 
         Where not much lies there, all of it is read.
         """
-        self._agents.clear()
         client, call = self._link.client, f"STREAM.INFO.{subjects.WAITING}"
         state = (await ask_jetstream(client, call))["state"]
         if int(state["messages"]) <= _READ_WHOLE:
@@ -189,9 +196,10 @@ class AdmissionDesk:
 
     async def _note(self, subject: str, message: Stored | None) -> None:
         parts = subject.split(".")
-        if len(parts) != 5 or parts[2] not in PRIORITIES:
-            # The filler of a stream that is turned over, or of another program.
-            log.info("not_a_waiting_task", subject=subject)
+        is_ours = len(parts) == 5 and parts[2] in PRIORITIES
+        if not is_ours or not all(re.fullmatch(NAME_PATTERN, parts[place]) for place in (1, 4)):
+            # The filler of a stream that is turned over, or a message of another program, which stays there.
+            log.debug("not_a_waiting_task", subject=subject)
             return
         _, agent_id, priority, token, _ = parts
         lanes = self._agents.setdefault(agent_id, {})
@@ -208,9 +216,14 @@ class AdmissionDesk:
         if loop.time() - self._noticed_at[agent_id] >= NOTICE_S:
             self._noticed_at[agent_id] = loop.time()
             await self._link.client.publish(subjects.waits(agent_id))
+        times, until = self._full.get(agent_id, (0, 0.0))
+        if loop.time() < until:
+            return
         room = min(_MOVED_AT_ONCE, await self._room.ask(agent_id))
         if room <= 0:
+            self._full[agent_id] = min(times + 1, 100), loop.time() + min(_FULL_S, _PACE_S * _SLOWER**times)
             return
+        self._full.pop(agent_id, None)
         present = [lanes[priority] for priority in PRIORITIES if lanes.get(priority)]
         for lane in present:
             tenants, batch = lane.missing(room)

@@ -19,6 +19,7 @@ from contracts.task_messages import Priority
 from memory.budgets.store import Budgets
 from memory.ledger.ledger import Ledger
 from runtime.messaging.connection import connected
+from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.servers import valkey
@@ -165,15 +166,19 @@ def backlog(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 async def house(own_house: House) -> House:
-    """Return a house with a supervisor and one worker."""
-    supervisor, worker = own_house.supervisor(), own_house.worker(AGENT, slots=SLOTS)
-    await asyncio.to_thread(supervisor.ready)
-    await asyncio.to_thread(worker.ready)
+    """Return a house with a supervisor, and no worker yet."""
+    await asyncio.to_thread(own_house.supervisor().ready)
     return own_house
 
 
+async def start_worker(house: House) -> None:
+    """Start the one worker of *house*."""
+    await asyncio.to_thread(house.worker(AGENT, slots=SLOTS).ready)
+
+
 async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(house: House, backlog: int) -> None:
-    """No more than two turnovers of the slots begin before all of them have."""
+    """No more than three turnovers of the slots begin before all of them have."""
+    await start_worker(house)
     async with sending(house) as sender:
         sent = await sender.send("big", backlog)
         await until_begun(house, sent[:100])
@@ -185,22 +190,22 @@ async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(
     sys.stdout.write(
         f"10 behind {backlog}: waited {waited[5]:.3f} s, at most {waited[-1]:.3f} s; {len(between)} before them\n"
     )
-    assert len(between) <= 2 * SLOTS + len(small)
+    assert len(between) <= 3 * SLOTS
 
 
 async def test_weights_are_kept_and_interactive_tasks_go_first(house: House) -> None:
-    """Of the first turns within 5 % of 1:2:4; an interactive task begins within one turnover above a batch."""
+    """Turns are within 5 % of 1:2:4; interactive tasks begin within few turnovers above a batch."""
     await set_shares(house, Shares(weights={"one": 1, "two": 2, "four": 4}))
     async with sending(house) as sender:
         await sender.send("first", 200, priority="batch")
         await asyncio.gather(
             *(sender.send(tenant, 1000, ms=100, priority="batch") for tenant in ("one", "two", "four"))
         )
-        early = len(starts(house))
+        await start_worker(house)
         async with asyncio.timeout(60):
-            while len(found := starts(house)) < early + 900:  # noqa: ASYNC110 - another process
+            while len(found := starts(house)) < 900:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.05)
-        turns = Counter(label.split("/")[0] for label, _ in found[early + 200 : early + 900])
+        turns = Counter(label.split("/")[0] for label, _ in found[200:900] if not label.startswith("first"))
         urgent = await sender.send("one", 5, priority="interactive")
         found = await until_begun(house, urgent)
     begun = dict(found)
@@ -208,7 +213,7 @@ async def test_weights_are_kept_and_interactive_tasks_go_first(house: House) -> 
     sys.stdout.write(f"turns {dict(turns)}; {len(between)} began before the last of 5 interactive ones\n")
     parts = {tenant: number / turns.total() for tenant, number in turns.items()}
     assert parts == pytest.approx({"one": 1 / 7, "two": 2 / 7, "four": 4 / 7}, rel=0.05)
-    assert len(between) <= SLOTS + 16
+    assert len(between) <= 3 * SLOTS
 
 
 async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(house: House) -> None:
@@ -217,14 +222,38 @@ async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(hous
         await sender.send("busy", 400, priority="interactive")
         [patient] = await sender.send("patient", 1, priority="batch")
         busy = await sender.send("busy", 2_000, priority="interactive")
+        await start_worker(house)
         begun = dict(await until_begun(house, [patient]))
         assert busy[-1] not in begun, "it waited for all others"
-        sys.stdout.write(f"begun {begun[patient] - sender.at[patient]:.2f} s after it was sent, with a bound of 1 s\n")
+        sys.stdout.write(f"{len(begun)} had begun by then\n")
+
+
+async def test_a_stream_made_anew_and_messages_of_no_task_hold_nothing_up(own_house: House) -> None:
+    """What is no task of an agent stays where it lies; after a loss of the stream turns go on."""
+    supervisor = own_house.supervisor()
+    await asyncio.to_thread(supervisor.ready)
+    async with connected(own_house.servers.nats_url, "sender") as client:
+        for subject in ("waiting.~filler.x", "waiting.Turn!.normal.YQ.work", "waiting.TurnAgent.odd.YQ.work"):
+            await client.jetstream().publish(subject, b"{}")
+        odd = await ask_jetstream(client, "STREAM.INFO.WAITING")
+        await asyncio.to_thread(supervisor.await_log, "streams_first_seen")
+        await ask_jetstream(client, "STREAM.DELETE.WAITING")
+        await asyncio.to_thread(supervisor.await_log, "stream_lost")
+        await client.jetstream().publish("waiting.Turn!.normal.YQ.work", b"{}")
+        async with sending(own_house) as sender:
+            # With no worker, the first ones lie in TASKS.
+            labels = await sender.send("late", 200, ms=5)
+            worker = own_house.worker(AGENT, slots=SLOTS)
+            await asyncio.to_thread(worker.ready)
+            await until_begun(own_house, labels)
+        kept = await ask_jetstream(client, "STREAM.INFO.WAITING")
+    assert (odd["state"]["messages"], kept["state"]["messages"]) == (3, 1)
 
 
 @pytest.mark.long
 async def test_a_hundred_tenants_have_equal_parts_of_a_minute(house: House) -> None:
     tenants = [f"tenant{number}" for number in range(100)]
+    await start_worker(house)
     async with sending(house) as sender:
         for _ in range(4):
             # So that none has all of its tasks before another has any.
