@@ -269,7 +269,7 @@ class Supervisor:
         schedules, book, maker = make_schedules(everything, pipelines)
         driven = (desk, pipelines, *make_analyses(everything), schedules, output, delivering, waiting, webhooks)
         api = open_api(everything, service, sessions, pipelines, (book, maker))
-        watches = make_watches(process.metrics, link, redis, self._cards, reports, sends_webhooks=webhooks is not None)
+        watches = make_watches(process.metrics, link, redis, self._cards, reports, webhooks and webhooks.events)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
 
     async def _open_llm(self, stack: AsyncExitStack, redis: Redis) -> Llm:
