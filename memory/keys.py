@@ -14,6 +14,7 @@
 | `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
 | `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
 | `tl:waits:{index}` | sorted set | none | open waits, by when to look at them next, in ms |
+| `tl:places:{bound}`, `:runs` | sorted set, hash | 7 days | who runs under a bound; `:queue`, `:seen` who waits |
 | `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
@@ -151,11 +152,7 @@ def near(entry_key: str, frame: str, fields: int = 1) -> tuple[str, ...]:
 
 
 def near_of(entry_key: str) -> str:
-    """Return how every key that `near` makes for *entry_key* begins, whatever the frame.
-
-    Raises:
-        InvalidInput: *entry_key* is not a long-term memory key.
-    """
+    """Return how every key that `near` makes for *entry_key* begins; raises InvalidInput for a key of another kind."""
     parts = parse_ltm(entry_key)
     if parts is None:
         raise InvalidInput(f"{entry_key!r} is not a long-term memory key; make it with `memory.keys.ltm`")
@@ -234,6 +231,11 @@ def budget(*parts: str) -> str:
     return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
 
 
+def places(bound: str) -> tuple[str, str, str, str]:
+    """Return the keys of one bound on runs: places that are held, by which runs, and those that wait."""
+    return (root := f"tl:places:{{{escape(bound, 'bound')}}}"), f"{root}:runs", f"{root}:queue", f"{root}:seen"
+
+
 def parse_task(key: bytes) -> str:
     """Return the task id in a key made by `task`; another program may have made it."""
     return unquote(key.decode(errors="replace")[len(_TASK) + 1 : -1])
@@ -263,11 +265,7 @@ def conversation(conversation_id: str) -> key_parts.ConversationKeys:
 
 
 def document(user_token: str, resource_id: str) -> str:
-    """Return the key of one JSON memory document of a user.
-
-    Raises:
-        InvalidInput: the token is none, or the resource id is not 1 to 64 letters, digits, `_` or `-`.
-    """
+    """Return the key of one JSON memory document of a user; raises InvalidInput for a token or id that is none."""
     return f"{_documents(user_token)}:{check_resource(resource_id)}"
 
 

@@ -1,6 +1,7 @@
 """An agent: a named, versioned set of tasks and listeners, and the decorators that add them."""
 
 import copy
+import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -138,6 +139,8 @@ class Agent:
         cron: str | None = None,
         time_zone: str = "UTC",
         missed: Literal["skip", "once", "all"] = "once",
+        at_most: int | None = None,
+        per: str | Iterable[str] = (),
     ) -> Any:
         """Add a function as a task and return it unchanged, so that it can still be called and tested directly.
 
@@ -166,6 +169,8 @@ class Agent:
             cron: when it does instead, as "0 9 * * mon-fri".
             time_zone: by whose clocks (IANA).
             missed: which times are made up for at which no supervisor ran: none ("skip"), the last, or all.
+            at_most: how many runs of it may go on at once, over all workers; the others wait without a slot.
+            per: for each value of which that holds: parameters, or "tenant" or "user" of who asks.
 
         Raises:
             ConfigurationError: the function or an option cannot be served; the message says how to mend it.
@@ -187,13 +192,11 @@ class Agent:
             confirm=confirm,
             retry_on=retry_on,
             schedule=read_schedule(every, cron, time_zone, missed),
+            at_most=at_most,
+            per=per,
         )
         names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - quoted annotations may name classes local to the caller
-
-        def add(function: F) -> F:
-            self._add(read_task(function, self.agent_id, options, self._settings_class, names))
-            return function
-
+        add = functools.partial(self._add, options, names)
         return add if handler is None else add(handler)
 
     def listen(
@@ -277,9 +280,11 @@ class Agent:
     def _settings_class(self) -> type[BaseModel] | None:
         return None if self._settings is None else type(self._settings)
 
-    def _add(self, task: Task) -> None:
+    def _add(self, options: TaskOptions, names: Mapping[str, Any], function: F) -> F:
+        task = read_task(function, self.agent_id, options, self._settings_class, names)
         if task.name in self._tasks:
             msg = f"{self.agent_id} has two tasks {task.name!r}; rename one, or give it @agent.task(name=...)"
             raise ConfigurationError(msg)
         self._tasks[task.name] = task
         declare_callable(task.handler.function, Callee(self.agent_id, task.name, task.handler.result))
+        return function

@@ -12,6 +12,7 @@ from memory.ledger.ledger import Ledger
 from memory.long_term.store import LongTermMemory
 from runtime.messaging.pull import PullEngine
 from workers.agent import Agent
+from workers.execution.bounded_runs import HeldPlaces
 from workers.execution.consumer import Consumer
 from workers.execution.stores import EndedRuns, Name
 from workers.listening.bench import ListenBench
@@ -40,6 +41,7 @@ class Host:
     hits: Counter[str] = field(default_factory=Counter)
     own_hits: Counter[tuple[str, str]] = field(default_factory=Counter)
     ended: EndedRuns = field(default_factory=EndedRuns)
+    places: HeldPlaces = field(default_factory=HeldPlaces)
 
     def reconnected(self) -> None:
         """Let every engine ask anew."""

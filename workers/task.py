@@ -1,6 +1,8 @@
 """A task: one thing an agent can do, with everything that its caller, its memory and its host need to know of it."""
 
+import hashlib
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -26,6 +28,10 @@ _STALE = ("clock", "llm")
 
 #: What the wire allows; more is a loop, not a retry.
 _MOST_ATTEMPTS = 1000
+#: Places of one bound: more are none.
+_MOST_AT_ONCE = 1000
+#: What a run may be bound by that is no parameter; a parameter of that name goes first.
+_CALLER = ("tenant", "user")
 #: Runs of a task for which neither it nor its worker's settings say a number.
 MAX_ATTEMPTS = 5
 
@@ -39,7 +45,8 @@ class Task(Access):
     pause between two runs; None: the worker's settings. `idempotent` tells that running it twice does no harm, so that
     it may run while the ledger is away. `retry_on` are errors that are worth another run although they look like slips
     of its code. `code` is the digest of its code, None when nothing is remembered. One to `confirm` is shown
-    to a person who asks for it in words, and starts with their yes. `schedule` is when it begins by itself.
+    to a person who asks for it in words, and starts with their yes. `schedule` is when it begins by itself. At most
+    `at_most` runs of it go on at once over all workers, for each value of `per`; None: no limit.
     """
 
     version: int
@@ -56,6 +63,8 @@ class Task(Access):
     schedule: Timing | None = None
     retry_on: tuple[type[Exception], ...] = ()
     code: str | None = None
+    at_most: int | None = None
+    per: tuple[str, ...] = ()
     handler: Handler = field(repr=False)
 
     @property
@@ -118,6 +127,8 @@ class TaskOptions:
     confirm: bool
     schedule: Timing | None
     retry_on: Iterable[type[Exception]]
+    at_most: int | None
+    per: str | Iterable[str]
 
 
 def read_task(
@@ -160,6 +171,8 @@ def read_task(
         confirm=options.confirm,
         schedule=options.schedule,
         retry_on=_retry_on(options, label),
+        at_most=options.at_most,
+        per=_per(options, label, handler.parameters),
         code=None if remember == "never" else code_digest(function, label),
         handler=handler,
     )
@@ -237,6 +250,37 @@ def _demand_limits(options: TaskOptions, label: str) -> None:
             raise ConfigurationError(f"{label}: {name} must be a timedelta above zero, or None; not {span!r}")
     if options.retry_base is not None and options.retry_cap is not None and options.retry_base > options.retry_cap:
         raise ConfigurationError(f"{label}: retry_base {options.retry_base} exceeds retry_cap {options.retry_cap}")
+
+
+def _per(options: TaskOptions, label: str, parameters: type[Parameters]) -> tuple[str, ...]:
+    most, per = options.at_most, options.per
+    names = (per,) if isinstance(per, str) else words_of(per, f"{label}: per")
+    if most is None:
+        if names:
+            msg = f"{label}: per without at_most; say how many runs there may be for each value, as at_most=1"
+            raise ConfigurationError(msg)
+        return ()
+    if type(most) is not int or not 1 <= most <= _MOST_AT_ONCE:
+        raise ConfigurationError(f"{label}: at_most counts runs: 1 to {_MOST_AT_ONCE:,}, not {most!r}")
+    known = [*parameters.model_fields, *_CALLER]
+    for name in names:
+        if name not in known:
+            raise ConfigurationError(f"{label}: per knows no {name!r}; it knows {', '.join(known)}")
+    return names
+
+
+def bound_of(task: Task, assignment: TaskAssignment, parameters: Parameters, user: str | None) -> str:
+    """Return the name of the bound that a run of *task* falls under: its own, or that of the values of `per`.
+
+    *user* is the token of the user who asks. Values are digested, as they may be words of a person.
+    """
+    name = f"{assignment.agent_id}.{task.name}"
+    if not task.per:
+        return name
+    dumped = parameters.model_dump(mode="json", include=set(task.per))
+    values = {"tenant": assignment.tenant or "", "user": user or ""} | dumped
+    text = json.dumps([values[one] for one in task.per], sort_keys=True)
+    return f"{name}:{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
 
 
 def _retry_on(options: TaskOptions, label: str) -> tuple[type[Exception], ...]:

@@ -28,6 +28,7 @@ from memory.ledger.ledger import Ledger
 from memory.ledger.waits import Waits
 from memory.long_term.single_flight import SingleFlight
 from memory.long_term.store import LongTermMemory
+from memory.places.store import Places
 from memory.projects.project import ProjectMemory
 from memory.sessions.once import Computed
 from memory.sessions.session import SessionCache
@@ -52,6 +53,7 @@ from workers.card import card_of
 from workers.child_tasks import ChildTasks
 from workers.context.services import Services
 from workers.execution.acknowledger import Acknowledger, Erasing
+from workers.execution.bounded_runs import BoundedRuns
 from workers.execution.consumer import Consumer
 from workers.execution.due_copies import DueCopies, open_due_copies
 from workers.execution.exclusive_runs import ExclusiveRuns
@@ -84,6 +86,7 @@ class _Parts:
     leases: Leases
     memory: LongTermMemory
     ledger: Ledger
+    places: Places
     governor: Governor
     flights: SingleFlight[bytes]
     services: Services
@@ -199,6 +202,7 @@ class Worker:
             leases,
             LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
             (ledger := self._make_ledger(redis)),
+            self._make_places(redis),
             governor,
             flights,
             await self._open_services(stack, llm, redis, link, outbox, ledger),
@@ -248,14 +252,18 @@ class Worker:
         keep, deadline_s = timedelta(days=self._settings.ledger_keep_days), self._settings.ledger_deadline_ms / 1000
         return Ledger(redis, keep=keep, deadline_s=deadline_s, breaker=Breaker())
 
+    def _make_places(self, redis: Redis) -> Places:
+        return Places(redis, self._settings.ack_wait_s, self._settings.ledger_deadline_ms / 1000)
+
     @asynccontextmanager
     async def _renewing_runs(self) -> AsyncIterator[Beat]:
         """Open what the thread of leases needs to renew runs in the ledger too, whatever the event loop does."""
         owner, lease_ms = self.process.loop, max(1, int(self._settings.ack_wait_s * 1000))
         async with valkey.connect(self.process.redis_url, name=f"{self._worker_id}-leases", max_connections=4) as redis:
-            ledger = self._make_ledger(redis)
+            ledger, places = self._make_ledger(redis), self._make_places(redis)
 
             async def beat() -> None:
+                await self._host.places.renew(places, owner)
                 lost = await self._host.renew_runs(ledger, self._worker_id, lease_ms)
                 if lost:
                     owner.call_soon_threadsafe(self._host.replace, lost)
@@ -329,8 +337,7 @@ class Worker:
             middleware.append(Tracing())
         if settings.erase_said == "at_once":
             middleware.append(Erasing(Eraser(parts.client)))
-        hooks = Hooks([*middleware, *agent.middleware])
-        acknowledger = Acknowledger(hooks)
+        acknowledger = Acknowledger(hooks := Hooks([*middleware, *agent.middleware]))
         publisher = ReportPublisher(
             agent.agent_id, parts.ledger, parts.outbox, metrics, acknowledger=acknowledger, hooks=hooks
         )
@@ -348,6 +355,7 @@ class Worker:
             context_maker(agent, parts.services, parts.ledger, worker_id),
             metrics,
             exclusive=self._exclusive,
+            bounded=BoundedRuns(worker_id, parts.places, host.places, parts.ledger, parts.client, retries),
             hooks=hooks,
             lease_s=settings.ack_wait_s,
         )

@@ -232,6 +232,7 @@ def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
         *(
             "task",
             "waits",
+            "places",
             "children",
             "ended",
             "flight",

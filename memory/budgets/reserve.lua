@@ -20,8 +20,9 @@ for i = 1, (#KEYS - 3) / 2 do
   elseif kind == 'c' then wait = budget_wait(key, limit, need, ARGV[a + 5], ARGV[a + 6])
   else wait = redis.call('SCARD', key) < limit and 0 or SLOT / 2 end
   if wait < 0 then return {0, i, -1} end
-  -- Those who wait go first, in their order; one that does not come back within 10 s has lost its place.
-  redis.call('ZREMRANGEBYSCORE', queue, '-inf', text(now - 10000))
+  -- Those who wait go first, in their order; one that does not come back within 10 min has lost its place. Workers may
+  -- be behind by as much as that: were it less, all who come late would wait anew, and hardly a call would go out.
+  redis.call('ZREMRANGEBYSCORE', queue, '-inf', text(now - 10 * MINUTE))
   local due = tonumber(redis.call('ZSCORE', queue, waiter) or nil)
   if due and due > now + SLOT / 2 then
     wait = math.max(wait, due - now)

@@ -28,7 +28,7 @@ _DEADLINE_S = 5.0
 MOST_ACCOUNTS = 1_000
 #: Costs of its last reports that are kept of a task.
 KEPT_COSTS = 20
-#: Ms in which a rate counts, and after which a waiter that did not come back has lost its place: see accounts.lua.
+#: Ms in which a rate counts, see accounts.lua, and after which a waiter that did not come back is not shown any more.
 _SLOT_MS, _MINUTE_MS, _LOST_MS = 500, 60_000, 10_000
 _SLOT = re.compile(r"s\d+")
 

@@ -78,7 +78,7 @@ class TaskCounts:
         self._replaced_runs.inc()
 
     def count_retry(self, how: str) -> None:
-        """Count another run that is to follow; *how* is `nak` when the task waits in TASKS, `schedule` in LATER."""
+        """Count another run that is to follow; *how*: `nak` in TASKS, else in LATER, for what it waits."""
         self._retries[how].inc()
 
     def count_stale_report(self) -> None:

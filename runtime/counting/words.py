@@ -24,8 +24,8 @@ REFUSALS = ("full", "no_stream", "other")
 PEERS = ("nats", "redis")
 #: Why the HTTP API closes a connection; see docs/reference/http.md.
 CONNECTION_REFUSALS = ("over_limit", "evicted", "timed_out", "invalid_http")
-#: Where a task waits for its next run.
-RETRY_WAYS = ("nak", "schedule")
+#: Where a task waits for its next run, or for what it waits in LATER.
+RETRY_WAYS = ("nak", "schedule", "wait", "place")
 #: What can become of a turn, of a fact, and of an edit that a plan wants; see `workers.listening`.
 TURN_OUTCOMES = ("learned", "nothing", "anonymous", "needs_model", "failed")
 FACT_OUTCOMES = ("applied", "known", "rejected", "conflict", "needs_model", "failed")

@@ -35,6 +35,12 @@ class Delivery:
         return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
 
     @property
+    def stored_us(self) -> int:
+        """When the stream stored it, in us since 1970, by the clock of its server."""
+        tokens = self.reply.split(".")
+        return int(tokens[9 if len(tokens) >= 11 else 7]) // 1000
+
+    @property
     def trace(self) -> TraceContext | None:
         """The trace context of its work: its own span, else that of its sender."""
         return self.span.context or read_context(self.headers)

@@ -134,7 +134,8 @@ class Leases:
 
     async def _renew(self, client: Client) -> None:
         now = time.monotonic()
-        for reply, due_at in list(self._held.items()):
+        # A copy first: each pair of `items` may set off the garbage collector, and with it the other thread.
+        for reply, due_at in self._held.copy().items():
             if now < due_at:
                 continue
             try:

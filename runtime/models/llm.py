@@ -6,7 +6,6 @@ come from a model, so whoever asks checks that each value stands in the text it 
 """
 
 import asyncio
-import json
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -43,6 +42,7 @@ from runtime.models.wire import (
     read_tokens,
     read_tokens_of,
     retry_after_s,
+    spell_schema,
 )
 from runtime.tracing import span
 from runtime.tracing.spans import Value
@@ -128,7 +128,7 @@ class Llm:
 
     def open_seconds(self) -> dict[str, float]:
         """Return by model for how many seconds its provider has been away, 0 when it is not; for any thread."""
-        return {model: breaker.open_s for model, breaker in list(self._breakers.items())}
+        return {model: breaker.open_s for model, breaker in self._breakers.copy().items()}
 
     def role(self, name: str) -> LlmRole:
         """Return which model answers for the role *name*, and within which limits."""
@@ -335,7 +335,7 @@ class Llm:
         breaker.demand()
         await self._connect()
         shown = "" if question.malformed is None else f"{question.malformed.answer}{question.malformed}"
-        schema = json.dumps(question.answer.model_json_schema()) if self.governor is not None else ""
+        schema = spell_schema(question.answer) if self.governor is not None else ""
         payer = spent.payer if spent is not None else Payer(agent=question.role_name)
         text, address = f"{question.system}{question.user}{shown}{schema}", self.settings.base_url or OPENAI_URL
         asked_for = PendingRequest(role.model, address, payer, text, role.max_output_tokens)

@@ -3,6 +3,7 @@
 Nothing here does I/O. `openai` is imported only to look at an exception that it raised.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -99,6 +100,12 @@ def check_answer_model(answer: type[BaseModel]) -> None:
         raise ConfigurationError(
             f"{answer.__name__} begins with {first!r}; declare `reasoning: str` as the first field of an answer model"
         )
+
+
+@lru_cache(maxsize=256)
+def spell_schema(answer: type[BaseModel]) -> str:
+    """Return the schema of *answer* as a request holds it: making it takes a millisecond."""
+    return json.dumps(answer.model_json_schema())
 
 
 def read_body(raw: bytes) -> dict[str, Any]:

@@ -32,6 +32,8 @@ log = structlog.get_logger(__name__)
 
 #: Seconds between looks at the ledger while a report is awaited: both other ways may have missed it.
 _LOOK_S = 2.0
+#: Looks a second in one process, over all that wait: ten thousand every two seconds leave the stores no time for work.
+_LOOKS_PER_S = 200
 #: Seconds until a report is read again that was not stored yet when it was heard of; doubled each time.
 _STORING_S = 0.002
 #: Seconds for one direct read of a stored report.
@@ -134,7 +136,7 @@ class ReportDesk:
         """Return the final report of a task, or None when there is none within *within_s* seconds.
 
         With *is_new* it was not sent before this call, so that there is nothing to look for yet. The stores are looked
-        into every *look_s* seconds.
+        into every *look_s* seconds, or less often while very many wait.
         """
         loop = asyncio.get_running_loop()
         waiter: _Waiter = loop.create_future()
@@ -149,7 +151,8 @@ class ReportDesk:
                 left_s = gives_up_at - loop.time()
                 if left_s <= 0:
                     return None
-                await asyncio.wait([waiter], timeout=min(left_s, look_s))
+                pause_s = max(look_s, len(self._waiters) / _LOOKS_PER_S)
+                await asyncio.wait([waiter], timeout=min(left_s, pause_s))
                 if not waiter.done():
                     await self._look(supervisor_id, task_id)
             return waiter.result()

@@ -135,6 +135,11 @@ class Served:
         return self._process.wait(PATIENCE_S)
 
     @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    @property
     def is_running(self) -> bool:
         """Whether it has not ended."""
         return self._process.poll() is None

@@ -215,8 +215,13 @@ def _spell(name: str, parameters: Mapping[str, Any] | BaseModel) -> tuple[dict[s
 
 
 def _ancestors_for_children(parent: TaskAssignment) -> tuple[str, ...]:
-    name = f"{parent.agent_id}.{parent.task.name}"
-    return (*(parent.ancestors or ()), f"{name}:{_spell(name, parent.task.parameters)[1]}")
+    return (*(parent.ancestors or ()), identity_of(parent))
+
+
+def identity_of(assignment: TaskAssignment) -> str:
+    """Return the word by which those below a task know it: "Agent.task", and a digest of its parameters."""
+    name = f"{assignment.agent_id}.{assignment.task.name}"
+    return f"{name}:{_spell(name, assignment.task.parameters)[1]}"
 
 
 def aware(moment: datetime) -> datetime:

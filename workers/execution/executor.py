@@ -4,6 +4,7 @@ After the recall a job waits for its turn and for the same question elsewhere, a
 """
 
 import asyncio
+import contextlib
 import contextvars
 import random
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from contracts.errors import MemoryUnavailable, RunReplaced, TaskCancelled, TaskExpired, WorkerLost
+from contracts.errors import InvalidInput, MemoryUnavailable, RunReplaced, TaskCancelled, TaskExpired, WorkerLost
 from contracts.messages import MemoryOutcome
 from memory.ledger.runs import Beginning, CancelRequest, Held, NotDue, Run, Suspect
 from memory.long_term.entries import Remembered
@@ -21,6 +22,7 @@ from runtime.messaging.pull import PullEngine
 from runtime.metrics import Metrics
 from workers.context.context import Context
 from workers.context.waits.waits import Waiting
+from workers.execution.bounded_runs import BoundedRuns
 from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 from workers.execution.job import Job
 from workers.execution.outcome import elapsed_ms, outcome_of
@@ -56,6 +58,7 @@ class Executor:
         make_context: Makes the context of a run.
         metrics: Counts crashes and replacements.
         exclusive: Which runs may overlap in this process.
+        bounded: Which may overlap over all workers.
         hooks: Middleware of the agent.
         lease_s: Seconds for which the ledger keeps a run from being started elsewhere; as the lease of its delivery.
         now: The clock, in UTC.
@@ -72,6 +75,7 @@ class Executor:
         metrics: Metrics,
         *,
         exclusive: ExclusiveRuns,
+        bounded: BoundedRuns,
         hooks: Hooks,
         lease_s: float = 30.0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -84,6 +88,7 @@ class Executor:
         self._make_context = make_context
         self._metrics = metrics
         self._exclusive = exclusive
+        self._bounded = bounded
         self._hooks = hooks
         self._lease_ms = max(1, int(lease_s * 1000))
         self._now = now
@@ -92,11 +97,8 @@ class Executor:
     async def execute(self, job: Job, engine: PullEngine) -> None:
         """Bring *job* to its end, or hand it back; whatever happens, it is not lost."""
         try:
-            if (trace := job.delivery.trace) is None:
+            with contextlib.nullcontext() if (trace := job.delivery.trace) is None else tracing.within(trace):
                 await self._execute(RunningJob(job), engine)
-            else:
-                with tracing.within(trace):
-                    await self._execute(RunningJob(job), engine)
         except asyncio.CancelledError:
             # The worker leaves before the task has ended, which is no fault of the task.
             await self._stores.release(job.to_ended(excused=True))
@@ -131,7 +133,7 @@ class Executor:
             engine.forget(job.delivery)
         except Waiting as waiting:
             await self._retries.wait(job, waiting.wait, engine)
-        except (TaskCancelled, TaskExpired) as error:
+        except (InvalidInput, TaskCancelled, TaskExpired) as error:
             await self._fail(job, error, engine)
 
     async def _compute_once(self, running: RunningJob, engine: PullEngine) -> None:
@@ -148,8 +150,7 @@ class Executor:
             turn = await self._stores.flights.join(key, recall, wait_s=JOIN_S if left_s is None else left_s)
         if not isinstance(turn, Joined):
             async with turn:
-                result = await self._compute(running, engine)
-                if result is not None:
+                if (result := await self._compute(running, engine)) is not None:
                     turn.share(result)
             return
         if not job.assignment.writes:
@@ -159,10 +160,9 @@ class Executor:
             outcome.age_ms = 0
             await self._publisher.publish([outcome], engine)
             return
-        try:
+        found = None
+        with contextlib.suppress(MemoryUnavailable):
             found = (await self._stores.long_term.recall_many([key]))[0]
-        except MemoryUnavailable:
-            found = None
         if found is None or found.result_json != turn.value:
             # How long computing it took is not known.
             found = Remembered(int(self._now().timestamp() * 1000), 0, turn.value)
@@ -197,6 +197,13 @@ class Executor:
         await self._publisher.publish([outcome], engine)
 
     async def _compute(self, running: RunningJob, engine: PullEngine) -> bytes | None:
+        """Run the task once there is a place for it; return its result if it completed."""
+        if running.job.task.at_most is None:
+            return await self._run_beside_others(running, engine)
+        async with self._bounded.hold(running, engine) as may_run:
+            return await self._run_beside_others(running, engine) if may_run else None
+
+    async def _run_beside_others(self, running: RunningJob, engine: PullEngine) -> bytes | None:
         """Run the task beside fewer the more often it may have killed a worker; return its result if it completed."""
         job = running.job
         # Tasks that must not run twice have few runs, and are not to lose them by a neighbour that strikes again.
@@ -258,19 +265,18 @@ class Executor:
             self._stores.ended.keep(job.to_ended(excused=True))
             engine.hand_back(job.delivery, _PARKED_S)
             return None
+        if isinstance(found, Suspect):
+            return found
         if isinstance(found, Run):
             job.attempt, job.crashes, job.excused = found.number, found.crashes, found.excused
             if job.tries <= job.runs_allowed:
                 return found
             await self._give_up(job, Suspect(found.crashes, 0, found.number - 1), engine)
-        elif isinstance(found, Suspect):
-            return found
         elif isinstance(found, CancelRequest):
             raise TaskCancelled(found.reason)
-        elif isinstance(found, Held):
-            engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
-        elif isinstance(found, NotDue):
-            engine.hand_back(job.delivery, min(found.wait_ms / 1000, NOT_DUE_S))
+        elif isinstance(found, Held | NotDue):
+            longest_s = _PARKED_S if isinstance(found, Held) else NOT_DUE_S
+            engine.hand_back(job.delivery, min(longest_s, found.wait_ms / 1000))
         else:
             self._publisher.send(assignment, job.generation, found, job.delivery, engine)
         return None
@@ -363,14 +369,8 @@ class Executor:
             excused=job.excused,
         )
         if decision.pause_s is not None:
-            log.info(
-                "task_retried",
-                agent=assignment.agent_id,
-                task_id=assignment.task_id,
-                attempt=job.attempt,
-                error=type(error).__name__,
-                pause_s=round(decision.pause_s, 3),
-            )
+            named = {"agent": assignment.agent_id, "task_id": assignment.task_id, "attempt": job.attempt}
+            log.info("task_retried", **named, error=type(error).__name__, pause_s=round(decision.pause_s, 3))
             notify(self._hooks.before_retry, job, decision, error)
             is_ours = isinstance(error, MemoryUnavailable)
             await self._retries.retry(job, decision.pause_s, engine, excused=is_ours, waits_for=decision.waits_for)

@@ -5,7 +5,7 @@ schedule is stored, then the delivery is acknowledged. A worker that dies in bet
 the same time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -31,6 +31,10 @@ _EARLY_S = 0.1
 NOT_DUE_S = 3600.0
 #: Seconds to wait for the schedule to be stored before the delivery is handed back with its delay instead.
 _STORED_WITHIN_S = 10.0
+#: Seconds for a run that is brought forward: it comes by itself, if later.
+_CALLED_WITHIN_S = 5.0
+#: Seconds of `scheduled_over_s` above which LATER is not used: workers that may not read it are given a day.
+_LATER_OFF_S = 3600.0
 #: After which time a wait that is not stored yet never will be.
 _STORED_WITHIN = timedelta(minutes=1)
 
@@ -134,6 +138,38 @@ class Retries:
             self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
         else:
             engine.hand_back(job.delivery)
+
+    async def postpone(self, job: Job, due_at: datetime, *, mark: str = "") -> bool:
+        """Store that *job*, of which no run has begun, is offered at *due_at*; return False where LATER may not.
+
+        *mark* tells schedules of one delivery apart.
+        """
+        if self._scheduled_over_s > _LATER_OFF_S:
+            return False
+        job.attempt = job.first_attempt
+        try:
+            await self._schedule(job, due_at, uncounted=True, mark=mark)
+        except (NotAccepted, MessageTooLarge) as error:
+            log.info("wait_not_scheduled", task_id=job.assignment.task_id, error=str(error))
+            return False
+        return True
+
+    def settle(self, job: Job, engine: PullEngine) -> None:
+        """Acknowledge the delivery of *job*, which was postponed."""
+        self._metrics.count_retry("place")
+        self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
+
+    async def bring_forward(self, subject: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """Let a run that waits in LATER begin now, of which *headers* are those that it was read with.
+
+        Raises:
+            NotAccepted, MessageTooLarge: that is not known to be stored.
+        """
+        kept = {name: value for name, value in headers.items() if not name.startswith("Nats-")}
+        # Once for each schedule: of two that call one task the second changes nothing.
+        message_id = f"{subject}:called:{headers[subjects.SEQUENCE_HEADER]}"
+        now = subjects.schedule_headers(self._now(), headers[subjects.SCHEDULE_TARGET_HEADER])
+        await self._outbox.put(subject, body, message_id, headers=kept | now, patience_s=_CALLED_WITHIN_S)
 
     async def _park(self, job: Job, ended: Ended, wait_s: float) -> None:
         try:

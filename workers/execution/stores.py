@@ -79,7 +79,7 @@ class EndedRuns:
         Raises:
             MemoryUnavailable: it is still away; everything is kept.
         """
-        kept = list(self._kept.items())
+        kept = list(self._kept.copy().items())
         if not kept:
             return
         await ledger.release([run for _, run in kept])

@@ -70,7 +70,7 @@ class AgentKit:
     """One agent on fakes; its memory lives as long as the kit.
 
     The agent's middleware is called as in a worker, but for `on_deliveries` and `before_acknowledge`: here nothing is
-    delivered. No deadline of a task is kept, and no run is cut short.
+    delivered. No deadline of a task is kept, no run is cut short, and none waits for a place (`at_most`).
 
     Args:
         agent: whose tasks to run.

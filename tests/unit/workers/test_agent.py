@@ -117,6 +117,11 @@ def test_a_function_that_cannot_be_served_is_refused_with_the_cure(function: Cal
         ({"remember_for": timedelta(0)}, "remember_for must be a timedelta"),
         ({"uses": "llm"}, r"write \('llm',\)"),
         ({"uses": ("network",)}, "knows llm, clock, edits, not network"),
+        ({"at_most": 0}, "at_most counts runs: 1 to 1,000, not 0"),
+        ({"at_most": True}, "at_most counts runs"),
+        ({"per": "user"}, "per without at_most; say how many"),
+        ({"at_most": 1, "per": "acount"}, "per knows no 'acount'; it knows .*tenant, user"),
+        ({"at_most": 1, "per": ("user", "")}, "must be strings that are not empty"),
     ],
 )
 def test_an_option_that_cannot_be_served_is_refused_with_the_cure(options: dict[str, Any], cure: str) -> None:

@@ -292,6 +292,7 @@ class FakeWorker:
             make_context,
             counts,
             exclusive=ExclusiveRuns(),
+            bounded=cast("Any", None),
             hooks=hooks,
             now=lambda: NOW,
         )

@@ -1,0 +1,12 @@
+"""The Lua of places, each script over the four keys of one bound."""
+
+from pathlib import Path
+
+from memory.scripts import load
+
+_HERE = Path(__file__).parent
+
+TAKE = load(_HERE, "take", "refuse")
+QUEUE = load(_HERE, "queue", "refuse")
+LEAVE = load(_HERE, "leave", "finish")
+HOLD = load(_HERE, "hold", "finish")

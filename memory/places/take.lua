@@ -1,0 +1,25 @@
+-- Gives a task a place, if there is one for it: those that wait and came before go first.
+-- KEYS: see places
+-- ARGV: now_ms or nothing, task, limit, lease_ms, arrival, worker, token, mark, marks of tasks above it ...
+-- Returns: {1}: it holds a place; {2, ms}: another worker runs it, for that long; {3}: a task above it holds a place;
+--   {0, ms, rank}: no place, look again then; how many go before it beyond those whose turn it is
+-- include ../budgets/clock
+-- include places
+local run = ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
+local own = redis.call('HGET', runs, name)
+if own then
+  if string.match(own, '^(%S+)') ~= ARGV[6] then return {2, tonumber(redis.call('ZSCORE', held, name)) - now} end
+  hold(run)
+  return {1}
+end
+if ARGV[9] then
+  local above = {}
+  for i = 9, #ARGV do above[ARGV[i]] = true end
+  for _, one in ipairs(redis.call('HVALS', runs)) do
+    if above[string.match(one, '^%S+ %S+ (.*)$')] then return {3} end
+  end
+end
+local rank = ahead(ARGV[5])
+if rank >= free() then return {0, look(rank - free()), rank - free()} end
+hold(run)
+return {1}

@@ -1,0 +1,238 @@
+"""Bounds on runs: a task with `at_most` runs once it holds a place; without one it waits for its turn in LATER.
+
+A task that waits holds no slot and no delivery. Its schedule is stored before its name is listed: so whoever gives up a
+place finds it there and brings it forward. Should that be lost with a worker, the next in turn looks by itself once the
+lease of the place before it is over.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+
+from contracts import subjects
+from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, NotAccepted
+from memory.ledger.ledger import Ledger
+from memory.places.store import Elsewhere, Entangled, Full, Place, Places
+from runtime.messaging.pull import PullEngine
+from workers.context.children import identity_of
+from workers.execution.job import Job
+from workers.execution.retry_scheduling import Retries
+from workers.execution.running_jobs import RunningJob
+from workers.task import bound_of
+
+log = structlog.get_logger(__name__)
+
+#: Seconds until a task is offered again while places cannot be read; or cannot wait in LATER: at first, at most.
+_PARKED_S, _POLL_S, _LONGEST_POLL_S = 2.0, 0.5, 30.0
+#: Seconds for one schedule to be read; until it is looked whether a task that was called came: first, last.
+_READ_S, _FOLLOWED_S, _LAST_FOLLOWED_S = 1.0, 0.5, 60.0
+
+
+class HeldPlaces:
+    """The places of the runs of this process, renewed from the thread of leases.
+
+    A run whose place could not be renewed ends by itself before another may begin, unless it must not run twice.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[Place, RunningJob, asyncio.TimerHandle]] = {}
+
+    def add(self, place: Place, running: RunningJob, at: float, lease_s: float) -> None:
+        """Keep *place*, which was asked for *at* a time of the monotonic clock, for *lease_s* from then."""
+        if (earlier := self._held.get(place.token)) is not None:
+            earlier[2].cancel()
+        left_s = at + lease_s - time.monotonic()
+        timer = asyncio.get_running_loop().call_later(left_s, self.lose, place)
+        self._held[place.token] = place, running, timer
+
+    def drop(self, place: Place) -> None:
+        """Renew *place* no more."""
+        if (held := self._held.pop(place.token, None)) is not None:
+            held[2].cancel()
+
+    def lose(self, place: Place) -> None:
+        """End the run that held *place*; its task runs again."""
+        if (held := self._held.get(place.token)) is not None:
+            log.warning("place_lost", bound=place.bound, task_id=held[1].name[0])
+            if held[1].job.task.idempotent:
+                held[1].hand_back("its place could not be kept")
+
+    async def renew(self, store: Places, owner: asyncio.AbstractEventLoop) -> None:
+        """Renew all in *store*; for the thread of leases, *owner* is the loop of the runs."""
+        places = [place for place, _, _ in self._held.copy().values()]
+        at = time.monotonic()
+        try:
+            lost = await store.hold(places)
+        except MemoryUnavailable as error:
+            log.info("places_not_renewed", places=len(places), error=str(error))
+            return
+        if places:
+            owner.call_soon_threadsafe(self._note, places, lost, at, store.lease_s)
+
+    def _note(self, places: Sequence[Place], lost: Sequence[Place], at: float, lease_s: float) -> None:
+        for place in places:
+            if place in lost:
+                self.lose(place)
+            elif (held := self._held.get(place.token)) is not None:
+                self.add(place, held[1], at, lease_s)
+
+
+class BoundedRuns:
+    """Holds the runs of tasks with `at_most` to their bounds.
+
+    Args:
+        worker_id: Whose places these are.
+        store: Where places are.
+        held: All places of this process.
+        ledger: Tells of tasks that have ended.
+        client: Reads schedules.
+        retries: Lets tasks run later.
+    """
+
+    def __init__(
+        self,
+        worker_id: str,
+        store: Places,
+        held: HeldPlaces,
+        ledger: Ledger,
+        client: Client,
+        retries: Retries,
+    ) -> None:
+        self._worker_id = worker_id
+        self._store = store
+        self._held = held
+        self._ledger = ledger
+        self._client = client
+        self._retries = retries
+        self._following: dict[str, asyncio.Task[None]] = {}
+
+    @asynccontextmanager
+    async def hold(self, running: RunningJob, engine: PullEngine) -> AsyncIterator[bool]:
+        """Hold a place in the block, which is to do nothing on False: then the task comes again in its turn.
+
+        Raises:
+            InvalidInput: a task above it holds its place, and waits for it.
+        """
+        job, at = running.job, time.monotonic()
+        place = self._place_of(job)
+        try:
+            found = await self._store.take(place)
+            if isinstance(found, Full) and await self._has_ended(job.assignment.task_id, job.generation):
+                # Its report has to be published once more, which takes no place.
+                yield True
+                return
+        except MemoryUnavailable as error:
+            log.warning("parked_without_places", task_id=job.assignment.task_id, error=str(error))
+            engine.hand_back(job.delivery, _PARKED_S)
+            yield False
+            return
+        if isinstance(found, Entangled):
+            name = f"{job.assignment.agent_id}.{job.task.name}"
+            msg = (
+                f"{name} would wait for ever: a task above it holds its place (at_most={place.limit}) and waits for it"
+            )
+            raise InvalidInput(f"{msg}; do its work in that task, or call it with another value of `per`")
+        if isinstance(found, Elsewhere):
+            engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
+        elif isinstance(found, Full):
+            await self._park(job, place, found, engine)
+        else:
+            self._held.add(place, running, at, self._store.lease_s)
+            try:
+                yield True
+            finally:
+                self._held.drop(place)
+                await self._leave(place)
+            return
+        yield False
+
+    def _place_of(self, job: Job) -> Place:
+        assignment, task = job.assignment, job.task
+        root, name = assignment.root_id or assignment.task_id, f"{assignment.agent_id}.{task.name}:"
+        above = [f"{root}|{one}" for one in assignment.ancestors or () if one.startswith(name)]
+        return Place(
+            bound_of(task, assignment, job.parameters, job.user),
+            f"{assignment.task_id}:{job.generation}",
+            task.at_most or 1,
+            self._worker_id,
+            job.delivery.reply,
+            job.delivery.stored_us,
+            f"{root}|{identity_of(assignment)}",
+            tuple(above),
+        )
+
+    async def _park(self, job: Job, place: Place, found: Full, engine: PullEngine) -> None:
+        """Let *job* wait for its turn, in LATER where it may."""
+        now, left_s = datetime.now(UTC), job.seconds_left(datetime.now(UTC))
+        wait_s = min(found.wait_ms / 1000, found.wait_ms / 1000 if left_s is None else left_s)
+        try:
+            is_stored = await self._retries.postpone(job, now + timedelta(seconds=wait_s))
+            is_waiting = await self._store.queue(place)
+            if is_stored and not is_waiting:
+                await self._retries.postpone(job, now, mark=":turn")
+        except (NotAccepted, MemoryUnavailable) as error:
+            log.info("wait_not_stored", task_id=job.assignment.task_id, error=str(error))
+            is_stored = False
+        if is_stored:
+            self._retries.settle(job, engine)
+        else:
+            engine.hand_back(job.delivery, min(_POLL_S * (1 + found.rank), _LONGEST_POLL_S))
+
+    async def _leave(self, place: Place) -> None:
+        try:
+            called = await self._store.leave(place)
+            if called:
+                await self._call(place, called)
+        except MemoryUnavailable as error:
+            log.info("place_not_left", bound=place.bound, error=str(error))
+
+    async def _call(self, place: Place, tasks: Sequence[str]) -> None:
+        """Bring the runs of *tasks* forward, whose turn it is; one that has ended makes room for the next."""
+        waiting = list(tasks)
+        while waiting:
+            task = waiting.pop()
+            task_id, _, generation = task.rpartition(":")
+            if not await self._bring_forward(task_id, int(generation)) and await self._has_ended(
+                task_id, int(generation)
+            ):
+                waiting = await self._store.leave(place._replace(task=task, token=""))
+        if place.bound not in self._following:
+            following = asyncio.create_task(self._follow(place))
+            self._following[place.bound] = following
+            following.add_done_callback(lambda _: self._following.pop(place.bound))
+
+    async def _follow(self, place: Place) -> None:
+        """Look whether those that were called came: one may have been answered from memory, or have expired."""
+        pause_s = _FOLLOWED_S
+        while pause_s < _LAST_FOLLOWED_S:
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+            with contextlib.suppress(MemoryUnavailable):
+                called = await self._store.leave(place._replace(task=""))
+                if not called:
+                    return
+                await self._call(place, called)
+
+    async def _bring_forward(self, task_id: str, generation: int) -> bool:
+        """Let a task run now that waits in LATER; return False where it does not."""
+        subject = subjects.schedule(task_id, generation)
+        try:
+            found = await self._client.request(f"$JS.API.DIRECT.GET.{subjects.LATER}.{subject}", timeout=_READ_S)
+            headers = dict(found.headers or {})
+            if "Status" in headers or subjects.SCHEDULE_TARGET_HEADER not in headers:
+                return False
+            await self._retries.bring_forward(subject, found.data, headers)
+        except (NotAccepted, MessageTooLarge, TimeoutError, OSError, nats.errors.Error) as error:
+            # It looks by itself before long.
+            log.info("task_not_called", task_id=task_id, error=str(error) or type(error).__name__)
+        return True
+
+    async def _has_ended(self, task_id: str, generation: int) -> bool:
+        return await self._ledger.find_report(task_id, generation) is not None
