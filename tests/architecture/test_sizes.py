@@ -15,8 +15,8 @@ from tests.architecture.tree import ROOT, Function, docstring_of, functions, tre
 MOST_LINES = {
     "contracts": 5_080,
     "quantities": 6_000,
-    "memory": 18_520,
-    "runtime": 9_400,
+    "memory": 18_540,
+    "runtime": 9_410,
     "supervisor": 24_790,
     "workers": 20_240,
     "tasklore": 18_030,
