@@ -13,6 +13,7 @@ import uvloop
 from rich.console import Console
 
 from benchmarks import (
+    admission_rows,
     analysis_rows,
     budget_rows,
     child_rows,
@@ -78,6 +79,7 @@ SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list
     "sessions": ("sessions", lambda on, profile: session_rows.measure(on.redis_url, profile)),
     "pipelines": ("steps of pipelines", lambda on, profile: pipeline_rows.measure(on.nats_url, on.redis_url, profile)),
     "children": ("tasks that tasks call", lambda on, profile: child_rows.measure(on.nats_url, on.redis_url, profile)),
+    "admission": ("admission", lambda on, profile: admission_rows.measure(on.nats_url, on.redis_url, profile)),
     "budgets": ("budgets", lambda on, profile: budget_rows.measure(on.redis_url, profile)),
     "projects": ("project memory", lambda on, profile: project_rows.measure(on.redis_url, profile)),
     "analysis": ("analyses", lambda on, profile: analysis_rows.measure(on.nats_url, on.redis_url, profile)),

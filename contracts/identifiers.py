@@ -1,6 +1,7 @@
 """Names and ids on the wire: their alphabet, and how new ones are made."""
 
 import base64
+import hashlib
 import os
 import re
 import zlib
@@ -23,6 +24,9 @@ SCOPES = ("agent", "run", "org")
 
 #: Turns and facts of one user stay in one of this many ordered partitions.
 PARTITIONS = 16
+
+#: Letters of a tenant in a subject; a longer one is a digest there.
+_LONGEST_TENANT = 256
 
 
 def checked_name(text: str, what: str) -> str:
@@ -48,6 +52,12 @@ def new_id(now_ms: int, random: bytes | None = None) -> str:
 def user_token(user_id: str) -> str:
     """Return the unpadded base64url of the UTF-8 *user_id*, safe in a subject and a key whatever the id contains."""
     return base64.urlsafe_b64encode(user_id.encode()).rstrip(b"=").decode()
+
+
+def tenant_token(tenant: str) -> str:
+    """Return *tenant* as it stands in a subject: its token, or a digest where that is long."""
+    token = user_token(tenant)
+    return token if len(token) <= _LONGEST_TENANT else f"~{hashlib.sha256(tenant.encode()).hexdigest()}"
 
 
 def scoped(scope: Scope, name: str) -> str:

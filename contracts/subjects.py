@@ -6,9 +6,10 @@ Programs in any language publish and subscribe to these: a change here is a chan
 import re
 from datetime import datetime
 
-from contracts.identifiers import PARTITIONS, checked_name, partition_of, user_token
+from contracts.identifiers import PARTITIONS, checked_name, partition_of, tenant_token, user_token
 
 TASKS = "TASKS"
+WAITING = "WAITING"
 LATER = "LATER"
 REPORTS = "REPORTS"
 TURNS = "TURNS"
@@ -29,6 +30,7 @@ JETSTREAM_INFO = "$JS.API.INFO"
 CARD_NOTICES = f"$KV.{AGENTS_BUCKET}.*"
 
 TASKS_ALL = "tasks.>"
+WAITING_ALL = "waiting.>"
 SCHEDULES_ALL = "schedules.>"
 DUE_ALL = "due.>"
 DUE_TASKS_ALL = "due.tasks.>"
@@ -96,7 +98,7 @@ def account_of(role: str) -> str:
 
 
 def filler(stream: str) -> str:
-    """Return a subject of *stream*, one of our eight, that no consumer reads: `~` is in no name and no partition."""
+    """Return a subject of *stream*, one of our nine, that no consumer reads: `~` is in no name and no partition."""
     return f"{'due' if stream == LATER else stream.lower()}.~filler"
 
 
@@ -123,6 +125,26 @@ def tasks_of(agent_id: str) -> str:
 def calls_to(agent_id: str) -> str:
     """Return the pattern of every subject that a task of *agent_id* is published to."""
     return f"tasks.{checked_name(agent_id, 'agent_id')}.*"
+
+
+def waiting(agent_id: str, priority: str, tenant: str, task_name: str) -> str:
+    """Return where a task waits for its turn, until it is moved to `task(agent_id, task_name)`."""
+    whose = f"{checked_name(agent_id, 'agent_id')}.{priority}.{tenant_token(tenant)}"
+    return f"waiting.{whose}.{checked_name(task_name, 'task name')}"
+
+
+def waiting_of(agent_id: str) -> str:
+    """Return the filter that matches every task of *agent_id* that waits for its turn."""
+    return f"waiting.{checked_name(agent_id, 'agent_id')}.>"
+
+
+def waits(agent_id: str) -> str:
+    """Return the subject of notices that tasks of *agent_id* wait for their turn (core NATS, not stored)."""
+    return f"waits.{checked_name(agent_id, 'agent_id')}"
+
+
+#: Every notice that tasks wait.
+WAITS_ANY = "waits.*"
 
 
 def schedule(task_id: str, generation: int) -> str:
@@ -218,6 +240,7 @@ CANCEL_ANY = "cancel.*"
 
 #: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
 TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = "tasks.*.*", "reports.*.*.*", "progress.*.*", "runs.*"
+WAITING_ANY = "waiting.*.*.*.*"
 QUESTION_ANY = "questions.*"
 SCHEDULE_ANY = "schedules.tasks.*.*"
 TURN_ANY, FACT_ANY, MESSAGE_ANY = "turns.*.*", "facts.*.*", "messages.*.*.*"
@@ -325,12 +348,12 @@ def place(subject: str) -> str:
 
 def goes_on(subject: str) -> bool:
     """Return whether messages on *subject* are still to be worked on; the other streams keep finished ones."""
-    return subject.partition(".")[0] in {"tasks", "reports", "turns", "facts", "messages"}
+    return subject.partition(".")[0] in {"tasks", "waiting", "reports", "turns", "facts", "messages"}
 
 
 def tells_its_task(subject: str) -> bool:
     """Return whether the id of a message on *subject* is made of its task's: other ids tell of persons."""
-    return subject.partition(".")[0] in {"tasks", "reports"}
+    return subject.partition(".")[0] in {"tasks", "waiting", "reports"}
 
 
 def dead(origin: str) -> str:

@@ -6,11 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
+from contracts import subjects
 from contracts.identifiers import Name
 from contracts.message_parts import Message, Part, is_none
 from contracts.words import reads_unknown_as_other, writes_only_known
 
 MemoryMode = Literal["use", "refresh", "bypass", "other"]
+Priority = Literal["interactive", "normal", "batch", "other"]
 MemoryOutcome = Literal["hit", "miss", "joined", "near", "refreshed", "bypassed", "off", "unavailable", "other"]
 Status = Literal["completed", "failed", "rejected", "expired", "cancelled", "other"]
 Fence = Literal["ledger", "none", "other"]
@@ -38,8 +40,9 @@ class TaskAssignment(Message):
     live, None as long as the session. `story_id` and `response_number` say which response of which story is analysed.
     `parent_id` is the task that this one is a part of, `root_id` the one at the top of the tree, and `ancestors` are
     the calls from there down to the parent, each as `Agent.task:digest` of its parameters. `tenant` is whose budgets
-    and share it counts to, beside its user's; a child has its parent's. `not_before` is when its
-    first run may begin; None is at once.
+    and share it counts to, beside its user's; a child has its parent's. `priority` says whose turn is sooner where
+    tasks of an agent wait; an unknown word, or none, is `normal`. `not_before` is when its first run may begin; None is
+    at once.
     """
 
     task_id: Name
@@ -56,6 +59,9 @@ class TaskAssignment(Message):
     ancestors: tuple[str, ...] | None = Field(default=None, max_length=MOST_ANCESTORS, exclude_if=is_none)
     user_id: str | None = None
     tenant: str | None = Field(default=None, min_length=1, max_length=200, exclude_if=is_none)
+    priority: Annotated[Priority | None, reads_unknown_as_other(Priority), writes_only_known] = Field(
+        default=None, exclude_if=is_none
+    )
     conversation_id: str | None = None
     session_id: str | None = None
     phase: str | None = None
@@ -70,6 +76,13 @@ class TaskAssignment(Message):
         """When it may begin, in UTC: time in the queue and a task's own deadline count from here."""
         moment = self.not_before or self.created_at
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    @property
+    def waits_on(self) -> str:
+        """The subject on which it waits for its turn: that of its tenant, else of its user or its supervisor."""
+        tenant = self.tenant or self.user_id or self.supervisor_id
+        priority = self.priority if self.priority in ("interactive", "batch") else "normal"
+        return subjects.waiting(self.agent_id, priority, tenant, self.task.name)
 
 
 class ErrorNote(Part):

@@ -59,7 +59,7 @@
 | `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, see `memory.schedules.store` |
 | `tl:webhooks:{all}:...` | several | none | webhooks on their way or given up, see `memory.webhooks.outbox` |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
-| `tl:budget:{all}:...` | several | 40 days | limits, accounts and books of models, see `memory.budgets.store` |
+| `tl:budget:{all}:...` | several | 40 days | limits, accounts and books, see `budgets.store`; who admits tasks |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
 A key has one pair of braces, the cluster's hash tag; each part is checked or percent-escaped, so that none opens more.

@@ -72,6 +72,13 @@ CHANNELS = (
         f"{subjects.GENERATION_HEADER} and {subjects.ATTEMPT_HEADER}.",
     ),
     Channel(
+        "waiting",
+        subjects.WAITING_ALL.replace(">", "{agent_id}.{priority}.{tenant_token}.{task_name}"),
+        TaskAssignment,
+        False,
+        f"A task that waits for its turn, in stream {subjects.WAITING}, as it goes to its agent then.",
+    ),
+    Channel(
         "reports",
         subjects.REPORTS_ALL.replace(">", "{supervisor_id}.{task_id}.{generation}"),
         CompletionReport,

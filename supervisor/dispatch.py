@@ -1,5 +1,7 @@
 """Dispatch: an assignment goes out once it is durably stored, and the ledger knows of it.
 
+It goes to TASKS, or while its agent is busy into WAITING, from where the desk of admission moves it by turns.
+
 First the stream, then the ledger. In the other order a task that the stream refuses would be in the ledger as
 accepted, and start when the stream is created anew, although its sender got an error. In this order a process that dies
 between the two leaves a task that runs and is reported; only the loss of the stream, before its first run, would lose
@@ -19,6 +21,7 @@ from contracts.messages import ChatTurn, TaskAssignment
 from memory.ledger.ledger import Ledger
 from runtime import tracing
 from runtime.messaging.outbox import Outbox
+from supervisor.admission.gate import Gate
 
 log = structlog.get_logger(__name__)
 
@@ -39,11 +42,15 @@ class _Pending(NamedTuple):
 
 
 class Dispatch:
-    """Sends assignments, and makes sure that every stored one gets into the ledger."""
+    """Sends assignments, and makes sure that every stored one gets into the ledger.
 
-    def __init__(self, outbox: Outbox, ledger: Ledger) -> None:
+    Without a *gate* all go straight to TASKS.
+    """
+
+    def __init__(self, outbox: Outbox, ledger: Ledger, gate: Gate | None = None) -> None:
         self._outbox = outbox
         self._ledger = ledger
+        self._gate = gate
         #: Stored, and not known to be in the ledger; the oldest first.
         self._pending: dict[str, _Pending] = {}
         self._pending_bytes = 0
@@ -60,9 +67,16 @@ class Dispatch:
         """
         task_id, body = assignment.task_id, assignment.model_dump_json(exclude_none=True).encode()
         headers, subject = first_run(assignment)
+        waits = assignment.not_before is None and not await self._is_open(assignment.agent_id)
         await self._outbox.put(
-            subject, body, subjects.task_message_id(task_id, 1), headers=headers, patience_s=patience_s
+            assignment.waits_on if waits else subject,
+            body,
+            subjects.task_message_id(task_id, 1),
+            headers=headers,
+            patience_s=patience_s,
         )
+        if waits and self._gate is not None:
+            await self._gate.note_waiting(assignment.agent_id)
         due_at_ms = None
         if assignment.not_before is not None:
             # The clocks of the ledger and of NATS are not the same.
@@ -101,6 +115,9 @@ class Dispatch:
             self._drop(task_id)
             added += 1
         return added
+
+    async def _is_open(self, agent_id: str) -> bool:
+        return self._gate is None or await self._gate.is_open(agent_id)
 
     async def _accept(self, task_id: str, pending: _Pending) -> None:
         due = {} if pending.due_at_ms is None else {"due_at_ms": pending.due_at_ms}

@@ -245,6 +245,7 @@ class Service:
             parent_id=parent_id,
             user_id=request.user_id,
             tenant=request.tenant,
+            priority="interactive",
             not_before=request.not_before,
             conversation_id=asked.conversation_id,
         )

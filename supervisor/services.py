@@ -11,8 +11,10 @@ import structlog
 from redis.asyncio import Redis
 
 from contracts import subjects
+from contracts.admission.limits import Shares
 from contracts.errors import ConfigurationError
 from contracts.pipelines import PIPELINE_AGENT, Pipeline
+from memory.budgets.store import Budgets
 from memory.conversations.conversation import Conversations
 from memory.conversations.inbox import Inbox
 from memory.conversations.notices import Notices
@@ -44,6 +46,8 @@ from runtime.models.llm import Llm
 from runtime.networks import networks_in
 from runtime.settings import Settings
 from runtime.variables import folders_in
+from supervisor.admission.desk import AdmissionDesk
+from supervisor.admission.gate import Gate
 from supervisor.approvals.answers import Answers
 from supervisor.approvals.desk import WaitDesk, event_sender
 from supervisor.cancellation import Canceller
@@ -165,6 +169,16 @@ def make_webhooks(redis: Redis, settings: Settings, metrics: Metrics, reports: R
     events = WebhookEvents(outbox, metrics, everywhere=everywhere, hears_tasks=hears_tasks, look_soon=soon)
     reports.note_ended = events.note_reports
     return Webhooks(addresses, events, desk)
+
+
+def make_admission(opened: Connections, gate: Gate) -> AdmissionDesk:
+    """Return the desk that moves waiting tasks into TASKS."""
+    budgets, holder = Budgets(opened.redis, deadline_s=1.0), f"{opened.name}-{secrets.token_hex(4)}"
+
+    async def read_shares() -> Shares:
+        return (await budgets.read()).limits.shares
+
+    return AdmissionDesk(opened.link, opened.redis, opened.outbox, gate.room, holder=holder, read_shares=read_shares)
 
 
 def make_pipelines(

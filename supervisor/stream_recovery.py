@@ -44,7 +44,7 @@ from supervisor.dispatch import first_run
 log = structlog.get_logger(__name__)
 
 #: The streams in which tasks lie, those that may run and those whose next run is not due yet; and their reports.
-WATCHED = (subjects.TASKS, subjects.LATER, subjects.REPORTS)
+WATCHED = (subjects.TASKS, subjects.WAITING, subjects.LATER, subjects.REPORTS)
 #: Seconds between looks without a notice, which can be lost with a connection.
 LOOK_S = 30.0
 #: Seconds before a look that failed is repeated: at first, and at most.
@@ -106,7 +106,7 @@ class Recovery:
         async def hear(_notice: Msg) -> None:
             self.look_soon()
 
-        for stream in (subjects.TASKS, subjects.LATER):
+        for stream in (subjects.TASKS, subjects.WAITING, subjects.LATER):
             await self._client.subscribe(subjects.stream_notices(stream), cb=hear)
         await self._client.subscribe(subjects.stream_deleted(subjects.REPORTS), cb=hear)
 
@@ -142,8 +142,9 @@ class Recovery:
         lost = [stream for stream in WATCHED if known[stream] != created[stream]]
         number = 0
         # The process that noted these epochs did not have the assignments that were added only now.
-        if late or {subjects.TASKS, subjects.LATER} & set(lost):
-            number = await self._republish(waiting_only=subjects.TASKS not in lost and not late)
+        queues = {subjects.TASKS, subjects.WAITING}
+        if late or {*queues, subjects.LATER} & set(lost):
+            number = await self._republish(waiting_only=not queues & set(lost) and not late)
         if {subjects.TASKS, subjects.REPORTS} & set(lost):
             await self._publish_reports()
         # Not before everything is stored; and what was read at first, since others may have been made meanwhile.

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,8 @@ from runtime.models.llm import Llm
 from runtime.process import Process
 from runtime.servers import valkey
 from runtime.settings import Settings
+from supervisor.admission.desk import AdmissionDesk
+from supervisor.admission.gate import open_gate
 from supervisor.approvals.desk import WaitDesk
 from supervisor.approvals.requests import answer_bytes
 from supervisor.cancellation import Canceller
@@ -61,6 +63,7 @@ from supervisor.service import Service
 from supervisor.services import (
     Connections,
     Webhooks,
+    make_admission,
     make_analyses,
     make_cached_interpreter,
     make_learned,
@@ -127,15 +130,16 @@ class _Parts:
     output: OutputDesk
     delivering: Delivering
     waiting: WaitDesk
+    admission: AdmissionDesk
     webhooks: Webhooks | None
     watches: tuple[Watcher, ...]
     api: "HttpServer | None"
 
     @property
-    def loops(self) -> tuple[LeaseLoop[Any, Any], ...]:
+    def loops(self) -> tuple[LeaseLoop[Any, Any] | AdmissionDesk, ...]:
         """What is worked on under leases."""
         hooks = () if self.webhooks is None else (self.webhooks.desk,)
-        return (self.desk, self.analysing, self.schedules, self.waiting, *hooks)
+        return (self.desk, self.analysing, self.schedules, self.waiting, self.admission, *hooks)
 
 
 class Supervisor:
@@ -223,11 +227,9 @@ class Supervisor:
 
     async def _open(self, stack: AsyncExitStack) -> _Parts:
         settings, process = self._settings, self.process
-        name = f"tasklore-pull-{process.name}"
-        client = await stack.enter_async_context(connected(process.nats_url, name, process.listener(self._reconnected)))
-        most, count = settings.redis_max_connections, process.count_redis_reconnect
-        opening = valkey.connect(process.redis_url, name=process.name, max_connections=most, reconnected=count)
-        redis = await stack.enter_async_context(opening)
+        connecting = connected(process.nats_url, f"tasklore-pull-{process.name}", process.listener(self._reconnected))
+        client = await stack.enter_async_context(connecting)
+        redis = await stack.enter_async_context(self._connect_store())
         if settings.provision == "auto":
             await declare_streams(client, self._sizes())
             await declare_consumer(client, self._reports())
@@ -238,8 +240,8 @@ class Supervisor:
         link, ledger = Link(client), self._make_ledger(redis)
         boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
         outbox = await stack.enter_async_context(boxing)
-        llm = await self._open_llm(stack, redis)
-        dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
+        gate, reports = await open_gate(link), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
+        dispatch = Dispatch(outbox, ledger, gate)
         engine = self._engine(link, self._reports(), reports, leases)
         pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)
         await link.listen(subjects.reports_to(settings.supervisor_id), reports.hear_hint)
@@ -247,7 +249,7 @@ class Supervisor:
         service = Service(
             settings.supervisor_id,
             catalogue=lambda: self._cards.catalogue,
-            interpreter=make_cached_interpreter(llm, redis, settings),
+            interpreter=make_cached_interpreter(await self._open_llm(stack, redis), redis, settings),
             dispatch=dispatch,
             reports=reports,
             conversations=Conversations(redis),
@@ -267,10 +269,15 @@ class Supervisor:
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(everything, leases, functools.partial(self._heal, client), tasks)
         schedules, book, maker = make_schedules(everything, pipelines)
-        driven = (desk, pipelines, *make_analyses(everything), schedules, output, delivering, waiting, webhooks)
+        desks = (output, delivering, waiting, make_admission(everything, gate), webhooks)
+        driven = (desk, pipelines, *make_analyses(everything), schedules, *desks)
         api = open_api(everything, service, sessions, pipelines, (book, maker))
         watches = make_watches(process.metrics, link, redis, self._cards, reports, webhooks and webhooks.events)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
+
+    def _connect_store(self) -> AbstractAsyncContextManager[Redis]:
+        url, name, most = self.process.redis_url, self.process.name, self._settings.redis_max_connections
+        return valkey.connect(url, name=name, max_connections=most, reconnected=self.process.count_redis_reconnect)
 
     async def _open_llm(self, stack: AsyncExitStack, redis: Redis) -> Llm:
         metrics = self.process.metrics

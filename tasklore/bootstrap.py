@@ -14,7 +14,7 @@ from memory.functions import load_functions
 from runtime import logs
 from runtime.messaging.connection import connected
 from runtime.messaging.partitions import ACK_WAIT_S
-from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams
+from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, task_sources
 from runtime.servers import valkey
 from runtime.settings import Settings
 from supervisor.delivery import inbox_sources
@@ -85,10 +85,9 @@ def sources_to_declare(settings: Settings, agents: Sequence[Agent], agent_ids: S
         comparison.SOURCE,
         *inbox_sources(),
         *(
-            Source(
-                subjects.TASKS, agent_id, subjects.tasks_of(checked_name(agent_id, "--agent-id")), settings.ack_wait_s
-            )
+            source
             for agent_id in working
+            for source in task_sources(checked_name(agent_id, "--agent-id"), settings.ack_wait_s)
         ),
         *(source for queue in heard for source in sources_of(queue, min(ACK_WAIT_S, settings.ack_wait_s))),
     ]

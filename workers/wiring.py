@@ -43,7 +43,7 @@ from runtime.messaging.leases import Beat, Leases
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox, open_outbox
 from runtime.messaging.pull import PullEngine
-from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer, task_sources
 from runtime.models.llm import Llm
 from runtime.process import Process
 from runtime.servers import valkey
@@ -310,9 +310,10 @@ class Worker:
 
     async def _start_tasks(self, agent: Agent, parts: _Parts) -> None:
         settings = self._settings
-        source = Source(subjects.TASKS, agent.agent_id, subjects.tasks_of(agent.agent_id), settings.ack_wait_s)
+        source, waiting = task_sources(agent.agent_id, settings.ack_wait_s)
         if settings.provision == "auto":
             await declare_consumer(parts.client, source)
+            await declare_consumer(parts.client, waiting)
         consumer = self._make_consumer(agent, parts)
         engine = PullEngine(
             parts.link, source, settings.slots, consumer, parts.leases, self._metrics, lambda: self._heal(source)

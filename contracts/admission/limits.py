@@ -167,6 +167,20 @@ class Limit(BaseModel):
         return Account(self.name, key, self.measure, self.every, self.amount, self.at_limit, window, left_s)
 
 
+class Shares(BaseModel):
+    """The shares of tenants in an agent that is busy: a weight of 2 gets twice as many turns as the usual 1.
+
+    `longest_wait_s` is after how many seconds a task of a lower priority gets a turn although higher ones wait.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weights: dict[str, Annotated[float, Field(ge=0.001, le=1000)]] = Field(default_factory=dict, max_length=10_000)
+    longest_wait_s: dict[Literal["normal", "batch"], Annotated[float, Field(ge=0, le=86_400)]] = Field(
+        default_factory=dict
+    )
+
+
 class Limits(BaseModel):
     """All limits of a deployment.
 
@@ -178,6 +192,7 @@ class Limits(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     limits: tuple[Limit, ...] = Field(default=(), max_length=MOST_LIMITS)
+    shares: "Shares" = Field(default_factory=lambda: Shares(), exclude_if=lambda shares: shares == Shares())
     fallbacks: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=MOST_LIMITS)
     without_store: dict[Literal["money", "rates"], Literal["refuse", "pass"]] = Field(default_factory=dict)
     time_zone: TimeZone = "UTC"

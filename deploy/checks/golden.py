@@ -51,7 +51,7 @@ def unprepared(manifests: list[Manifest]) -> list[Problem]:
         if missing:
             what = f"serves {', '.join(sorted(missing))}, for which no Job makes consumers"
             found.append(Problem(name_of(one), what, "add it to a bootstrap job; see tasklore/k8s/workers.py"))
-    streams = {subjects.TASKS, subjects.REPORTS, subjects.TURNS, subjects.FACTS, subjects.MESSAGES}
+    streams = {subjects.TASKS, subjects.WAITING, subjects.REPORTS, subjects.TURNS, subjects.FACTS, subjects.MESSAGES}
     for stream, durable in sorted(counted(manifests)):
         if stream not in streams:
             found.append(Problem("ScaledObject", f"counts {durable} of {stream}", "name a stream of ours"))

@@ -8,6 +8,7 @@ from runtime.access import inbox_prefix
 #: The streams that hold what somebody said or wants done, and those of the two buckets.
 STREAMS = (
     subjects.LATER,
+    subjects.WAITING,
     subjects.TASKS,
     subjects.REPORTS,
     subjects.TURNS,
@@ -96,6 +97,20 @@ def erases(*streams: str) -> Operation:
         *(f"{_API}.STREAM.MSG.DELETE.{stream}" for stream in streams),
         *(f"{_API}.STREAM.PURGE.{stream}" for stream in streams),
         *(f"{subjects.filler(stream)}.*" for stream in streams),
+    )
+
+
+def admits() -> Operation:
+    """Read the tasks that wait for their turn, and remove them there; see how many lie ready for any agent."""
+    stream = subjects.WAITING
+    return Operation(
+        "admit tasks",
+        publish=(
+            subjects.WAITS_ANY,
+            *(f"{_API}.{call}.{stream}" for call in ("DIRECT.GET", "STREAM.MSG.GET", "STREAM.PURGE")),
+            f"{_API}.CONSUMER.INFO.{subjects.TASKS}.*",
+        ),
+        hear=(subjects.WAITS_ANY,),
     )
 
 

@@ -33,7 +33,7 @@ _WATCH = ("info", "function|kill", "script|kill")
 _EXAMINE = ("info", "config|get", "bgrewriteaof", "bgsave", "lastsave")
 #: What a program needs to note in the ledger that its task is accepted, and to look whether it has ended.
 _ACCEPT = (
-    *("ping", "client|setname", "time", "fcall", "pexpire"),
+    *("ping", "client|setname", "time", "fcall", "pexpire", "pttl"),
     *("hget", "hmget", "hgetall", "hexists", "hset", "hsetnx", "hincrby"),
 )
 
@@ -139,7 +139,8 @@ def _supervisor() -> Role:
             do.hears("hear progress", subjects.progress_to(SUPERVISOR), subjects.RUN_ANY),
             do.hears("hear output", subjects.OUTPUT_ANY),
             do.hears(
-                "hear of streams", subjects.stream_notices(subjects.TASKS), subjects.stream_notices(subjects.LATER)
+                "hear of streams",
+                *(subjects.stream_notices(stream) for stream in (subjects.TASKS, subjects.WAITING, subjects.LATER)),
             ),
             *(do.takes(subjects.REPORTS, durable) for durable in (SUPERVISOR, subjects.COMPARISONS)),
             do.says("read reports as their leader has them", f"$JS.API.STREAM.MSG.GET.{subjects.REPORTS}"),
@@ -150,7 +151,8 @@ def _supervisor() -> Role:
                 hear=(subjects.consumer_deleted(subjects.TASKS, PIPELINE_AGENT),),
             ),
             do.says("bury what is no task of a pipeline", f"dead.{subjects.tasks_of(PIPELINE_AGENT)}"),
-            do.says("assign tasks", subjects.TASK_ANY, subjects.SCHEDULE_ANY),
+            do.says("assign tasks", subjects.TASK_ANY, subjects.WAITING_ANY, subjects.SCHEDULE_ANY),
+            do.admits(),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("pass turns on", subjects.TURN_ANY),
             do.says("wish to cancel", subjects.CANCEL_ANY),
@@ -158,7 +160,8 @@ def _supervisor() -> Role:
             do.says("tell of questions", subjects.QUESTION_ANY),
             do.says("set unreadable messages aside", f"dead.{subjects.MESSAGES_ALL}"),
             do.looks_into(
-                subjects.TASKS, subjects.LATER, subjects.REPORTS, subjects.MESSAGES, subjects.DEAD, cards, presences
+                *(subjects.TASKS, subjects.WAITING, subjects.LATER, subjects.REPORTS, subjects.MESSAGES),
+                *(subjects.DEAD, cards, presences),
             ),
             do.reads(cards, presences, subjects.OUTPUT),
             do.reads_last(subjects.REPORTS, subjects.reports_to(SUPERVISOR)),

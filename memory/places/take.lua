@@ -15,8 +15,9 @@ end
 if ARGV[9] then
   local above = {}
   for i = 9, #ARGV do above[ARGV[i]] = true end
-  for _, one in ipairs(redis.call('HVALS', runs)) do
-    if above[string.match(one, '^%S+ %S+ (.*)$')] then return {3} end
+  local all = redis.call('HGETALL', runs)
+  for i = 2, #all, 2 do
+    if above[string.match(all[i], '^%S+ %S+ (.*)$')] then return {3} end
   end
 end
 local rank = ahead(ARGV[5])

@@ -88,6 +88,14 @@ class Source:
         }
 
 
+def task_sources(agent_id: str, ack_wait_s: float) -> tuple[Source, Source]:
+    """Return what workers of *agent_id* read, and its consumer of WAITING: none reads that, autoscalers count by it."""
+    return (
+        Source(subjects.TASKS, agent_id, subjects.tasks_of(agent_id), ack_wait_s),
+        Source(subjects.WAITING, agent_id, subjects.waiting_of(agent_id), ack_wait_s),
+    )
+
+
 def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
     """Return the wanted configuration of every stream and bucket, in the order in which they can be made."""
     return [
@@ -105,6 +113,7 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
                 }
             ],
         },
+        _stream(subjects.WAITING, [subjects.WAITING_ALL], sizes) | {"max_bytes": sizes.tasks_max_bytes},
         _stream(subjects.REPORTS, [subjects.REPORTS_ALL], sizes)
         | {"max_age": REPORTS_KEPT_S * _SECOND, "max_msgs_per_subject": 1, "discard_new_per_subject": True},
         _stream(subjects.TURNS, [subjects.TURNS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},

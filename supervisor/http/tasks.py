@@ -52,6 +52,7 @@ class Send(Later):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     tenant: Annotated[str | None, Field(min_length=1, max_length=200)] = None
+    priority: Literal["interactive", "normal", "batch"] = "normal"
     conversation: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     memory: Literal["use", "refresh", "bypass"] = "use"
     within_seconds: Annotated[float | None, Field(gt=0, le=604_800)] = None
@@ -88,6 +89,7 @@ class NewTask:
     memory: Literal["use", "refresh", "bypass"] = "use"
     within_s: float | None = None
     max_attempts: int | None = None
+    priority: Literal["interactive", "normal", "batch"] = "normal"
     starts_at: datetime | None = None
     callback: Callback | None = None
 
@@ -120,6 +122,7 @@ def routes(parts: ApiParts) -> APIRouter:
             memory=body.memory,
             within_s=body.within_seconds,
             max_attempts=body.max_attempts,
+            priority=body.priority,
             starts_at=_demand_kept(body.find_start(datetime.now(UTC))),
             callback=_demand_callback(parts, body.callback_url, user_id),
         )
@@ -134,8 +137,7 @@ def routes(parts: ApiParts) -> APIRouter:
     @router.get("/{task_id}/trace", summary="See the tree of the tasks that a task called", responses=answers(404))
     async def trace(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Trace:
         await read_task(parts, caller, task_id)
-        found = await TaskTree(parts.redis).read(task_id)
-        if found is None:
+        if (found := await TaskTree(parts.redis).read(task_id)) is None:
             raise not_found(f"there is nothing of task {task_id!r} in the ledger yet, or it is past its time")
         return found
 
@@ -241,6 +243,7 @@ def _make_assignment(parts: ApiParts, caller: Caller, task: NewTask, now: dateti
         memory=task.memory,
         user_id=task.user_id,
         tenant=task.tenant,
+        priority=task.priority if task.priority != "normal" else None,
         conversation_id=task.conversation_id,
         not_before=task.starts_at,
     )

@@ -90,7 +90,8 @@ def _consumers(agents: Sequence[Agent], slots: int) -> list[Consumer]:
 
     One pod for as many tasks as it has slots: what is under way counts too, so that pods stay while they work.
     """
-    found = [Consumer(subjects.TASKS, agent.agent_id, slots) for agent in agents if agent.tasks]
+    queues = (subjects.TASKS, subjects.WAITING)
+    found = [Consumer(stream, agent.agent_id, slots) for agent in agents if agent.tasks for stream in queues]
     streams = {"turns": subjects.TURNS, "facts": subjects.FACTS}
     for queue in sorted({queue for agent in agents for queue in agent.listeners}):
         durables = [f"{queue}-{number}" for number in range(PARTITIONS)]

@@ -117,7 +117,7 @@ async def test_a_task_that_calls_itself_with_its_own_key_is_refused_and_with_ano
     """The error names the cure."""
     with watched_house.worker(BOUNDED, slots=8) as worker:
         await asyncio.to_thread(worker.ready)
-        assert (await asyncio.wait_for(ask(asker, "nested", "n", 0), 10)).result == 0
+        assert (await asyncio.wait_for(ask(asker, "nested", "n", 13), 20)).result == 3
         report = await asyncio.wait_for(ask(asker, "nested", "n", 2), 20)
         assert report.status == "failed"
         assert report.error is not None

@@ -29,13 +29,29 @@ from tests.acceptance.house import AGENTS, BUDGET, NAPPER, PATIENCE_S, PROBE, Ho
 from tests.http_client import until
 
 CAST = Cast(
-    workers={"budget": ("BudgetTrackerAgent",), "nap": ("NapAgent", "ProbeAgent"), "tree": ("TreeAgent",)},
+    workers={
+        "budget": ("BudgetTrackerAgent",),
+        "nap": ("NapAgent", "ProbeAgent"),
+        "tree": ("TreeAgent",),
+        "bound": ("BoundAgent",),
+    },
     calls={"tree": ("TreeAgent", "NapAgent")},
 )
-TREE = str(AGENTS / "tree.py")
+TREE, BOUNDED = str(AGENTS / "tree.py"), str(AGENTS / "bounded.py")
 MEMORY = ("workers.agents.switchboard", "workers.agents.memory_worker")
 #: Agents whose code the bootstrap does not have.
-NAPS = ("--agent-id", "NapAgent", "--agent-id", "ProbeAgent", "--agent-id", "Pipeline", "--agent-id", "TreeAgent")
+NAPS = (
+    "--agent-id",
+    "NapAgent",
+    "--agent-id",
+    "ProbeAgent",
+    "--agent-id",
+    "Pipeline",
+    "--agent-id",
+    "TreeAgent",
+    "--agent-id",
+    "BoundAgent",
+)
 PIPELINE = """
 name = "naps"
 description = "Siesta: one sleep after the other."
@@ -107,6 +123,7 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
                 guests.worker("worker-nap", NAPPER, PROBE),
                 guests.worker("memory", *MEMORY),
                 guests.worker("worker-tree", TREE),
+                guests.house.worker(BOUNDED, **guests.pair.settings("worker-bound"), retry_schedule_s=86400),
             ]
             for process in started:
                 process.ready()
@@ -216,6 +233,19 @@ async def test_tasks_call_the_agents_that_their_worker_may_call(guests: Guests, 
         assert trace.sums.tasks == 6
         with pytest.raises(MemoryUnavailable):
             await Ledger(redis).accept_many([], [(report.task_id, "c-forged", "A.b")])
+
+
+async def test_bounded_tasks_run_one_by_one_though_workers_have_no_access_to_later(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+    """They are offered again from their queue."""
+    as_role("program")
+    async with asking("program") as asker:
+        within = timedelta(seconds=PATIENCE_S)
+        tasks = [
+            asker.ask("BoundAgent", "one", {"account": "role", "number": number}, within=within) for number in range(4)
+        ]
+        assert {report.status for report in await asyncio.gather(*tasks)} == {"completed"}
+    lines = (guests.house.folder / "runs" / "role").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["begin", "end"] * 4
 
 
 def test_a_pipeline_runs_to_its_end(guests: Guests) -> None:

@@ -172,6 +172,7 @@ class Children:
             ancestors=ancestors,
             user_id=self._shown.user_id,
             tenant=parent.tenant,
+            priority=parent.priority if parent.priority != "other" else None,
             conversation_id=self._shown.conversation_id,
         )
 

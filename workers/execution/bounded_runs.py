@@ -222,6 +222,9 @@ class BoundedRuns:
 
     async def _bring_forward(self, task_id: str, generation: int) -> bool:
         """Let a task run now that waits in LATER; return False where it does not."""
+        if not self._retries.has_later:
+            # Nothing waits there, and it is offered again from its queue.
+            return False
         subject = subjects.schedule(task_id, generation)
         try:
             found = await self._client.request(f"$JS.API.DIRECT.GET.{subjects.LATER}.{subject}", timeout=_READ_S)

@@ -69,6 +69,8 @@ class Retries:
         self._metrics = metrics
         self._acknowledger = acknowledger
         self._scheduled_over_s = scheduled_over_s
+        self.has_later = scheduled_over_s <= _LATER_OFF_S
+        """Whether LATER takes schedules, as far as is known: where roles are enforced it is closed to workers."""
         self._now = now
 
     async def retry(
@@ -149,9 +151,14 @@ class Retries:
         job.attempt = job.first_attempt
         try:
             await self._schedule(job, due_at, uncounted=True, mark=mark)
-        except (NotAccepted, MessageTooLarge) as error:
+        except MessageTooLarge as error:
             log.info("wait_not_scheduled", task_id=job.assignment.task_id, error=str(error))
             return False
+        except NotAccepted as error:
+            log.info("wait_not_scheduled", task_id=job.assignment.task_id, error=str(error))
+            self.has_later = False
+            return False
+        self.has_later = True
         return True
 
     def settle(self, job: Job, engine: PullEngine) -> None:

@@ -14,6 +14,7 @@ log = structlog.get_logger(__name__)
 
 #: Every stream that carries users' words, or results made of them.
 _STREAMS = (
+    subjects.WAITING,
     subjects.TASKS,
     subjects.LATER,
     subjects.REPORTS,

@@ -32,6 +32,7 @@ _STORED_WITHIN_S = 10.0
 
 #: Streams and subjects of assignments.
 _ASSIGNED = (
+    (subjects.WAITING, subjects.WAITING_ALL),
     (subjects.TASKS, subjects.TASKS_ALL),
     (subjects.LATER, subjects.SCHEDULES_ALL),
     (subjects.LATER, subjects.DUE_ALL),

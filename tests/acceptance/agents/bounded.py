@@ -53,10 +53,10 @@ async def known(work: Work) -> int:
 
 @agent.task(at_most=1, per="account")
 async def nested(work: Work, context: Context) -> int:
-    """Call itself for as long as its number is above zero: in another account above 5, in its own below."""
-    if work.number <= 0:
+    """Call itself until its number is 0 or 10: in other accounts from above 10, in its own from below."""
+    if work.number in (0, 10):
         return 0
-    account = work.account if work.number <= 5 else f"{work.account}-{work.number}"
+    account = work.account if work.number < 10 else f"{work.account}-{work.number}"
     return 1 + await context.call(nested, Work(account=account, number=work.number - 1))
 
 

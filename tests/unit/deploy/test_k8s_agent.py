@@ -62,10 +62,11 @@ def test_a_users_agent_gets_what_a_shipped_one_has(here: Path) -> None:
     ]
 
 
-def test_it_is_scaled_by_its_own_queue(here: Path) -> None:
+def test_it_is_scaled_by_its_own_queue_and_what_waits_for_a_turn(here: Path) -> None:
     scaler = printed(slots=7, most=3)["ScaledObject tasklore-greeter-agent"]["spec"]
-    (trigger,) = scaler["triggers"]
+    trigger, waiting = scaler["triggers"]
     assert (trigger["metadata"]["stream"], trigger["metadata"]["consumer"]) == ("TASKS", "GreeterAgent")
+    assert waiting["metadata"] == trigger["metadata"] | {"stream": "WAITING"}
     assert (trigger["metadata"]["lagThreshold"], scaler["minReplicaCount"], scaler["maxReplicaCount"]) == ("7", 0, 3)
 
 

@@ -62,9 +62,9 @@ class Scene:
     """A recovery with everything around it."""
 
     def __init__(self, *, tasks: str | None = "yesterday", later: str | None = "long ago") -> None:
-        self.server = FakeServer({"TASKS": "today", "LATER": "long ago", "REPORTS": "long ago"})
+        self.server = FakeServer({"TASKS": "today", "WAITING": "long ago", "LATER": "long ago", "REPORTS": "long ago"})
         self.outbox = FakeOutbox()
-        self.noted = {"TASKS": tasks, "LATER": later, "REPORTS": "long ago"}
+        self.noted = {"TASKS": tasks, "WAITING": "long ago", "LATER": later, "REPORTS": "long ago"}
         self.bodies = [OpenTask(task, number, assignment(task), runs, waits) for task, number, runs, waits in OPEN]
         self.untold = 0
         self.may_create = True
@@ -99,7 +99,12 @@ class Scene:
 
     async def heal(self) -> None:
         if self.may_create:
-            self.server.created = {"TASKS": "healed", "LATER": "healed", "REPORTS": "healed"} | self.server.created
+            self.server.created = {
+                "TASKS": "healed",
+                "WAITING": "healed",
+                "LATER": "healed",
+                "REPORTS": "healed",
+            } | self.server.created
 
     def count_stream_lost(self) -> None:
         self.lost += 1

@@ -1,0 +1,1 @@
+"""Fair admission: tasks of an agent whose workers are busy wait in WAITING, and are moved to TASKS by turns."""

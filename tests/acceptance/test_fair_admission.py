@@ -1,0 +1,269 @@
+"""Tenants and priorities of one busy agent: who has to wait for whom, and that nothing is lost or doubled."""
+
+import asyncio
+import itertools
+import random
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from contracts.admission.limits import Limits, Shares
+from contracts.messages import TaskAssignment, TaskCall
+from contracts.task_messages import Priority
+from memory.budgets.store import Budgets
+from memory.ledger.ledger import Ledger
+from runtime.messaging.connection import connected
+from runtime.messaging.link import Link
+from runtime.messaging.outbox import open_outbox
+from runtime.servers import valkey
+from supervisor.admission.gate import open_gate
+from supervisor.dispatch import Dispatch
+from tests.acceptance.house import AGENTS, House, Served
+
+AGENT = str(AGENTS / "turns.py")
+SLOTS = 32
+#: A schedule that ticks every two seconds.
+TICKS = ("-p", "label=tick", "-p", "ms=5", "--every", "2s", "--id", "ticks")
+PRIORITIES: tuple[Priority, ...] = ("interactive", "normal", "batch")
+#: Assignments under way at once.
+_AT_ONCE = 200
+
+
+@dataclass
+class Sender:
+    """A sender beside the supervisors, which sends through a gate as they do; `at` is when each label was stored."""
+
+    dispatch: Dispatch
+    numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+    at: dict[str, float] = field(default_factory=dict)
+
+    async def send(
+        self,
+        tenant: str,
+        number: int,
+        *,
+        ms: int = 50,
+        priority: Priority | None = None,
+        name: str = "",
+        task: str = "work",
+    ) -> list[str]:
+        """Send *number* tasks of *tenant*, in order; return their labels, which begin with tenant and *name*."""
+        labels = [f"{tenant}/{name}{next(self.numbers)}" for _ in range(number)]
+        for some in (labels[begin : begin + _AT_ONCE] for begin in range(0, number, _AT_ONCE)):
+            await asyncio.gather(*(self._send(label, tenant, ms, priority, task) for label in some))
+        return labels
+
+    async def _send(self, label: str, tenant: str, ms: int, priority: Priority | None, task: str) -> None:
+        now = datetime.now(UTC)
+        await self.dispatch.assign(
+            TaskAssignment(
+                task_id=task_id_of(label),
+                agent_id="TurnAgent",
+                supervisor_id="sender",
+                task=TaskCall(name=task, parameters={"label": label, "ms": ms}),
+                created_at=now,
+                tenant=tenant,
+                priority=priority,
+            )
+        )
+        self.at[label] = datetime.now(UTC).timestamp()
+
+
+@asynccontextmanager
+async def sending(house: House) -> AsyncIterator[Sender]:
+    """Open a sender on the servers of *house*."""
+    async with connected(house.servers.nats_url, "sender") as client:
+        link = Link(client)
+        gate = await open_gate(link)
+        async with open_outbox(link) as outbox, valkey.connect(house.servers.redis_url, name="sender") as redis:
+            yield Sender(Dispatch(outbox, Ledger(redis), gate))
+
+
+def starts(house: House) -> list[tuple[str, float]]:
+    """Return label and time of every run, in order."""
+    path = house.folder / "runs" / "starts"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(label, float(at)) for label, at in (line.split() for line in lines)]
+
+
+async def until_begun(house: House, labels: Sequence[str], within_s: float = 120) -> list[tuple[str, float]]:
+    """Return every run so far once each of *labels* has begun."""
+    async with asyncio.timeout(within_s):
+        while missing := set(labels) - dict(found := starts(house)).keys():  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.05 if len(missing) < 100 else 0.2)
+    return found
+
+
+async def set_shares(house: House, shares: Shares) -> None:
+    """Let *shares* hold, and wait until the supervisors know."""
+    async with valkey.connect(house.servers.redis_url, name="sender") as redis:
+        await Budgets(redis).change(Limits(shares=shares), "test")
+    await asyncio.sleep(1.5)
+
+
+async def kill_again_and_again(house: House, processes: list[Served], chance: random.Random) -> None:
+    """Kill one of *processes* that serves every two seconds, and start another in its place."""
+    starting: dict[int, asyncio.Task[Served]] = {}
+    while True:
+        await asyncio.sleep(2)
+        serving = [place for place in range(len(processes)) if place not in starting or starting[place].done()]
+        if not serving:
+            continue
+        place = chance.choice(serving)
+        processes[place].kill()
+        with (house.folder / "runs" / "killed").open("a") as killed:
+            killed.write(f"{place}\n")
+        processes[place] = house.supervisor() if place < 2 else house.worker(AGENT, slots=8)
+        starting[place] = asyncio.create_task(asyncio.to_thread(processes[place].ready))
+
+
+async def reports_of(house: House, labels: Sequence[str]) -> dict[str, str]:
+    """Return how each of *labels* ended, by the ledger, once all have."""
+    ended: dict[str, str] = {}
+    async with asyncio.timeout(300), valkey.connect(house.servers.redis_url, name="sender") as redis:
+        ledger = Ledger(redis)
+        while missing := [label for label in labels if label not in ended]:
+            for label in missing:
+                entry = await ledger.read(task_id_of(label))
+                if entry is not None and (report := entry.generations[1].report) is not None:
+                    ended[label] = entry.generations[1].state
+                    if ended[label] != "completed":
+                        sys.stdout.write(f"{label}: {report.decode()}\n")
+            await asyncio.sleep(0.5)
+    return ended
+
+
+def out_of_order(house: House) -> int:
+    """Return how many places a task began behind a later one of its tenant and priority, at most."""
+    begun: dict[str, list[int]] = defaultdict(list)
+    for label in dict.fromkeys(label for label, _ in starts(house) if label.endswith(tuple("0123456789"))):
+        whose = label.rstrip("0123456789")
+        begun[whose].append(int(label[len(whose) :]))
+    worst = 0
+    for numbers in begun.values():
+        places = {number: place for place, number in enumerate(sorted(numbers))}
+        worst = max(worst, *(place - places[number] for place, number in enumerate(numbers)))
+    return worst
+
+
+def task_id_of(label: str) -> str:
+    """Return the id of the task of *label*."""
+    return f"t-{label.replace('/', '-')}"
+
+
+@pytest.fixture(params=[2_000, pytest.param(10_000, marks=pytest.mark.long)])
+def backlog(request: pytest.FixtureRequest) -> int:
+    """Return how many tasks of another tenant lie before."""
+    return int(request.param)
+
+
+@pytest.fixture
+async def house(own_house: House) -> House:
+    """Return a house with a supervisor and one worker."""
+    supervisor, worker = own_house.supervisor(), own_house.worker(AGENT, slots=SLOTS)
+    await asyncio.to_thread(supervisor.ready)
+    await asyncio.to_thread(worker.ready)
+    return own_house
+
+
+async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(house: House, backlog: int) -> None:
+    """No more than two turnovers of the slots begin before all of them have."""
+    async with sending(house) as sender:
+        sent = await sender.send("big", backlog)
+        await until_begun(house, sent[:100])
+        small = await sender.send("small", 10)
+        found = await until_begun(house, small)
+    begun = dict(found)
+    waited = sorted(begun[label] - sender.at[label] for label in small)
+    between = [label for label, at in found if sender.at[small[0]] < at < max(begun[label] for label in small)]
+    sys.stdout.write(
+        f"10 behind {backlog}: waited {waited[5]:.3f} s, at most {waited[-1]:.3f} s; {len(between)} before them\n"
+    )
+    assert len(between) <= 2 * SLOTS + len(small)
+
+
+async def test_weights_are_kept_and_interactive_tasks_go_first(house: House) -> None:
+    """Of the first turns within 5 % of 1:2:4; an interactive task begins within one turnover above a batch."""
+    await set_shares(house, Shares(weights={"one": 1, "two": 2, "four": 4}))
+    async with sending(house) as sender:
+        await sender.send("first", 200, priority="batch")
+        await asyncio.gather(
+            *(sender.send(tenant, 1000, ms=100, priority="batch") for tenant in ("one", "two", "four"))
+        )
+        early = len(starts(house))
+        async with asyncio.timeout(60):
+            while len(found := starts(house)) < early + 900:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+        turns = Counter(label.split("/")[0] for label, _ in found[early + 200 : early + 900])
+        urgent = await sender.send("one", 5, priority="interactive")
+        found = await until_begun(house, urgent)
+    begun = dict(found)
+    between = [label for label, at in found if sender.at[urgent[0]] < at < max(begun[label] for label in urgent)]
+    sys.stdout.write(f"turns {dict(turns)}; {len(between)} began before the last of 5 interactive ones\n")
+    parts = {tenant: number / turns.total() for tenant, number in turns.items()}
+    assert parts == pytest.approx({"one": 1 / 7, "two": 2 / 7, "four": 4 / 7}, rel=0.05)
+    assert len(between) <= SLOTS + 16
+
+
+async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(house: House) -> None:
+    await set_shares(house, Shares(longest_wait_s={"batch": 1}))
+    async with sending(house) as sender:
+        await sender.send("busy", 400, priority="interactive")
+        [patient] = await sender.send("patient", 1, priority="batch")
+        busy = await sender.send("busy", 2_000, priority="interactive")
+        begun = dict(await until_begun(house, [patient]))
+        assert busy[-1] not in begun, "it waited for all others"
+        sys.stdout.write(f"begun {begun[patient] - sender.at[patient]:.2f} s after it was sent, with a bound of 1 s\n")
+
+
+@pytest.mark.long
+async def test_a_hundred_tenants_have_equal_parts_of_a_minute(house: House) -> None:
+    tenants = [f"tenant{number}" for number in range(100)]
+    async with sending(house) as sender:
+        for _ in range(4):
+            # So that none has all of its tasks before another has any.
+            await asyncio.gather(*(sender.send(tenant, 100) for tenant in tenants))
+        begun_at = time.time()
+        await asyncio.sleep(60)
+        found = [label for label, at in starts(house) if begun_at <= at < begun_at + 60]
+    turns = Counter(label.split("/")[0] for label in found)
+    jain = turns.total() ** 2 / (len(tenants) * sum(number**2 for number in turns.values()))
+    sys.stdout.write(f"{turns.total()} turns, {min(turns.values())} to {max(turns.values())} each: Jain {jain:.4f}\n")
+    assert jain >= 0.98
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))])
+async def test_killed_supervisors_and_workers_lose_and_double_nothing(own_house: House, seed: int) -> None:
+    """Tasks of many tenants and priorities, some that wait for a time, and a schedule."""
+    number = 3_000 if seed else 1_000
+    chance, house = random.Random(seed), own_house
+    processes = [*(house.supervisor() for _ in range(2)), *(house.worker(AGENT, slots=8) for _ in range(3))]
+    for process in processes:
+        await asyncio.to_thread(process.ready)
+    storm = asyncio.create_task(kill_again_and_again(house, processes, chance))
+    async with sending(house) as sender:
+        labels = []
+        assert house.command("schedule", "add", "TurnAgent.work", *TICKS, "--yes").returncode == 0
+        for _ in range(number // 20):
+            tenant, priority = f"t{chance.randrange(8)}", chance.choice(PRIORITIES)
+            labels += await sender.send(tenant, 19, ms=chance.choice((20, 50)), priority=priority, name=priority)
+            labels += await sender.send(tenant, 1, name="pause", task="pause")
+        ended = await reports_of(house, labels)
+        assert not storm.done(), storm.exception()
+        storm.cancel()
+        await asyncio.gather(storm, return_exceptions=True)
+    runs = Counter(label for label, _ in starts(house))
+    ticks = runs.pop("tick")
+    killed = (house.folder / "runs" / "killed").read_text().split()
+    sys.stdout.write(
+        f"{ticks} ticks, {len(killed)} kills, {sum(runs.values()) - len(runs)} runs again, "
+        f"{out_of_order(house)} places out of order\n"
+    )
+    assert Counter(ended.values()) == {"completed": len(labels)}
+    assert sum(runs.values()) - len(labels) <= 8 * len(killed), "more ran again than had been at work"
