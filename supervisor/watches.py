@@ -10,15 +10,18 @@ from typing import Any, get_args
 
 import structlog
 from nats.aio.client import Client
+from pydantic import ValidationError
 from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import RedisError
 
 from contracts import subjects
 from contracts.admission.limits import Every
 from contracts.errors import MemoryUnavailable, TaskloreError
+from contracts.messages import CompletionReport
 from contracts.words import OTHER
 from memory.budgets.overview import AccountView, view_accounts
 from memory.budgets.store import Budgets
+from memory.ledger.ledger import Ledger
 from memory.ledger.tally import Tally
 from memory.ledger.waits import Waits
 from memory.webhooks.outbox import WebhookOutbox
@@ -28,6 +31,7 @@ from runtime.messaging.link import Link
 from runtime.metrics import Metrics
 from supervisor.cards import CardIndex
 from supervisor.reports.reports import ReportDesk, RunTimes, TaskCosts
+from supervisor.webhooks.events import WebhookEvents
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +43,8 @@ TALLY_S = 10.0
 KILL_S = 2.0
 #: Agents with series of their own, those with most tasks; the others are counted as one.
 MOST_AGENTS = 64
+#: Tasks that call back and are looked through at once.
+CALLBACKS = 200
 
 
 class Watcher(ABC):
@@ -304,6 +310,33 @@ class WaitWatch(Watcher):
             log.info("waits_not_counted", error=str(error))
 
 
+class CallbackWatch(Watcher):
+    """Finds tasks that ended while no supervisor took their reports, which lie in REPORTS for an hour alone."""
+
+    every_s = 1800.0
+
+    def __init__(
+        self, events: WebhookEvents, ledger: Ledger, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._events = events
+        self._ledger = ledger
+        self._now = now
+
+    async def look(self) -> None:
+        """Ask the ledger once for each open task that calls back; an event that is known is not stored again."""
+        seen = 0
+        try:
+            while page := await self._events.outbox.open_tasks(self._now(), seen, CALLBACKS):
+                seen += len(page)
+                entries = [await self._ledger.read(task_id) for task_id in page]
+                reports = [one.generations[one.newest].report for one in entries if one is not None]
+                ended = [(CompletionReport.model_validate_json(body), "") for body in reports if body is not None]
+                await self._events.note_reports(ended)
+                seen -= len(ended)
+        except (MemoryUnavailable, ValidationError) as error:
+            log.info("callbacks_not_looked_through", error=str(error))
+
+
 class CostKeeper(Watcher):
     """Keeps what the last reports of each task had cost, for estimates."""
 
@@ -320,7 +353,12 @@ class CostKeeper(Watcher):
 
 
 def make_watches(
-    metrics: Metrics, link: Link, redis: Redis, cards: CardIndex, reports: ReportDesk, *, sends_webhooks: bool = False
+    metrics: Metrics,
+    link: Link,
+    redis: Redis,
+    cards: CardIndex,
+    reports: ReportDesk,
+    webhooks: WebhookEvents | None = None,
 ) -> tuple[Watcher, ...]:
     """Return the watches of a supervisor, to be run; *metrics* exports their last values."""
     dead, messages = StreamWatch(link.client, subjects.DEAD), StreamWatch(link.client, subjects.MESSAGES)
@@ -329,7 +367,8 @@ def make_watches(
     limits, costs = LimitWatch(Budgets(redis)), CostKeeper(Budgets(redis), reports.costs)
     waits = WaitWatch(Waits(redis), WebhookOutbox(redis))
     metrics.watch_waits(lambda: waits.open)
-    if sends_webhooks:
+    calling = () if webhooks is None else (CallbackWatch(webhooks, Ledger(redis)),)
+    if webhooks is not None:
         metrics.watch_webhooks(lambda: waits.sending, lambda: waits.failed)
     metrics.watch_dead_letters(dead.waiting, dead.oldest_s)
     metrics.watch_waiting("messages", messages.waiting, messages.oldest_s)
@@ -337,4 +376,4 @@ def make_watches(
     metrics.watch_ledger(ledger.ended, ledger.age_s)
     metrics.watch_store(store.part)
     metrics.watch_limits(limits.used, limits.spent, limits.unconfirmed, limits.waiting)
-    return dead, messages, backlog, ledger, store, limits, costs, waits
+    return dead, messages, backlog, ledger, store, limits, costs, waits, *calling

@@ -272,7 +272,7 @@ class Supervisor:
         desks = (output, delivering, waiting, make_admission(everything, gate), webhooks)
         driven = (desk, pipelines, *make_analyses(everything), schedules, *desks)
         api = open_api(everything, service, sessions, pipelines, (book, maker))
-        watches = make_watches(process.metrics, link, redis, self._cards, reports, sends_webhooks=webhooks is not None)
+        watches = make_watches(process.metrics, link, redis, self._cards, reports, webhooks and webhooks.events)
         return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
 
     def _connect_store(self) -> AbstractAsyncContextManager[Redis]:

@@ -25,7 +25,8 @@ async def open_models(
     Raises:
         ConfigurationError: the file of limits cannot be read; the message names its field.
     """
-    governor = Governor(redis, declared=_declared(settings), unchecked=metrics.count_unchecked)
+    deadline_s, unchecked = settings.ledger_deadline_ms / 1000, metrics.count_unchecked
+    governor = Governor(redis, declared=_declared(settings), unchecked=unchecked, deadline_s=deadline_s)
     await stack.enter_async_context(governor.running())
     files = [file for agent in agents for file in files_of(agent, settings.agent_files)]
     files.append(role_files(settings.agent_files))

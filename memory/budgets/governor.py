@@ -50,6 +50,7 @@ class Governor:
         client: Where limits, accounts and books are.
         declared: Limits that hold while those of the store were never read, such as those of a file.
         unchecked: Counts calls that went out while the store was away.
+        deadline_s: Seconds for one answer of the store.
         now: The clock, in UTC; that of the store by default.
     """
 
@@ -59,9 +60,10 @@ class Governor:
         *,
         declared: Limits | None = None,
         unchecked: Callable[[str], None] = lambda _model: None,
+        deadline_s: float = _DEADLINE_S,
         now: Callable[[], datetime] | None = None,
     ) -> None:
-        self._batch = CommandBatch(client, _DEADLINE_S, Breaker())
+        self._batch = CommandBatch(client, deadline_s, Breaker())
         self._declared, self._unchecked = declared, unchecked
         self._now = now or _now
         self._has_own_clock = now is not None

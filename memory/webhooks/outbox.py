@@ -92,6 +92,12 @@ class WebhookOutbox:
         found = (await self._batch.run([("HMGET", keys.WEBHOOKS.callbacks, *(f"task:{one}" for one in task_ids))]))[0]
         return [body and Callback.model_validate_json(body) for body in found]
 
+    async def open_tasks(self, now: datetime, after: int, limit: int) -> list[str]:
+        """Return up to *limit* tasks that are not known to have ended, *after* so many; one may come twice."""
+        first = _ms(now + KNOWN + timedelta(minutes=1))
+        page = ("ZRANGE", keys.WEBHOOKS.expiry, first, "+inf", "BYSCORE", "LIMIT", after, limit)
+        return [one.decode().removeprefix("task:") for one in (await self._batch.run([page]))[0]]
+
     async def note_ended(self, task_ids: Iterable[str], now: datetime) -> None:
         """Keep the addresses of ended tasks for `KNOWN` more, in which a task may run anew."""
         scores = [word for one in task_ids for word in (_ms(now + KNOWN), f"task:{one}")]

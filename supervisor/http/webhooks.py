@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Path, Query
 
 from memory.webhooks.outbox import Kept, WebhookOutbox
-from supervisor.http.admission.keys import require_role
+from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.parts import ApiParts
-from supervisor.http.problems import answers, not_found
+from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.responses import View
 
 WebhookId = Annotated[str, Path(max_length=80, description="An id of the list, which its receiver sees as well.")]
@@ -41,9 +41,19 @@ class WebhookList(View):
     failed: int
 
 
+async def _demand_admin(caller: Annotated[Caller, Depends(require_role("admin"))]) -> None:
+    """Return when *caller* administers the whole deployment.
+
+    Raises:
+        Refused: 403, the key is for one user.
+    """
+    if caller.user_scope is not None:
+        raise Refused(403, "other-user", "webhooks are of all users, and this key is for one; use another")
+
+
 def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/webhooks`."""
-    router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], dependencies=[Depends(require_role("admin"))])
+    router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], dependencies=[Depends(_demand_admin)])
     outbox = WebhookOutbox(parts.redis)
 
     async def demand(webhook_id: str) -> Kept:

@@ -5,6 +5,8 @@ import contextlib
 import re
 import socket
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 from contracts.errors import InvalidInput
@@ -14,6 +16,8 @@ from runtime.networks import Address, Network, is_public, plain_address
 
 #: Characters of an address.
 _LONGEST = 2_000
+#: Names that are looked up at once.
+_LOOK_UPS = 32
 #: Only what every reader takes alike: no user, no fragment, no backslash, nothing outside ASCII.
 _URL = re.compile(r"(https?)://([A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?((?:[/?][!-~]*)?)")
 
@@ -49,6 +53,8 @@ class Addresses:
 
     def __init__(self, private: Sequence[Network] = ()) -> None:
         self._private = private
+        # Names of strangers may take long: these threads are of nobody else.
+        self._threads = ThreadPoolExecutor(_LOOK_UPS, "webhook-look-up")
 
     def read(self, url: str) -> Receiver:
         """Return the parts of *url*.
@@ -86,9 +92,9 @@ class Addresses:
             NotAllowed: one of them is not.
             OSError: the name has none.
         """
-        found = await asyncio.get_running_loop().getaddrinfo(
-            receiver.host.strip("[]"), receiver.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
-        )
+        name, loop = receiver.host.strip("[]"), asyncio.get_running_loop()
+        ask = partial(socket.getaddrinfo, name, receiver.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        found = await loop.run_in_executor(self._threads, ask)
         addresses = [str(place[0]) for _, _, _, _, place in found]
         for address in addresses:
             self._demand(receiver, plain_address(address))

@@ -1,14 +1,14 @@
-"""The desk of webhooks: sends those that are due, each host by itself, until they are delivered or a day has passed."""
+"""The desk of webhooks: sends those that are due, until they are delivered or a day has passed.
 
-import asyncio
-from collections import deque
+Each host has a few lanes, of which each sends one webhook at a time: one that is slow holds up a lane and nothing else.
+"""
+
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
 import structlog
 
-from contracts.errors import MemoryUnavailable
 from memory.webhooks.outbox import Kept, Outcome, State, WebhookOutbox
 from runtime.lease_loop import LeaseLoop, jitter
 from runtime.metrics import Metrics
@@ -16,60 +16,55 @@ from supervisor.webhooks.sender import DEADLINE_S, NotDelivered, Sender
 
 log = structlog.get_logger(__name__)
 
-#: Hosts sent to at once, webhooks of one of them that are sent at once, and that are taken in one turn.
-_HOSTS, _OF_HOST, _TAKEN = 256, 8, 16
-#: Long enough for all that are taken in one turn: after it another process sends them.
-LEASE = timedelta(seconds=DEADLINE_S * (_TAKEN / _OF_HOST + 1))
+#: Webhooks sent at once, and to one host; where half of all are on their way, each host has one lane.
+_AT_ONCE, _OF_HOST = 1_024, 8
+#: How long a webhook that was taken is left to its process; after it another one sends it.
+LEASE = timedelta(seconds=2 * DEADLINE_S)
 #: Seconds before the second attempt; each further pause is three times as long, up to the longest.
 _PAUSE_S, _LONGEST_S = 5.0, 7200.0
 #: How long a webhook is tried.
 TRIED_FOR = timedelta(days=1)
 
 
-class WebhookDesk(LeaseLoop[str, list[Kept]]):
-    """Sends webhooks from this process; `run` until `drain`. Its keys are hosts."""
+class WebhookDesk(LeaseLoop[tuple[str, int], list[Kept]]):
+    """Sends webhooks from this process; `run` until `drain`. Its keys are hosts with the number of a lane."""
 
     #: Two processes take different webhooks of one host.
     is_exclusive: ClassVar[bool] = False
 
     def __init__(self, outbox: WebhookOutbox, sender: Sender, meter: Metrics) -> None:
-        super().__init__("webhook", at_once=_HOSTS, lease_s=LEASE.total_seconds())
+        super().__init__("webhook", at_once=_AT_ONCE, lease_s=LEASE.total_seconds())
         self._outbox = outbox
         self._sender = sender
         self._meter = meter
 
-    async def due(self, limit: int) -> Sequence[str]:
-        """Return hosts with webhooks that are due."""
-        return await self._outbox.due(_now(), limit)
+    async def due(self, limit: int) -> Sequence[tuple[str, int]]:
+        """Return a free lane of each host with webhooks that are due."""
+        lanes = range(_OF_HOST if self.busy < _AT_ONCE // 2 else 1)
+        hosts = await self._outbox.due(_now(), limit)
+        free = ([(host, lane) for lane in lanes if (host, lane) not in self._serving] for host in hosts)
+        return [found[0] for found in free if found]
 
-    async def claim(self, key: str) -> list[Kept] | None:
-        """Return due webhooks of a host, None when another process has them."""
-        return await self._outbox.take(key, _now(), LEASE, _TAKEN) or None
+    async def claim(self, key: tuple[str, int]) -> list[Kept]:
+        """Return the next webhook of a host, none when others have all that are due."""
+        found = await self._outbox.take(key[0], _now(), LEASE, 1)
+        if found:
+            # There may be more, for another lane.
+            self.look_soon()
+        return found
 
-    async def work(self, key: str, lease: list[Kept]) -> float:
-        """Send them, some at once: one that is slow delays no others."""
-        waiting = deque(lease)
-
-        async def send_some() -> None:
-            while waiting:
-                try:
-                    await self._send(waiting.popleft())
-                except MemoryUnavailable as error:
-                    # Those that were sent and not noted are sent again under their id: no more of them now.
-                    waiting.clear()
-                    log.info("webhook_not_noted", host=key, error=str(error))
-
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(_OF_HOST, len(waiting))):
-                group.create_task(send_some())
+    async def work(self, key: tuple[str, int], lease: list[Kept]) -> float:  # noqa: ARG002 - as the loop calls it
+        """Send it, and note the outcome."""
+        for kept in lease:
+            await self._send(kept)
         return 0.0
 
     async def renew(self, lease: list[Kept]) -> bool:
-        """Return True: a turn takes less than its lease."""
+        """Return True: to send one takes less than its lease."""
         return lease is not None
 
     async def give_back(self, lease: list[Kept]) -> None:
-        """Do nothing: the outcome of each is noted, and what is not sent is due again after the lease."""
+        """Do nothing: the outcome is noted, and what is not sent is due again after the lease."""
 
     async def _send(self, kept: Kept) -> None:
         webhook, state = kept

@@ -30,7 +30,7 @@ class WebhookEvents:
     Args:
         everywhere: The address of the deployment, which hears of all questions, and None for none.
         hears_tasks: Whether it hears of the end of all tasks as well.
-        look_soon: Called with the host of an event that was stored.
+        look_soon: Called when an event was stored.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class WebhookEvents:
         *,
         everywhere: Callback | None = None,
         hears_tasks: bool = False,
-        look_soon: Callable[[str], None] = lambda _host: None,
+        look_soon: Callable[[], None] = lambda: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.outbox = outbox
@@ -97,7 +97,7 @@ class WebhookEvents:
             )
             stored = await self.outbox.put(webhook, now)
             if stored > 0:
-                self._look_soon(address.host)
+                self._look_soon()
             elif stored < 0:
                 log.warning("webhook_dropped", webhook_id=webhook.id, type=what, host=address.host)
                 self._meter.count_webhook("dropped")

@@ -174,7 +174,7 @@ class SystemFlows:
     ) -> Flow[Schedule]:
         """Return a new schedule of a task; the same *schedule_id* with the same content again changes nothing."""
         body = {
-            "id": schedule_id or f"{task[:30]}-{new_id()}",
+            "id": schedule_id or f"{task[:7]}-{new_id()}",
             "agent_id": agent_id,
             "task": task,
             "parameters": dict(parameters),

@@ -40,6 +40,25 @@ def test_tasks_are_asked_for_in_words_and_by_name(system: KeyedApi) -> None:
             client.run("NobodyAgent", "take_nap", {})
 
 
+def test_schedules_are_added_seen_paused_run_and_removed(system: KeyedApi) -> None:
+    """The same id with the same content again is one schedule."""
+    with client_of(system) as client:
+        added = client.add_schedule("NapAgent", "take_nap", {"ms": 1}, cron="0 9 * * mon-fri", schedule_id="morning")
+        assert (
+            client.add_schedule("NapAgent", "take_nap", {"ms": 1}, cron="0 9 * * mon-fri", schedule_id="morning")
+            == added
+        )
+        assert (len(added.next), added.paused, {one.hour for one in added.next}) == (5, False, {9})
+        other = client.add_schedule("NapAgent", "take_nap", {"ms": 2}, every_s=86_400)
+        assert {one.id for one in client.schedules()} == {"morning", other.id}
+        assert client.pause_schedule("morning").next == ()
+        assert not client.pause_schedule("morning", paused=False).paused
+        assert client.run_schedule("morning")
+        client.remove_schedule("morning")
+        with pytest.raises(ApiError, match="no schedule"):
+            client.schedule("morning")
+
+
 def test_items_are_added_changed_and_deleted_and_each_can_be_undone(system: KeyedApi) -> None:
     with client_of(system, "ana") as client:
         memory = client.memory("ana")

@@ -29,6 +29,7 @@ from memory.long_term.store import LongTermMemory
 from memory.projects.project import ProjectMemory
 from memory.queues.queue import PersonalQueue
 from memory.sessions.session import SessionCache
+from memory.webhooks.outbox import Callback, Webhook, WebhookOutbox
 from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox, open_outbox
@@ -192,6 +193,14 @@ class Town:
         await ProjectMemory(self.redis, deadline_s=PATIENCE_S).append(
             "town", "decision", f"we go by what {user} said", by=user
         )
+        outbox, now = WebhookOutbox(self.redis, deadline_s=PATIENCE_S), datetime.now(UTC)
+        callback = Callback(
+            url=f"https://example.com/{secret_of(user)}", host="example.com:443", owner=user_token(user)
+        )
+        await outbox.await_task(f"{user}-calls-back", callback, now + timedelta(days=40))
+        body = json.dumps({"data": {"result": secret_of(user)}})
+        about = {"id": f"msg_{user_token(user)}", "type": "task.completed", "body": body, "created_at": now}
+        assert await outbox.put(Webhook(**callback.model_dump(), **about), now) == 1
 
 
 @asynccontextmanager

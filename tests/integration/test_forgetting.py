@@ -60,6 +60,7 @@ async def test_a_forgotten_user_is_gone_from_every_store_and_file(town: Town) ->
         "edits": 1,
         "plans": 1,
         "conversations": 1,
+        "webhooks": 2,
         "answers": 2,
         "sessions": 1,
         "texts in projects": 1,

@@ -39,6 +39,15 @@ def test_a_worker_publishes_tasks_of_the_agents_alone_that_it_may_call() -> None
         Cast({}, {}, {"nobody": ("PaperFinder",)}).roles()
 
 
+def test_a_program_answers_questions_for_the_persons_alone_that_it_stands_for() -> None:
+    cast = Cast({}, {"chat": ("chat",), "other": ("other",)}, {}, {"chat": ("role:finance", "user:ana")})
+    publish = {role.name: {one for one in role.publish if one.startswith("approvals.")} for role in cast.roles()}
+    own = {subjects.approvals("SupervisorAgent", who) for who in ("role:finance", "user:ana")}
+    assert (publish["chat"], publish["other"], publish["memory"]) == (own, set(), set())
+    with pytest.raises(ConfigurationError, match="--approver names nobody"):
+        Cast({}, {}, {}, {"nobody": ("role:finance",)}).roles()
+
+
 def test_a_role_without_a_password_is_refused() -> None:
     roles = tuple(ROLES.values())
     with pytest.raises(ValueError, match="no password for memory"):

@@ -27,6 +27,7 @@ COUNTS: list[tuple[Callable[[Metrics], object], str, dict[str, str], float]] = [
     (lambda metrics: metrics.count_tasks_republished(200), "tasks_republished", {}, 200),
     (lambda metrics: metrics.count_dead_letter("expired"), "dead_letters", {"reason": "expired"}, 1),
     (lambda metrics: metrics.count_reconnect("nats"), "reconnects", {"peer": "nats"}, 1),
+    (lambda metrics: metrics.count_webhook("failed"), "webhooks", {"outcome": "failed"}, 1),
     (lambda metrics: metrics.count_turn("learned"), "turns", {"outcome": "learned"}, 1),
     (lambda metrics: metrics.count_fact("applied"), "facts", {"outcome": "applied"}, 1),
     (

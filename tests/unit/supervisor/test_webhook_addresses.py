@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,12 +73,12 @@ def resolver(monkeypatch: pytest.MonkeyPatch, *answers: Sequence[str]) -> list[s
     """Let the name have the addresses of each of *answers* in turn; return the names that were looked up."""
     asked: list[str] = []
 
-    async def look_up(_loop: Any, host: str, port: int, **_options: Any) -> list[Any]:
+    def look_up(host: str, port: int, **_options: Any) -> list[Any]:
         asked.append(host)
         found = answers[min(len(asked), len(answers)) - 1]
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in found]
 
-    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", look_up)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
     return asked
 
 
@@ -110,6 +111,22 @@ async def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(
     with pytest.raises(NotDelivered, match="not public") as refused:
         await Sender(Addresses(), SECRETS).send(a_webhook("https://inside.example/"))
     assert not any(address in str(refused.value) for address in found)
+
+
+async def test_names_that_are_never_found_take_no_thread_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred look-ups that hang end in time, and the event loop still has threads for other work."""
+    over = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(60))
+    sender = Sender(Addresses(), SECRETS, deadline_s=0.5)
+    sending = [asyncio.create_task(sender.send(a_webhook(f"https://h{number}.example/"))) for number in range(100)]
+    try:
+        await asyncio.sleep(0.1)
+        async with asyncio.timeout(30):
+            assert await asyncio.to_thread(lambda: "free") == "free"
+        problems = await asyncio.gather(*sending, return_exceptions=True)
+    finally:
+        over.set()
+    assert {str(one) for one in problems} == {"no answer within 0.5 s"}
 
 
 async def test_plain_http_is_for_allowed_networks_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,10 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     [
         (("dlg",), "Did you mean 'dlq'?"),
         (("ask", " "), "say what you want to know"),
+        (("ask", "x", "--at", "tomorrow"), "--at 'tomorrow' is no time"),
+        (("ask", "x", "--at", "2020-01-01T00:00"), "has passed"),
+        (("ask", "x", "--at", "2099-01-01T00:00", "--after", "2h"), "not both"),
+        (("ask", "x", "--after", "soon"), "no span of time"),
         (("ask", "x", "--wait", "601"), "less than or equal to 600"),
         (("ask", "x", "--conversation", "c" * 300), "conversation_id"),
         (("ltm", "list", "--since", "yesterday"), "such as 90s, 15m, 1h, 30d or 2w"),
