@@ -18,6 +18,7 @@ from memory.episodes import store as _episodes  # noqa: F401
 from memory.episodes import vectors as _vectors  # noqa: F401
 from memory.ledger import scripts as _ledger  # noqa: F401
 from memory.long_term import scripts as _long_term  # noqa: F401
+from memory.places import scripts as _places  # noqa: F401
 from memory.projects import scripts as _projects  # noqa: F401
 from memory.queues import scripts as _queues  # noqa: F401
 from memory.schedules import scripts as _schedules  # noqa: F401

@@ -175,8 +175,10 @@ class Shares(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    weights: dict[str, Annotated[float, Field(ge=0.001, le=1000)]] = Field(default_factory=dict, max_length=10_000)
-    longest_wait_s: dict[Literal["normal", "batch"], Annotated[float, Field(ge=0, le=86_400)]] = Field(
+    weights: dict[str, Annotated[float, Field(ge=0.001, le=1000, strict=True)]] = Field(
+        default_factory=dict, max_length=10_000
+    )
+    longest_wait_s: dict[Literal["normal", "batch"], Annotated[float, Field(ge=0, le=86_400, strict=True)]] = Field(
         default_factory=dict
     )
 

@@ -60,7 +60,7 @@ BODIES = (
     ("$JS.ACK.", WORDS),
 )
 #: What is said to whoever listens, and never answered.
-UNANSWERED = {"cancel.x", "progress.x.x", "questions.x", "runs.x"}
+UNANSWERED = {"cancel.x", "progress.x.x", "questions.x", "runs.x", "waits.x"}
 #: Consumers of which something is asked below, with what they read.
 CONSUMERS = (
     *((subjects.TASKS, agent, f"tasks.{agent}.>") for agent in ("MemoryAgent", "SwitchboardAgent", "Pipeline")),

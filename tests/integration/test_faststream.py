@@ -40,7 +40,7 @@ def test_brokers_serve_neither_tasks_nor_reports() -> None:
     """The engine reads those on a connection of its own."""
     broker = Supervisor(SETTINGS, lambda _address: None).process.broker
     asked = {"requests.SupervisorAgent", "pipelines.SupervisorAgent", "analyses.SupervisorAgent"}
-    assert subscribed(broker) == {*asked, "cancel.*", "$KV.agents.*"}
+    assert subscribed(broker) == {*asked, "approvals.SupervisorAgent.*", "cancel.*", "$KV.agents.*"}
     worker = Worker([agent], SETTINGS, remembers=True, on_ready=lambda _address: None)
     assert subscribed(worker.process.broker) == {subjects.CANCEL_ANY}
     published = {getattr(publisher, "subject").template for publisher in worker.process.broker.publishers}  # noqa: B009

@@ -121,7 +121,7 @@ async def test_changed_sizes_apply_at_the_next_start(client: Client, megabytes: 
         for _ in range(3):
             await client.request(subject, b"x" * 500_000, timeout=60)
     before = await configurations(client)
-    wanted = {"TASKS": megabytes * 1024**2, "DEAD": 3 * megabytes * 1024**2}
+    wanted = dict.fromkeys(("TASKS", "WAITING"), megabytes * 1024**2) | {"DEAD": 3 * megabytes * 1024**2}
     for _ in range(2):
         await declare_streams(client, Sizes(wanted["TASKS"], 1, wanted["DEAD"]))
     after = await configurations(client)

@@ -59,9 +59,7 @@ def test_a_stream_with_a_message_older_than_itself_is_a_problem(last_seq: int, c
 
 def test_a_setting_that_differs_everywhere_is_one_finding() -> None:
     finding = complaints(system(streams=streams(Settings(replicas=3))))["nats.drift"]
-    assert finding.found.startswith(
-        "LATER, TASKS, REPORTS, TURNS, FACTS, MESSAGES, DEAD, OUTPUT, bucket agents and 1 more: "
-    )
+    assert finding.found.startswith("LATER, TASKS, WAITING, REPORTS, TURNS, FACTS, MESSAGES, DEAD, OUTPUT and 2 more: ")
     assert str(finding.cure).startswith("set TASKLORE_REPLICAS=3 if that is meant")
 
 
