@@ -133,9 +133,10 @@ def waiting(agent_id: str, priority: str, tenant: str, task_name: str) -> str:
     return f"waiting.{whose}.{checked_name(task_name, 'task name')}"
 
 
-def waiting_of(agent_id: str) -> str:
-    """Return the filter that matches every task of *agent_id* that waits for its turn."""
-    return f"waiting.{checked_name(agent_id, 'agent_id')}.>"
+def waiting_of(agent_id: str, *, priority: str = "", token: str = "") -> str:
+    """Return the filter for every task of *agent_id* that waits: of a *priority*, and of a tenant's *token* there."""
+    whose = ".".join([checked_name(agent_id, "agent_id"), *filter(None, (priority, token))])
+    return f"waiting.{whose}.{'*' if token else '>'}"
 
 
 def waits(agent_id: str) -> str:

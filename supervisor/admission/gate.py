@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 from nats.aio.msg import Msg
@@ -28,7 +28,7 @@ class _Way:
     shut_until: float = 0.0
     room: int = 0
     noticed_at: float = 0.0
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    asking: "asyncio.Task[int] | None" = None
 
 
 class Gate:
@@ -51,17 +51,23 @@ class Gate:
             if way.room > 0:
                 way.room -= 1
                 return True
-            async with way.asking:
-                if way.room > 0 or self._now() < way.shut_until:
-                    continue
-                try:
-                    way.room = await self.room.ask(agent_id)
-                except TaskloreError as error:
-                    log.info("room_unknown", agent=agent_id, error=str(error))
-                    return True
-                if way.room <= 0:
-                    break
+            # All that wait share one answer.
+            way.asking = way.asking or asyncio.create_task(self._ask(agent_id, way))
+            try:
+                found = await asyncio.shield(way.asking)
+            except TaskloreError as error:
+                log.info("room_unknown", agent=agent_id, error=str(error))
+                return True
+            if found <= 0:
+                break
         return False
+
+    async def _ask(self, agent_id: str, way: _Way) -> int:
+        try:
+            way.room = found = await self.room.ask(agent_id)
+            return found
+        finally:
+            way.asking = None
 
     async def note_waiting(self, agent_id: str) -> None:
         """Let later tasks of *agent_id* wait behind one that was put into WAITING, and have it moved."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from contracts import subjects
 from runtime.messaging.direct import Stored
 
 #: Priorities, the highest first, and after how many seconds a lower one gets turns beside higher ones.
@@ -58,7 +59,7 @@ class Lane:
 
     def __init__(self, agent_id: str, priority: str, now: Callable[[], float] = time.monotonic) -> None:
         self.priority = priority
-        self._prefix = f"waiting.{agent_id}.{priority}"
+        self._agent_id = agent_id
         self._now = now
         self._tenants: dict[str, Tenant] = {}
         self._turns: list[tuple[float, int, str]] = []
@@ -76,7 +77,7 @@ class Lane:
         """Let *message* of the tenant *token* wait; None stands for any number that are in the stream."""
         tenant = self._tenants.get(token)
         if tenant is None:
-            tenant = self._tenants[token] = Tenant(token, f"{self._prefix}.{token}.*", self._turn)
+            tenant = self._tenants[token] = Tenant(token, self._filter(token), self._turn)
             self._line_up(tenant)
             tenant.after = message.sequence - 1 if message is not None else 0
             heapq.heappush(self._heads, (tenant.head, token))
@@ -160,11 +161,14 @@ class Lane:
         if before > self._removed:
             self._removed = before
             self._moved = {subject: moved for subject, moved in self._moved.items() if moved[0] >= before}
-            found.append(Removal(f"{self._prefix}.>", before))
+            found.append(Removal(self._filter(), before))
         if sum(number for _, number in self._moved.values()) > _MOST_MOVED:
             found += [Removal(subject, last + 1) for subject, (last, _) in self._moved.items()]
             self._moved.clear()
         return found
+
+    def _filter(self, token: str = "") -> str:
+        return subjects.waiting_of(self._agent_id, priority=self.priority, token=token)
 
     def _line_up(self, tenant: Tenant) -> None:
         self._arrivals += 1
