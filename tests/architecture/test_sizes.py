@@ -17,7 +17,7 @@ MOST_LINES = {
     "quantities": 6_000,
     "memory": 18_540,
     "runtime": 9_430,
-    "supervisor": 25_460,
+    "supervisor": 25_480,
     "workers": 20_240,
     "tasklore": 18_030,
     "deploy": 2_730,
