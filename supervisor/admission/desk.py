@@ -43,8 +43,8 @@ _PACE_S, _IDLE_S, _PAUSE_S = 0.005, 1.0, 0.5
 _FULL_S, _SLOWER = 0.25, 1.2
 #: Pages of new messages read in one turn, and tasks moved at once.
 _PAGES, _MOVED_AT_ONCE = 16, 256
-#: Of this many places one is for a lower priority that has waited for too long.
-_ONE_IN = 4
+#: Of this many places one is for a lower priority that has waited for this part of its longest time.
+_ONE_IN, _LATE_FROM = 4, 0.8
 
 Lanes = dict[str, Lane]
 
@@ -203,8 +203,8 @@ class AdmissionDesk:
         found: list[int] = []
         late, now = room // _ONE_IN or int(self._rounds % _ONE_IN == 0), datetime.now(UTC).timestamp()
         for lane in reversed(lanes[1:]):
-            longest_s = self._longest_wait_s[lane.priority]
-            while len(found) < late and (since := lane.waits_since()) is not None and now - since > longest_s:
+            late_s = _LATE_FROM * self._longest_wait_s[lane.priority]
+            while len(found) < late and (since := lane.waits_since()) is not None and now - since > late_s:
                 found += filter(None, [lane.take_oldest(self._weights)])
         for lane in lanes:
             while len(found) < room and (sequence := lane.take(self._weights)) is not None:
