@@ -17,7 +17,7 @@ MOST_LINES = {
     "quantities": 6_000,
     "memory": 18_550,
     "runtime": 9_430,
-    "supervisor": 25_490,
+    "supervisor": 25_510,
     "workers": 20_395,
     "tasklore": 18_035,
     "deploy": 2_730,
