@@ -170,7 +170,7 @@ class Limit(BaseModel):
 class Shares(BaseModel):
     """The shares of tenants in an agent that is busy: a weight of 2 gets twice as many turns as the usual 1.
 
-    `longest_wait_s` is after how many seconds a task of a lower priority gets a turn although higher ones wait.
+    `longest_wait_s` is how many seconds a task of a lower priority waits for a turn although higher ones wait.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

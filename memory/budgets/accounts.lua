@@ -1,11 +1,14 @@
 -- Defines what is done with an account; needs `now`.
 -- A rate ("w") is a hash: `t` counted within the last minute, `r` reserved, `s<n>` counted in the n-th half second,
---   `at` the last one looked at, `blocked` the ms until which the provider wants nothing, `q` actual over reserved.
+--   `at` the last one looked at, `blocked` the ms until which the provider wants nothing, `q` actual over reserved,
+--   `lag` ms from a reservation until it counts.
 -- A budget ("c") is a hash: `s` spent, `u` unconfirmed, `r` reserved, `win` the day or month that s and u are of.
 -- A count of calls under way ("l") is a set of calls.
 local SLOT, MINUTE, DAY = 500, 60000, 86400000
 -- Ms after its reservation at which a request has reached the provider, for which it counts then.
 local REACHED = 2000
+-- Ms for which a turn that has come keeps those behind it back.
+local LATE = 10000
 local function text(number) return string.format('%.0f', number) end
 local function tidy(key)
   local slot = math.floor(now / SLOT)
@@ -27,11 +30,12 @@ local function count_rate(key, at, amount)
   redis.call('HINCRBY', key, 't', text(amount))
   redis.call('PEXPIRE', key, 10 * MINUTE)
 end
-local function rate_wait(key, limit, need)
+-- Returns ms until there is room for `need` beside `ahead` that others are to have first.
+local function rate_wait(key, limit, need, ahead)
   tidy(key)
   local found = redis.call('HMGET', key, 't', 'r', 'blocked')
   if found[3] and tonumber(found[3]) > now then return tonumber(found[3]) - now end
-  local missing = need - (limit - tonumber(found[1] or '0') - tonumber(found[2] or '0'))
+  local missing = need + ahead - (limit - tonumber(found[1] or '0') - tonumber(found[2] or '0'))
   if missing <= 0 then return 0 end
   local slots, all = {}, redis.call('HGETALL', key)
   for i = 1, #all, 2 do
@@ -74,7 +78,10 @@ local function close(call, record, used)
         count_rate(key, record.at, actual)
         if used and actual > 0 then
           local ratio = tonumber(redis.call('HGET', key, 'q') or '1')
-          redis.call('HSET', key, 'q', string.format('%.4f', 0.95 * ratio + 0.05 * math.min(1, actual / need)))
+          local lag = tonumber(redis.call('HGET', key, 'lag') or REACHED)
+          lag = 0.95 * lag + 0.05 * math.min(REACHED, now - record.at)
+          ratio = 0.95 * ratio + 0.05 * math.min(1, actual / need)
+          redis.call('HSET', key, 'q', string.format('%.4f', ratio), 'lag', text(math.ceil(lag)))
         end
       else
         redis.call('HINCRBY', key, used and 's' or 'u', text(actual))

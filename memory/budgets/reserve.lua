@@ -15,26 +15,30 @@ for i = 1, (#KEYS - 3) / 2 do
   local kind, limit, need = ARGV[a + 1], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
   record.accounts[i] = {key, kind, ARGV[a + 2], need}
   if need > limit then return {0, i, -1} end
+  -- Those who wait go first, in their order. One that does not come back is waited for as long as workers may be late,
+  -- and has lost its place after 10 min: were it sooner, all who come late would wait anew, and hardly a call would go.
+  redis.call('ZREMRANGEBYSCORE', queue, '-inf', text(now - 10 * MINUTE))
+  local due = tonumber(redis.call('ZSCORE', queue, waiter) or nil)
+  local usual = kind == 'w' and tonumber(redis.call('HGET', key, 'q') or '1') * need or need
   local wait
-  if kind == 'w' then wait = rate_wait(key, limit, need)
+  if kind == 'w' then
+    local ahead = due and redis.call('ZCOUNT', queue, text(now - LATE), '(' .. text(math.min(due, now))) or 0
+    wait = rate_wait(key, limit, need, ahead * usual)
   elseif kind == 'c' then wait = budget_wait(key, limit, need, ARGV[a + 5], ARGV[a + 6])
   else wait = redis.call('SCARD', key) < limit and 0 or SLOT / 2 end
   if wait < 0 then return {0, i, -1} end
-  -- Those who wait go first, in their order; one that does not come back within 10 min has lost its place. Workers may
-  -- be behind by as much as that: were it less, all who come late would wait anew, and hardly a call would go out.
-  redis.call('ZREMRANGEBYSCORE', queue, '-inf', text(now - 10 * MINUTE))
-  local due = tonumber(redis.call('ZSCORE', queue, waiter) or nil)
   if due and due > now + SLOT / 2 then
     wait = math.max(wait, due - now)
   elseif wait > 0 and due then
-    redis.call('ZADD', queue, text(now + wait), waiter)
+    if kind ~= 'w' or due < now - LATE then redis.call('ZADD', queue, text(now + wait), waiter) end
   elseif (wait > 0 or (not due and redis.call('ZCARD', queue) > 0)) and ARGV[a + 7] == '1' then
     local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or '0')
     local pace = 2
     if kind == 'w' then
       -- Tokens are less than reserved by more than the mean now and then: turns a little closer leave none unused.
       local closer = ARGV[a + 2] == 'requests' and 1 or 0.9
-      pace = closer * need * tonumber(redis.call('HGET', key, 'q') or '1') * MINUTE / limit
+      -- What a call takes comes back a minute after it reached the provider, at the end of that slot.
+      pace = closer * usual * (MINUTE + SLOT + tonumber(redis.call('HGET', key, 'lag') or REACHED)) / limit
     end
     due = math.ceil(math.max(now + wait, last + pace))
     wait = math.max(1, due - now)

@@ -22,13 +22,14 @@ from contracts.admission.limits import Shares
 from contracts.errors import MemoryUnavailable, MessageTooLarge, TaskloreError
 from contracts.identifiers import NAME_PATTERN, tenant_token
 from memory import keys
-from runtime.messaging.direct import DirectReads, Stored, open_direct_reads
-from runtime.messaging.jetstream import ask_jetstream, ask_or_none
+from runtime.messaging.direct import Stored, open_direct_reads
+from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox
 from supervisor.admission.gate import NOTICE_S
-from supervisor.admission.lanes import PRIORITIES, Lane, Tenant
+from supervisor.admission.lanes import PRIORITIES, Lane
 from supervisor.admission.room import Room
+from supervisor.admission.waiting_messages import WaitingMessages
 
 log = structlog.get_logger(__name__)
 
@@ -42,10 +43,8 @@ _PACE_S, _IDLE_S, _PAUSE_S = 0.005, 1.0, 0.5
 _FULL_S, _SLOWER = 0.25, 1.2
 #: Pages of new messages read in one turn, and tasks moved at once.
 _PAGES, _MOVED_AT_ONCE = 16, 256
-#: Messages that a desk reads one after another when it begins; of more it only asks who waits.
-_READ_WHOLE = 20_000
-#: Of this many places one is for a lower priority that has waited for too long.
-_ONE_IN = 4
+#: Of this many places one is for a lower priority that has waited for this part of its longest time.
+_ONE_IN, _LATE_FROM = 4, 0.8
 
 Lanes = dict[str, Lane]
 
@@ -83,7 +82,6 @@ class AdmissionDesk:
         self._leads = self._stopped = False
         self._wake = asyncio.Event()
         self._agents: dict[str, Lanes] = {}
-        self._cursor = 0
         self._noticed_at: dict[str, float] = defaultdict(float)
         #: By agent: how often in a row there was no room, and until when it is not asked again.
         self._full: dict[str, tuple[int, float]] = {}
@@ -104,7 +102,7 @@ class AdmissionDesk:
                     continue
                 try:
                     async with open_direct_reads(self._link, subjects.WAITING) as reads:
-                        await self._drive(reads)
+                        await self._drive(WaitingMessages(self._link, reads))
                 except TaskloreError as error:
                     log.warning("admission_interrupted", error=str(error))
                     await asyncio.sleep(_PAUSE_S)
@@ -151,63 +149,32 @@ class AdmissionDesk:
             return True
         return bool(await self._redis.get(_LEASE) == self._holder and await self._redis.pexpire(_LEASE, _LEASE_MS))
 
-    async def _drive(self, reads: DirectReads) -> None:
+    async def _drive(self, messages: WaitingMessages) -> None:
         """Move tasks for as long as this desk leads."""
         self._agents.clear()
         while self._leads and not self._stopped:
             self._wake.clear()
             if not self._agents:
-                # Also when it was so before: the stream may be another one by now.
-                await self._find_waiting()
-            await self._read_new(reads)
-            await asyncio.gather(*(self._serve(reads, agent_id) for agent_id in list(self._agents)))
+                await messages.find_stream()
+            async for message in messages.read_new(_PAGES):
+                self._note(message)
+            await asyncio.gather(*(self._serve(messages, agent_id) for agent_id in list(self._agents)))
             await self._rest(_PACE_S if self._agents else _IDLE_S)
 
-    async def _find_waiting(self) -> None:
-        """Learn from the stream who waits: what comes later is read behind the last message of now.
-
-        Where not much lies there, all of it is read.
-        """
-        client, call = self._link.client, f"STREAM.INFO.{subjects.WAITING}"
-        state = (await ask_jetstream(client, call))["state"]
-        if int(state["messages"]) <= _READ_WHOLE:
-            self._cursor = max(1, int(state["first_seq"]))
-            return
-        self._cursor = int(state["last_seq"]) + 1
-        offset = 0
-        while True:
-            question = {"subjects_filter": subjects.WAITING_ALL, "offset": offset}
-            info = await ask_jetstream(client, call, question)
-            found = info["state"].get("subjects") or {}
-            for subject in found:
-                await self._note(subject, None)
-            offset += len(found)
-            if not found or offset >= int(info.get("total", 0)):
-                return
-
-    async def _read_new(self, reads: DirectReads) -> None:
-        for _ in range(_PAGES):
-            page = await reads.page(seq=self._cursor, next_by_subj=subjects.WAITING_ALL)
-            for message in page.found:
-                await self._note(message.subject, message)
-                self._cursor = message.sequence + 1
-            if not page.following:
-                return
-
-    async def _note(self, subject: str, message: Stored | None) -> None:
-        parts = subject.split(".")
+    def _note(self, message: Stored) -> None:
+        parts = message.subject.split(".")
         is_ours = len(parts) == 5 and parts[2] in PRIORITIES
         if not is_ours or not all(re.fullmatch(NAME_PATTERN, parts[place]) for place in (1, 4)):
             # The filler of a stream that is turned over, or a message of another program, which stays there.
-            log.debug("not_a_waiting_task", subject=subject)
+            log.debug("not_a_waiting_task", subject=message.subject)
             return
         _, agent_id, priority, token, _ = parts
         lanes = self._agents.setdefault(agent_id, {})
         if priority not in lanes:
             lanes[priority] = Lane(agent_id, priority)
-        lanes[priority].arrive(token, message)
+        lanes[priority].arrive(token, message.sequence, datetime.fromisoformat(message.stored_at).timestamp())
 
-    async def _serve(self, reads: DirectReads, agent_id: str) -> None:
+    async def _serve(self, messages: WaitingMessages, agent_id: str) -> None:
         """Move as many tasks of *agent_id* as there is room for."""
         lanes, loop = self._agents[agent_id], asyncio.get_running_loop()
         if not any(lanes.values()):
@@ -225,47 +192,24 @@ class AdmissionDesk:
             return
         self._full.pop(agent_id, None)
         present = [lanes[priority] for priority in PRIORITIES if lanes.get(priority)]
-        for lane in present:
-            tenants, batch = lane.missing(room)
-            await asyncio.gather(*(self._fill(reads, lane, tenant, batch) for tenant in tenants))
-        await asyncio.gather(*(self._move(agent_id, message) for message in self._choose(present, room)))
-        removals = [removal for lane in present for removal in lane.removals(self._cursor)]
+        chosen = await messages.fetch(self._choose(present, room))
+        await asyncio.gather(*(self._move(agent_id, message) for message in chosen))
+        removals = [removal for lane in present for removal in lane.removals(messages.cursor)]
         await asyncio.gather(*(self._remove(subject, sequence) for subject, sequence in removals))
 
-    def _choose(self, lanes: list[Lane], room: int) -> list[Stored]:
-        """Take at most *room* messages: by priority, but for those that have waited for too long."""
+    def _choose(self, lanes: list[Lane], room: int) -> list[int]:
+        """Take at most *room* tasks: by priority, but for those that have waited for too long."""
         self._rounds += 1
-        found: list[Stored] = []
-        late = room // _ONE_IN or int(self._rounds % _ONE_IN == 0)
+        found: list[int] = []
+        late, now = room // _ONE_IN or int(self._rounds % _ONE_IN == 0), datetime.now(UTC).timestamp()
         for lane in reversed(lanes[1:]):
-            while (
-                len(found) < late and self._is_late(lane) and (message := lane.take_oldest(self._weights)) is not None
-            ):
-                found.append(message)
+            late_s = _LATE_FROM * self._longest_wait_s[lane.priority]
+            while len(found) < late and (since := lane.waits_since()) is not None and now - since > late_s:
+                found += filter(None, [lane.take_oldest(self._weights)])
         for lane in lanes:
-            while len(found) < room and (message := lane.take(self._weights)) is not None:
-                found.append(message)
-            if len(lane):
-                # More of it is read first.
-                break
+            while len(found) < room and (sequence := lane.take(self._weights)) is not None:
+                found.append(sequence)
         return found
-
-    def _is_late(self, lane: Lane) -> bool:
-        stored_at = lane.oldest_at()
-        if stored_at is None:
-            return False
-        waited_s = (datetime.now(UTC) - datetime.fromisoformat(stored_at)).total_seconds()
-        return waited_s > self._longest_wait_s[lane.priority]
-
-    async def _fill(self, reads: DirectReads, lane: Lane, tenant: Tenant, batch: int) -> None:
-        request = {"seq": tenant.after + 1, "next_by_subj": tenant.subject}
-        page = await reads.page(**request, batch=batch)
-        if not page.found:
-            # A copy that lags behind has nothing either: only the leader knows.
-            if await ask_or_none(self._link.client, f"STREAM.MSG.GET.{subjects.WAITING}", request) is not None:
-                return
-            tenant.seen = 0
-        lane.fill(tenant, page.found, has_more=page.following > 0)
 
     async def _move(self, agent_id: str, message: Stored) -> None:
         headers = {name: value for name, value in message.headers.items() if not name.startswith("Nats-")}

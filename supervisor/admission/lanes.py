@@ -1,26 +1,22 @@
 """The order of waiting tasks: one lane an agent and priority, in which tenants take turns by their weights.
 
 Turns are strides: each tenant stands at a place that moves by 1/weight with every task, and the one that is furthest
-behind is next. A new tenant begins where the lane is, so that turns are not saved up. No message is held for longer
-than `HELD_S`, since it may be erased from the stream meanwhile.
+behind is next. A new tenant begins where the lane is, so that turns are not saved up. A lane knows tasks by the
+sequence of their message in the stream alone.
 """
 
 import heapq
-import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from contracts import subjects
-from runtime.messaging.direct import Stored
 
 #: Priorities, the highest first, and after how many seconds a lower one gets turns beside higher ones.
 PRIORITIES = {"interactive": 0.0, "normal": 30.0, "batch": 300.0}
-#: New messages of one tenant that are held, the largest of them in bytes, and seconds for which any is held.
-_NEW_HELD, _LARGEST_HELD, HELD_S = 4, 16 * 1024, 1.0
-#: Messages of one tenant that are read at once: at least, and at most.
-_FEWEST_READ, _MOST_READ = 4, 256
+#: Seconds to which it is known since when a task waits.
+_MARKED_S = 0.05
 #: Moved messages that may lie in the stream before each tenant's are removed by themselves.
 _MOST_MOVED = 512
 
@@ -33,161 +29,125 @@ class Removal(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tenant:
-    """A tenant whose tasks wait in a lane; `after` is the sequence that everything of it lies behind.
+class _Tenant:
+    """A tenant whose tasks wait in a lane: their sequences, in order."""
 
-    `held` are its first messages; with a `gap` there are more in the stream than those.
-    """
-
-    token: str
-    subject: str
     turn: float
-    held: deque[Stored] = field(default_factory=deque)
-    gap: bool = False
-    after: int = 0
-    seen: int = 0
-    read_at: float = 0.0
-
-    @property
-    def head(self) -> int:
-        """A sequence that its first message does not lie before."""
-        return self.held[0].sequence if self.held else self.after + 1
+    waiting: deque[int] = field(default_factory=deque)
 
 
 class Lane:
-    """The tenants whose tasks of one agent and priority wait."""
+    """The tenants whose tasks of one agent and priority wait; `len` is how many tenants there are."""
 
-    def __init__(self, agent_id: str, priority: str, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, agent_id: str, priority: str) -> None:
         self.priority = priority
         self._agent_id = agent_id
-        self._now = now
-        self._tenants: dict[str, Tenant] = {}
+        self._tenants: dict[str, _Tenant] = {}
         self._turns: list[tuple[float, int, str]] = []
         self._heads: list[tuple[int, str]] = []
         self._turn = 0.0
         self._arrivals = 0
         self._removed, self._last = 1, 0
-        #: By subject, the last sequence that was moved and how many were and still lie in the stream.
+        #: Sequences and when each was stored, in seconds since 1970, `_MARKED_S` or more apart.
+        self._marks: deque[tuple[int, float]] = deque()
+        #: By the token of a tenant, the last sequence that was taken and how many were and still lie in the stream.
         self._moved: dict[str, tuple[int, int]] = {}
 
     def __len__(self) -> int:
         return len(self._tenants)
 
-    def arrive(self, token: str, message: Stored | None) -> None:
-        """Let *message* of the tenant *token* wait; None stands for any number that are in the stream."""
+    def arrive(self, token: str, sequence: int, stored_at: float) -> None:
+        """Let a task of the tenant *token* wait behind all that came before.
+
+        *sequence* is that of its message, *stored_at* in seconds since 1970.
+        """
+        if not self._marks or stored_at - self._marks[-1][1] >= _MARKED_S:
+            self._marks.append((sequence, stored_at))
         tenant = self._tenants.get(token)
         if tenant is None:
-            tenant = self._tenants[token] = Tenant(token, self._filter(token), self._turn)
-            self._line_up(tenant)
-            tenant.after = message.sequence - 1 if message is not None else 0
-            heapq.heappush(self._heads, (tenant.head, token))
-        elif not (tenant.held or tenant.gap):
-            heapq.heappush(self._heads, (tenant.head, token))
-        if message is None:
-            tenant.gap = True
-        elif message.sequence > tenant.seen:
-            tenant.seen = message.sequence
-            if not tenant.gap and len(tenant.held) < _NEW_HELD and len(message.body) <= _LARGEST_HELD:
-                tenant.read_at = tenant.read_at if tenant.held else self._now()
-                tenant.held.append(message)
-            else:
-                tenant.gap = True
+            tenant = self._tenants[token] = _Tenant(self._turn)
+            self._line_up(token, tenant)
+        if not tenant.waiting:
+            heapq.heappush(self._heads, (sequence, token))
+        tenant.waiting.append(sequence)
 
-    def missing(self, number: int) -> tuple[list[Tenant], int]:
-        """Return the tenants to be read, and how many messages of each.
+    def oldest(self) -> int | None:
+        """Return the sequence of the task that waits longest; None when none waits."""
+        found = self._oldest()
+        return None if found is None else self._tenants[found].waiting[0]
 
-        They are of the next *number* turns, or wait longest, and hold nothing.
-        """
-        tokens = {token for _, _, token in heapq.nsmallest(number, self._turns)}
-        if (oldest := self._oldest()) is not None:
-            tokens.add(oldest.token)
-        found = [self._tenants[token] for token in tokens]
-        for tenant in found:
-            if tenant.held and self._now() - tenant.read_at > HELD_S:
-                tenant.held.clear()
-                tenant.gap = True
-        batch = min(_MOST_READ, max(_FEWEST_READ, 2 * number // max(1, len(found))))
-        return [tenant for tenant in found if tenant.gap and not tenant.held], batch
+    def waits_since(self) -> float | None:
+        """Return when the oldest task was stored, in seconds since 1970; None when none waits."""
+        oldest = self.oldest()
+        if oldest is None:
+            return None
+        while len(self._marks) > 1 and self._marks[1][0] <= oldest:
+            self._marks.popleft()
+        return self._marks[0][1]
 
-    def fill(self, tenant: Tenant, found: Sequence[Stored], *, has_more: bool) -> None:
-        """Hold *found*, the first messages of *tenant* that lie in the stream, which is none where it is empty."""
-        tenant.held.extend(found)
-        last = found[-1].sequence if found else tenant.seen
-        # A copy of the stream that lags behind does not have all that another showed.
-        tenant.gap, tenant.read_at = has_more or last < tenant.seen, self._now()
-        tenant.seen = max(tenant.seen, last)
-
-    def oldest_at(self) -> str | None:
-        """Return when the oldest message was stored, in RFC 3339; None when it has not been read."""
-        tenant = self._oldest()
-        return tenant.held[0].stored_at if tenant is not None and tenant.held else None
-
-    def take_oldest(self, weights: Mapping[str, float]) -> Stored | None:
-        """Take the message that waits longest, out of turn; None when it has not been read."""
-        tenant = self._oldest()
-        if tenant is None or not tenant.held:
+    def take_oldest(self, weights: Mapping[str, float]) -> int | None:
+        """Take the task that waits longest, out of turn; None when none waits."""
+        token = self._oldest()
+        if token is None:
             return None
         # Its place in the turns stays, and moves on with its next one.
-        tenant.turn += 1 / weights.get(tenant.token, 1.0)
-        return self._take(tenant)
+        self._tenants[token].turn += 1 / weights.get(token, 1.0)
+        return self._take(token)
 
-    def take(self, weights: Mapping[str, float]) -> Stored | None:
-        """Take the next message by turns; None when there is none, or it has not been read."""
+    def take(self, weights: Mapping[str, float]) -> int | None:
+        """Take the next task by turns; None when none waits."""
         while self._turns:
-            turn, _, token = self._turns[0]
+            turn, _, token = heapq.heappop(self._turns)
             tenant = self._tenants[token]
-            if not tenant.held and tenant.gap:
-                return None
-            heapq.heappop(self._turns)
-            if not tenant.held:
+            if not tenant.waiting:
                 del self._tenants[token]
             elif turn < tenant.turn:
                 # It had a task out of turn meanwhile.
-                self._line_up(tenant)
+                self._line_up(token, tenant)
             else:
                 self._turn, tenant.turn = turn, turn + 1 / weights.get(token, 1.0)
-                self._line_up(tenant)
-                return self._take(tenant)
+                self._line_up(token, tenant)
+                return self._take(token)
         return None
 
     def removals(self, cursor: int) -> list[Removal]:
         """Return what is to be removed from the stream, all that was taken being stored elsewhere.
 
-        Nothing from *cursor* on is known here but what was taken.
+        Nothing from *cursor* on is known here.
         """
-        oldest = self._oldest()
-        before = min(cursor, oldest.head if oldest is not None else self._last + 1)
+        oldest = self.oldest()
+        before = min(cursor, oldest if oldest is not None else self._last + 1)
         found = []
         if before > self._removed:
             self._removed = before
-            self._moved = {subject: moved for subject, moved in self._moved.items() if moved[0] >= before}
+            self._moved = {token: moved for token, moved in self._moved.items() if moved[0] >= before}
             found.append(Removal(self._filter(), before))
         if sum(number for _, number in self._moved.values()) > _MOST_MOVED:
-            found += [Removal(subject, last + 1) for subject, (last, _) in self._moved.items()]
+            found += [Removal(self._filter(token), last + 1) for token, (last, _) in self._moved.items()]
             self._moved.clear()
         return found
 
     def _filter(self, token: str = "") -> str:
         return subjects.waiting_of(self._agent_id, priority=self.priority, token=token)
 
-    def _line_up(self, tenant: Tenant) -> None:
+    def _line_up(self, token: str, tenant: _Tenant) -> None:
         self._arrivals += 1
-        heapq.heappush(self._turns, (tenant.turn, self._arrivals, tenant.token))
+        heapq.heappush(self._turns, (tenant.turn, self._arrivals, token))
 
-    def _take(self, tenant: Tenant) -> Stored:
-        message = tenant.held.popleft()
-        tenant.after, self._last = message.sequence, max(self._last, message.sequence)
-        self._moved[tenant.subject] = message.sequence, self._moved.get(tenant.subject, (0, 0))[1] + 1
-        return message
+    def _take(self, token: str) -> int:
+        sequence = self._tenants[token].waiting.popleft()
+        self._last = max(self._last, sequence)
+        self._moved[token] = sequence, self._moved.get(token, (0, 0))[1] + 1
+        return sequence
 
-    def _oldest(self) -> Tenant | None:
+    def _oldest(self) -> str | None:
         while self._heads:
             head, token = self._heads[0]
             tenant = self._tenants.get(token)
-            if tenant is None or not (tenant.held or tenant.gap):
+            if tenant is None or not tenant.waiting:
                 heapq.heappop(self._heads)
-            elif tenant.head > head:
-                heapq.heapreplace(self._heads, (tenant.head, token))
+            elif tenant.waiting[0] > head:
+                heapq.heapreplace(self._heads, (tenant.waiting[0], token))
             else:
-                return tenant
+                return token
         return None

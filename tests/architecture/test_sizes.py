@@ -17,12 +17,12 @@ MOST_LINES = {
     "quantities": 6_000,
     "memory": 18_540,
     "runtime": 9_430,
-    "supervisor": 25_530,
-    "workers": 20_400,
+    "supervisor": 25_550,
+    "workers": 20_405,
     "tasklore": 18_030,
     "deploy": 2_730,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 89_500, 790, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 89_700, 790, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.

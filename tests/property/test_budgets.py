@@ -1,5 +1,6 @@
 """The scripts of budgets beside a model in Python: no sequence of calls makes them differ."""
 
+import heapq
 import os
 import random
 from collections.abc import Iterator
@@ -105,8 +106,9 @@ def store(servers: EmbeddedServers) -> Iterator[Redis]:
 
 
 def run(store: Redis, seed: int) -> None:
-    """Play one sequence against the scripts and the model."""
+    """Play one sequence against the scripts, sent at once, and the model."""
     draw, model, now = random.Random(seed), Model(), 1_790_000_000_000 + seed * 1_000_000
+    sent, expected = store.pipeline(transaction=False), list[tuple[Any, ...]]()
     own = f"s{seed}"
     accounts = [keys.budget("account", f"{own}-{index}") for index in range(len(ACCOUNTS))]
     heads = [keys.budget(own, "calls"), keys.budget(own, "leases")]
@@ -126,9 +128,8 @@ def run(store: Redis, seed: int) -> None:
             for account in accounts:
                 places += account, f"{account}:queue"
             given = now, call, call, LEASE_MS, book, "a|b|c", needs[1]
-            answer = store.fcall(scripts.RESERVE, len(places), *places, *given, *rows)  # type: ignore[misc]
-            fits = model.reserve(call, needs, now)
-            assert bool(answer[0]) is fits, (seed, call, answer)
+            sent.fcall(scripts.RESERVE, len(places), *places, *given, *rows)
+            answer = int(model.reserve(call, needs, now))
         else:
             taken = None if draw.random() < 0.2 else draw.randint(0, 400)
             amounts = None if taken is None else [taken, taken * 2, taken]
@@ -137,12 +138,20 @@ def run(store: Redis, seed: int) -> None:
             numbers = ["", 0, 0] if taken is None else [1, taken, taken * 2]
             places = [*heads, book, book, *accounts]
             given = now, call, "a|b|c", *numbers, taken or 0, 0, 0, 1_000_000, "", "", ""
-            store.fcall(scripts.SETTLE, len(places), *places, *given, *kinds)  # type: ignore[misc]
+            sent.fcall(scripts.SETTLE, len(places), *places, *given, *kinds)
+            answer = None
         for index in (1, 2):
-            found = {name.decode(): int(value) for name, value in store.hgetall(accounts[index]).items()}  # type: ignore[union-attr]
-            mine = found.get("s", 0), found.get("u", 0), found.get("r", 0)
-            assert mine == (model.spent[index], model.unconfirmed[index], model.reserved(index)), (seed, call, index)
-        assert store.scard(accounts[3]) == model.reserved(3), seed
+            sent.hmget(accounts[index], "s", "u", "r")
+        sent.scard(accounts[3])
+        spent = [[model.spent[index], model.unconfirmed[index], model.reserved(index)] for index in (1, 2)]
+        expected.append((answer, *spent, model.reserved(3)))
+    answers = iter(sent.execute())
+    for step, (fits, budget, budget_of_day, under_way) in enumerate(expected):
+        found = next(answers)
+        assert fits is None or found[0] == fits, (seed, step, found)
+        assert [int(value or 0) for value in next(answers)] == budget, (seed, step)
+        assert [int(value or 0) for value in next(answers)] == budget_of_day, (seed, step)
+        assert next(answers) == under_way, (seed, step)
 
 
 def test_the_scripts_do_what_the_model_does(store: Redis) -> None:
@@ -151,3 +160,32 @@ def test_the_scripts_do_what_the_model_does(store: Redis) -> None:
         run(store, seed)
         if seed % 500 == 499:
             store.flushdb()
+
+
+@pytest.mark.parametrize("answers_ms", [(100, 400), (2_000, 6_000)])
+def test_turns_are_kept_when_all_who_wait_come_at_theirs(store: Redis, answers_ms: tuple[int, int]) -> None:
+    """No turn is given before there is room, so that lateness does not add up over the minutes that a queue takes."""
+    draw, opened, account = random.Random(1), 1_790_000_060_000, keys.budget("account", "rpm")
+    places = [*(keys.budget(name) for name in ("calls", "leases", "accounts")), account, f"{account}:queue"]
+    store.hset(account, "blocked", str(opened))
+    due: dict[int, float] = {}
+    begun: dict[int, int] = {}
+    # Each waiter asks for its turn, comes back up to 0.3 s after it, and settles its call when that is answered.
+    events = [(opened - 50_000 + waiter, "reserve", waiter) for waiter in range(3_000)]
+    while events:
+        now, event, waiter = heapq.heappop(events)
+        if event == "settle":
+            taken = "a|b|c", 1, 1, 0, 0, 0, 0, 1_000_000, "", "", "", "w", "requests"
+            store.fcall(scripts.SETTLE, 5, *places[:2], "book", "book", account, now, f"c{waiter}", *taken)
+            continue
+        given = now, f"c{waiter}", f"w{waiter}", LEASE_MS, "book", "a|b|c", 0, "w", "requests", 900, 1, "", "", 1
+        has_room, *rest = store.fcall(scripts.RESERVE, len(places), *places, *given)
+        if has_room:
+            begun[waiter] = now
+            heapq.heappush(events, (now + draw.randint(*answers_ms), "settle", waiter))
+        else:
+            due.setdefault(waiter, store.zscore(places[-1], f"w{waiter}"))  # type: ignore[arg-type]
+            heapq.heappush(events, (now + rest[1] + draw.randint(0, 300), "reserve", waiter))
+    assert max(begun[waiter] - due[waiter] for waiter in due) <= 400
+    # Three cycles of the window and a third, of which less than 5 % is left unused.
+    assert max(begun.values()) - opened <= 3_000 / 900 * 60_000 / 0.95
