@@ -19,7 +19,7 @@ from contracts.admission.limits import Every
 from contracts.errors import MemoryUnavailable, TaskloreError
 from contracts.messages import CompletionReport
 from contracts.words import OTHER
-from memory.budgets.overview import AccountView, view_accounts
+from memory.budgets.overview import AccountView, read_accounts
 from memory.budgets.store import Budgets
 from memory.ledger.ledger import Ledger
 from memory.ledger.tally import Tally
@@ -277,7 +277,7 @@ class LimitWatch(Watcher):
         """Ask once."""
         try:
             limits = (await self._budgets.read()).limits
-            self._accounts = view_accounts(limits, await self._budgets.standings(), self._now())
+            self._accounts = await read_accounts(self._budgets, limits, self._now())
         except MemoryUnavailable as error:
             log.info("limits_not_read", error=str(error))
 

@@ -22,6 +22,7 @@ from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
 from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
 from memory.breaker import Breaker
 from memory.budgets.governor import Governor
+from memory.budgets.store import Budgets
 from memory.conversations.conversation import Conversations
 from memory.functions import offer_functions
 from memory.ledger.ledger import Ledger
@@ -43,6 +44,7 @@ from runtime.servers import valkey
 from runtime.settings import Settings
 from supervisor.admission.desk import AdmissionDesk
 from supervisor.admission.gate import open_gate
+from supervisor.admission.room import Room
 from supervisor.approvals.desk import WaitDesk
 from supervisor.approvals.requests import answer_bytes
 from supervisor.cancellation import Canceller
@@ -240,7 +242,8 @@ class Supervisor:
         link, ledger = Link(client), self._make_ledger(redis)
         boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
         outbox = await stack.enter_async_context(boxing)
-        gate, reports = await open_gate(link), ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
+        gate = await open_gate(link, Room(client, Budgets(redis, deadline_s=1.0)))
+        reports = ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
         dispatch = Dispatch(outbox, ledger, gate)
         engine = self._engine(link, self._reports(), reports, leases)
         pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)

@@ -323,16 +323,8 @@ class Worker:
 
     def _make_consumer(self, agent: Agent, parts: _Parts) -> Consumer:
         settings, metrics, worker_id, host = self._settings, self._metrics, self._worker_id, self._host
-        stores = Stores(
-            parts.memory,
-            parts.ledger,
-            parts.flights,
-            parts.services.sessions,
-            host.hits,
-            host.own_hits,
-            host.ended,
-            parts.governor,
-        )
+        kept = parts.memory, parts.ledger, parts.flights, parts.services.sessions
+        stores = Stores(*kept, host.hits, host.own_hits, host.ended, parts.governor)
         middleware: list[Middleware] = [NearMatches(parts.memory), Metering(agent.agent_id, agent.tasks, metrics)]
         if tracing.is_on():
             middleware.append(Tracing())
@@ -356,7 +348,9 @@ class Worker:
             context_maker(agent, parts.services, parts.ledger, worker_id),
             metrics,
             exclusive=self._exclusive,
-            bounded=BoundedRuns(worker_id, parts.places, host.places, parts.ledger, parts.client, retries),
+            bounded=BoundedRuns(
+                worker_id, parts.places, host.places, parts.ledger, parts.client, retries, parts.governor.limits
+            ),
             hooks=hooks,
             lease_s=settings.ack_wait_s,
         )

@@ -1,16 +1,18 @@
-"""Limits on models: requests, tokens and money for each payer and time, and the choice at the limit.
+"""Limits on models: requests, tokens and money for each payer and time, and the choice at the limit; and on runs.
 
 A limit that names no model, tenant, user or agent covers all of them together; `*` gives each value an account of its
-own. One without `every` is of requests under way at the same time.
+own. One without `every` is of requests, or of runs of tasks, under way at the same time.
 """
 
+import hashlib
+import json
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -21,12 +23,14 @@ from contracts.zones import TimeZone, zone_of
 
 AtLimit = Literal["park", "next", "refuse"]
 Every = Literal["minute", "day", "month", "task", "tree"]
-Measure = Literal["requests", "tokens", "usd", "at_once"]
+Measure = Literal["requests", "tokens", "usd", "at_once", "at_most"]
 
 #: Money is counted in billionths of a dollar, so that a single token has a whole price.
 NANO_USD = 1_000_000_000
 #: Limits of one deployment, and the largest of any of them: sums stay exact in a double.
 MOST_LIMITS, _MOST = 200, 4_000_000
+#: Runs that one limit may allow at once.
+MOST_RUNS = 100_000
 _DIMENSIONS = ("model", "tenant", "user", "agent", "task")
 
 
@@ -101,10 +105,11 @@ class Reservation:
 
 
 class Limit(BaseModel):
-    """One limit; exactly one of `requests`, `tokens`, `usd` and `at_once` says of what.
+    """One limit; exactly one of `requests`, `tokens`, `usd`, `at_once` and `at_most` says of what.
 
     `model` may hold `*` as part of a name ("gpt-6*"): all models that fit share one account. `at_limit` is `park` (the
     task waits without a slot until there is room), `next` (the next model of the fallbacks answers) or `refuse`.
+    `at_most` counts runs of tasks, `at_once` requests to models under way.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -119,13 +124,14 @@ class Limit(BaseModel):
     tokens: Annotated[int, Field(ge=1, le=_MOST * 1_000_000)] | None = None
     usd: Annotated[Decimal, Field(ge=Decimal(1) / NANO_USD, le=_MOST)] | None = None
     at_once: Annotated[int, Field(ge=1, le=_MOST)] | None = None
+    at_most: Annotated[int, Field(ge=1, le=MOST_RUNS, strict=True)] | None = None
     every: Every | None = None
     at_limit: AtLimit = "park"
 
     @property
     def measure(self) -> Measure:
-        """The one field of the four that is set."""
-        measures: tuple[Measure, ...] = ("requests", "tokens", "usd", "at_once")
+        """The one field of the five that is set."""
+        measures: tuple[Measure, ...] = get_args(Measure)
         return next(one for one in measures if getattr(self, one) is not None)
 
     @property
@@ -133,29 +139,48 @@ class Limit(BaseModel):
         """Its size: requests, tokens, or billionths of a dollar."""
         return int(self.usd * NANO_USD) if self.usd is not None else int(getattr(self, self.measure))
 
+    @property
+    def own_bound(self) -> str | None:
+        """The name of its bound on runs; None for one that counts values apart, and for a limit on models."""
+        if self.at_most is None or "*" in (self.tenant, self.user, self.agent, self.task):
+            return None
+        return bound_name(self.scope_of(Payer(self.tenant, user_token(self.user), self.agent, self.task)) or {})
+
     @model_validator(mode="after")
     def _check(self) -> Self:
-        given = [one for one in ("requests", "tokens", "usd", "at_once") if getattr(self, one) is not None]
+        given = [one for one in get_args(Measure) if getattr(self, one) is not None]
         if len(given) != 1:
-            raise ValueError(f"name one of requests, tokens, usd and at_once, not {' and '.join(given) or 'none'}")
-        if (self.at_once is None) != (self.every is not None):
-            raise ValueError('set every = "minute", "day", "month", "task" or "tree"; at_once has none')
+            names = "requests, tokens, usd, at_once and at_most"
+            raise ValueError(f"name one of {names}, not {' and '.join(given) or 'none'}")
+        if (self.measure in ("at_once", "at_most")) != (self.every is None):
+            raise ValueError('set every = "minute", "day", "month", "task" or "tree"; at_once and at_most have none')
+        if self.at_most is not None and self.model:
+            raise ValueError("at_most counts runs of tasks: take model out, or set at_once, which counts requests")
+        if self.at_most is not None and self.at_limit != "park":
+            raise ValueError('a task that finds no place waits for one: take at_limit out, or set it to "park"')
         if self.every in ("task", "tree") and self.at_limit == "park":
             raise ValueError('what a task or tree has spent never refills: set at_limit = "refuse" or "next"')
         return self
 
-    def account_of(self, model: str, payer: Payer, now: datetime, zone: tzinfo) -> Account | None:
-        """Return the account of a call of *model* for *payer*, None where the limit does not cover it."""
+    def scope_of(self, payer: Payer, model: str = "") -> dict[str, str] | None:
+        """Return the values of *payer* by the dimensions that are named, None where the limit does not cover it."""
         values = {"model": model, "tenant": payer.tenant, "user": payer.user, "agent": payer.agent, "task": payer.task}
-        own = []
+        scope = {}
         for dimension in _DIMENSIONS:
             wanted, value = getattr(self, dimension), values[dimension]
             if dimension == "user" and wanted not in ("", "*"):
                 wanted = user_token(wanted)
-            if wanted == "*":
-                own.append(f"{dimension}={value}")
-            elif wanted and not (fnmatchcase(value, wanted) if dimension == "model" else value == wanted):
-                return None
+            if wanted:
+                scope[dimension] = value
+                if wanted != "*" and not (fnmatchcase(value, wanted) if dimension == "model" else value == wanted):
+                    return None
+        return scope
+
+    def account_of(self, model: str, payer: Payer, now: datetime, zone: tzinfo) -> Account | None:
+        """Return the account of a call of *model* for *payer*, None where the limit does not cover it."""
+        if self.at_most is not None or (scope := self.scope_of(payer, model)) is None:
+            return None
+        own = [f"{dimension}={value}" for dimension, value in scope.items() if getattr(self, dimension) == "*"]
         if self.every in ("task", "tree"):
             id_ = payer.task_id if self.every == "task" else payer.root_id or payer.task_id
             if not id_:
@@ -219,11 +244,29 @@ class Limits(BaseModel):
         found = (limit.account_of(model, payer, now, zone) for limit in self.limits)
         return tuple(account for account in found if account is not None)
 
+    def bounds_of(self, payer: Payer) -> dict[str, int]:
+        """Return how many runs may go on at once, that of *payer* included, by the name of each bound it falls under.
+
+        Bounds of one tenant or user come first, the narrower before the wider: a run takes its places in this order.
+        """
+        found: dict[tuple[bool, int, str], int] = {}
+        for limit in self.limits:
+            if limit.at_most is not None and (scope := limit.scope_of(payer)) is not None:
+                order = not scope.keys() & {"tenant", "user"}, -len(scope), bound_name(scope)
+                found[order] = min(limit.at_most, found.get(order, MOST_RUNS))
+        return {order[2]: found[order] for order in sorted(found)}
+
     def passes_without_store(self, accounts: tuple[Account, ...]) -> bool:
         """Say whether a call may go out unchecked while the store is away: no by default where money is limited."""
         asked = {"money" if account.measure == "usd" else "rates" for account in accounts}
         defaults = {"money": "refuse", "rates": "pass"} | dict(self.without_store)
         return all(defaults[one] == "pass" for one in asked)
+
+
+def bound_name(scope: Mapping[str, str]) -> str:
+    """Return the name of the bound on runs of *scope*, the same for every limit of it; values may be personal."""
+    text = json.dumps(scope, sort_keys=True)
+    return f"limit:{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
 
 
 def parse_limits(text: str) -> Limits:

@@ -181,7 +181,7 @@ def _supervisor() -> Role:
             ),
             _READS,
         ),
-        reads=_keys("doc", "episodes", "turns", "facts", "children"),
+        reads=_keys("doc", "episodes", "turns", "facts", "children", "places"),
     )
 
 

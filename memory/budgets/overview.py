@@ -1,7 +1,7 @@
 """Accounts and spending as people and programs see them: the command line, HTTP and metrics read the same."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -85,7 +85,7 @@ async def read_overview(
         MemoryUnavailable: Redis does not answer.
     """
     stored = await budgets.read()
-    accounts = view_accounts(stored.limits, await budgets.standings(), now)
+    accounts = await read_accounts(budgets, stored.limits, now)
     if tree is not None:
         own = tuple(one for one in accounts if tree in (one.whose.get("tree"), one.whose.get("task")))
         return Overview(stored.version, now, by, own, tree=await budgets.tree(tree))
@@ -97,11 +97,18 @@ async def read_overview(
     return Overview(stored.version, now, by, accounts, tuple(periods))
 
 
-def view_accounts(limits: Limits, standings: Iterable[AccountState], now: datetime) -> tuple[AccountView, ...]:
+async def read_accounts(budgets: Budgets, limits: Limits, now: datetime) -> tuple[AccountView, ...]:
     """Return the accounts in the order of their limits, the fullest of each first.
 
-    A limit without any has an empty one. Accounts of limits that were removed are left out.
+    A limit without any has an empty one, but for those on runs that count values apart. Accounts of limits that were
+    removed are left out.
+
+    Raises:
+        MemoryUnavailable: Redis does not answer.
     """
+    bounds = {one.name: one.own_bound for one in limits.limits if one.own_bound is not None}
+    runs = zip(bounds, await budgets.runs_under(bounds.values()), strict=True)
+    standings = [*await budgets.standings(), *(AccountState(name, 0, held, 0, lined) for name, (held, lined) in runs)]
     found: dict[str, list[AccountState]] = {limit.name: [] for limit in limits.limits}
     apart = {limit.name: _dimensions_of(limit) for limit in limits.limits}
     for standing in standings:
@@ -113,7 +120,7 @@ def view_accounts(limits: Limits, standings: Iterable[AccountState], now: dateti
     for limit in limits.limits:
         window, refills_at = window_of(limit.every, now, zone_of(limits.time_zone))
         refills_in_s = None if refills_at is None else (refills_at - now).total_seconds()
-        present = found[limit.name] or [AccountState(limit.name, 0, 0, 0, 0)]
+        present = found[limit.name] or [AccountState(limit.name, 0, 0, 0, 0)] * (limit.at_most is None)
         own = [_view(limit, standing, window, refills_in_s) for standing in present]
         views += sorted(own, key=lambda one: one.used, reverse=True)
     return tuple(views)

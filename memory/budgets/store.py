@@ -179,6 +179,12 @@ class Budgets:
                 standings.append(_standing(name, fields, waiting, now_ms))
         return standings
 
+    async def runs_under(self, bounds: Collection[str]) -> list[tuple[int, int]]:
+        """Return how many runs hold a place under each of *bounds*, and how many tasks wait for one."""
+        places = [keys.places(bound) for bound in bounds]
+        found = await self._batch.run([("ZCARD", key) for held, _, queue, _ in places for key in (held, queue)])
+        return list(zip(found[::2], found[1::2], strict=True))
+
     async def note_costs(self, costs: Mapping[tuple[str, str], Sequence[int]]) -> None:
         """Keep what reports of tasks, by agent and task, had cost: nano-dollars, the newest last."""
         commands: list[Any] = []

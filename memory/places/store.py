@@ -89,6 +89,11 @@ class Places:
                 return Entangled()
         return Full(found[1], found[2])
 
+    async def keep(self, place: Place, wait_ms: int) -> None:
+        """Keep *place*, which its run gives up, for whichever run of its task comes within *wait_ms* milliseconds."""
+        kept = place.arrival, place.worker_id, "-", place.mark
+        await self._batch.run([self._command(scripts.TAKE, place, wait_ms, *kept)])
+
     async def queue(self, place: Place) -> bool:
         """List the task of *place* among those that wait; return False where there is a place for it by now."""
         return bool((await self._batch.run([self._command(scripts.QUEUE, place, 0, place.arrival)]))[0])

@@ -81,8 +81,8 @@ class Gate:
         return self._ways.setdefault(agent_id, _Way())
 
 
-async def open_gate(link: Link, room: Room | None = None) -> Gate:
+async def open_gate(link: Link, room: Room) -> Gate:
     """Return a gate that hears for which agents tasks of any supervisor wait."""
-    gate = Gate(link, room or Room(link.client))
+    gate = Gate(link, room)
     await link.client.subscribe(subjects.WAITS_ANY, cb=gate.hear)
     return gate

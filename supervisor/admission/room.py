@@ -2,7 +2,8 @@
 
 TASKS is served in the order of arrival, so that every task there delays the next tenant. Workers fetch as many as they
 have free slots; those that lie ready beyond that are to last for `_AHEAD_S`. A queue that was found empty may become
-twice as long while it is looked at often.
+twice as long while it is looked at often. Where limits bound the runs of the agent, few are let wait for a place, as
+these do so in the order of arrival too.
 """
 
 import time
@@ -13,6 +14,9 @@ from typing import Any
 from nats.aio.client import Client
 
 from contracts import subjects
+from contracts.admission.limits import Limits, Payer
+from contracts.errors import MemoryUnavailable
+from memory.budgets.store import Budgets
 from runtime.messaging.jetstream import ask_jetstream, ask_or_none
 
 #: Seconds of work that lie ready for the workers of an agent.
@@ -21,6 +25,8 @@ _AHEAD_S = 0.03
 _FEWEST, _MOST, _UNSERVED = 4, 1024, 64
 #: Seconds over which the rate is measured, and after which a queue that was empty says nothing about now.
 _WINDOW_S, _RECENT_S = 0.25, 0.1
+#: Seconds for which limits that were read are taken to hold.
+_LIMITS_S = 0.5
 
 
 @dataclass(slots=True)
@@ -35,12 +41,16 @@ class _Seen:
 
 
 class Room:
-    """Asks the server how many tasks of an agent lie ready, and says how many more may."""
+    """Asks the server how many tasks of an agent lie ready, and says how many more may, by the limits of *budgets*."""
 
-    def __init__(self, client: Client, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, client: Client, budgets: Budgets | None = None, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self._client = client
+        self._budgets = budgets
         self._now = now
         self._seen: dict[str, _Seen] = {}
+        self._limits, self._read_at = Limits(), -_LIMITS_S
 
     async def ask(self, agent_id: str) -> int:
         """Return how many more tasks of *agent_id* may go into TASKS now, 0 for none.
@@ -54,7 +64,24 @@ class Room:
             state = (await ask_jetstream(self._client, f"STREAM.INFO.{subjects.TASKS}", question))["state"]
             ready: dict[str, int] = state.get("subjects") or {}
             return max(0, _UNSERVED - sum(ready.values()))
-        return self._room(agent_id, info)
+        room = self._room(agent_id, info)
+        return min(room, await self._places(agent_id)) if room else 0
+
+    async def _places(self, agent_id: str) -> int:
+        """Return how many more tasks may come to wait for a place under the limits on all runs of *agent_id*."""
+        if self._budgets is None:
+            return _MOST
+        try:
+            if self._now() - self._read_at >= _LIMITS_S:
+                limits = (await self._budgets.read()).limits.limits
+                of_all = [one for one in limits if one.at_most and not (one.tenant or one.user or one.task)]
+                self._limits, self._read_at = Limits(limits=tuple(of_all)), self._now()
+            bounds = self._limits.bounds_of(Payer(agent=agent_id))
+            runs = await self._budgets.runs_under(bounds) if bounds else []
+        except MemoryUnavailable:
+            return _MOST
+        spare = (max(_FEWEST, most) - waiting for most, (_, waiting) in zip(bounds.values(), runs, strict=True))
+        return max(0, min(spare, default=_MOST))
 
     def _room(self, agent_id: str, info: dict[str, Any]) -> int:
         now, ready = self._now(), int(info["num_pending"])

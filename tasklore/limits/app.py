@@ -1,4 +1,4 @@
-"""`tasklore limits`: what a deployment may ask models and spend on them."""
+"""`tasklore limits`: how much a deployment may ask models and spend on them, and run at once."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +19,7 @@ _Value = "; '' covers all, '*' counts each apart."
 
 @app.callback(invoke_without_command=True)
 def front(context: Context) -> None:
-    """See and change limits on models; every change holds within a second, and nothing is started again."""
+    """See and change limits on models and on runs; every change holds within a second, and nothing is started again."""
     show_help_alone(context)
 
 
@@ -37,6 +37,7 @@ def show(as_json: Json = False) -> None:
     epilog=example(
         "tasklore limits set openai --model 'gpt-*' --tokens 200000 --every minute",
         "tasklore limits set run --agent Research --usd 0.50 --every tree --at-limit refuse",
+        "tasklore limits set tenants --tenant '*' --agent Research --at-most 2",
     ),
 )
 def set_one(
@@ -50,6 +51,7 @@ def set_one(
     tokens: Annotated[int | None, Option("--tokens", metavar="N", help="So many tokens.")] = None,
     usd: Annotated[str | None, Option("--usd", metavar="AMOUNT", help="So many US dollars.")] = None,
     at_once: Annotated[int | None, Option("--at-once", metavar="N", help="So many requests under way.")] = None,
+    at_most: Annotated[int | None, Option("--at-most", metavar="N", help="So many tasks that run at once.")] = None,
     every: Annotated[
         str | None, Option("--every", metavar="SPAN", help="In each minute, day, month, task or tree of tasks.")
     ] = None,
@@ -63,7 +65,7 @@ def set_one(
     from tasklore.limits.edits import set_limit
 
     covers = {"model": model, "tenant": tenant, "user": user, "agent": agent, "task": task}
-    sizes = {"requests": requests, "tokens": tokens, "usd": usd, "at_once": at_once}
+    sizes = {"requests": requests, "tokens": tokens, "usd": usd, "at_once": at_once, "at_most": at_most}
     run(set_limit(name, covers | {"every": every, "at_limit": at_limit}, sizes, who))
 
 

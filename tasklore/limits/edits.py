@@ -28,7 +28,7 @@ async def set_limit(
         made = raw.setdefault(name, {"name": name})
         if given := {size: value for size, value in sizes.items() if value is not None}:
             made = {field: value for field, value in made.items() if field not in sizes} | given
-            if "at_once" in given:
+            if "at_once" in given or "at_most" in given:
                 made.pop("every", None)
         raw[name] = made | {field: value for field, value in options.items() if value is not None}
         after = read_limits(stored.limits.model_dump(exclude={"limits"}) | {"limits": list(raw.values())})

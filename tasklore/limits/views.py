@@ -17,7 +17,13 @@ from tasklore.render.words import age, count_of, money, one_line
 
 #: Seconds for one read: a person waits, and an answer late is better than none.
 _DEADLINE_S = 5.0
-_UNITS: dict[Measure, str] = {"requests": " requests", "tokens": " tokens", "usd": "", "at_once": " at once"}
+_UNITS: dict[Measure, str] = {
+    "requests": " requests",
+    "tokens": " tokens",
+    "usd": "",
+    "at_once": " at once",
+    "at_most": " tasks at once",
+}
 
 
 def _size_of(limit: Limit) -> str:

@@ -35,8 +35,8 @@ ANSWER = "saw 0 sent 1 saw 2 read 6 sent 3 saw 4 read 7 sent 5"
 TOOLS = [number for calls in CALLS for _, number in calls]
 #: Kills of one task's workers: with more in a row it would be taken for one that kills its worker.
 MOST = 3
-#: Tasks at once, and workers, of which some are always free.
-AT_ONCE, WORKERS = 2, 4
+#: Tasks at once, and workers: as many as leave a free one also while several that died are being replaced.
+AT_ONCE, WORKERS = 2, 6
 ACK_WAIT_S = 1.0
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import json
 import random
 import time
 from collections.abc import AsyncIterator
@@ -36,10 +37,18 @@ async def asker(watched_house: House) -> AsyncIterator[Asker]:
         yield connected
 
 
-def ask(asker: Asker, task: str, account: str, number: int, ms: int = 100) -> "asyncio.Task[CompletionReport]":
+def ask(
+    asker: Asker, task: str, account: str, number: int, ms: int = 100, tenant: str | None = None
+) -> "asyncio.Task[CompletionReport]":
     """Ask for one run."""
-    parameters = {"account": account, "number": number, "ms": ms}
-    return asyncio.create_task(asker.ask("BoundAgent", task, parameters, within=timedelta(seconds=400)))
+    parameters, within = {"account": account, "number": number, "ms": ms}, timedelta(seconds=400)
+    return asyncio.create_task(asker.ask("BoundAgent", task, parameters, within=within, tenant=tenant))
+
+
+async def limit(house: House, *words: str) -> None:
+    """Change the limits of the deployment."""
+    done = await asyncio.to_thread(house.command, "limits", *words)
+    assert done.returncode == 0, done.stderr
 
 
 def held(house: House) -> int | None:
@@ -183,6 +192,103 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
     again = sum(len(intervals(watched_house, f"{account}", killed)) for account in range(20)) - 300
     print(f"{again} runs again after a kill, {out_of_turn} out of turn")  # noqa: T201 - the figures
     assert out_of_turn <= again + 40
+
+
+@pytest.mark.parametrize("stores", [False, True])
+async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_passed_and_nothing_is_lost(
+    watched_house: House, asker: Asker, stores: bool
+) -> None:
+    """240 tasks of 6 tenants that run two at once each, and five all together, on 3 workers that are killed."""
+    await limit(watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "5")
+    await limit(watched_house, "set", "tenants", "--tenant", "*", "--at-most", "2")
+    given = {"slots": 16, "ack_wait_s": 4}
+    workers = [watched_house.worker(BOUNDED, **given) for _ in range(3)]
+    await asyncio.gather(*(asyncio.to_thread(worker.ready) for worker in workers))
+    draw, killed, asked = random.Random(7), dict[int, float](), []
+    for number in range(240):
+        tenant = f"tenant{number % 6}"
+        asked.append(ask(asker, "free", tenant, number, ms=150, tenant=tenant))
+    for _ in range(4):
+        await asyncio.sleep(2)
+        place = draw.randrange(3)
+        kill(workers[place], killed)
+        workers[place] = watched_house.worker(BOUNDED, **given)
+        if stores:
+            server = draw.choice((watched_house.servers.valkey, watched_house.servers.nats))
+            server.kill()
+            await asyncio.sleep(0.5)
+            await server.start()
+    reports = await asyncio.gather(*asked)
+    assert [report.result for report in reports] == list(range(240))
+    runs = [intervals(watched_house, f"tenant{number}", killed) for number in range(6)]
+    most = most_at_once(list(itertools.chain(*runs)))
+    print(f"{most} of 5 at once, {sum(map(len, runs)) - 240} runs again after a kill")  # noqa: T201 - the figures
+    assert most <= 5
+    assert max(map(most_at_once, runs)) <= 2
+
+
+async def test_a_limit_on_runs_is_changed_live(watched_house: House, asker: Asker) -> None:
+    """A higher one lets those that wait begin, a lower one ends no run, and without one all begin."""
+    await limit(watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1")
+    with watched_house.worker(BOUNDED, slots=32, ack_wait_s=20) as worker:
+        await asyncio.to_thread(worker.ready)
+        asked = [ask(asker, "free", "live", number, ms=5_000) for number in range(16)]
+
+        async def under_way(number: int, within_s: float) -> float:
+            begun = time.monotonic()
+            async with asyncio.timeout(within_s):
+                while True:
+                    path = watched_house.folder / "runs" / "live"
+                    words = [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
+                    if words.count("begin") - words.count("end") == number:
+                        return time.monotonic() - begun
+                    await asyncio.sleep(0.02)
+
+        await under_way(1, 5)
+        await asyncio.sleep(1)
+        assert held(watched_house) == 1
+        await limit(watched_house, "set", "agent", "--at-most", "4")
+        took_s = await under_way(4, 4)
+        await limit(watched_house, "set", "agent", "--at-most", "2")
+        await under_way(2, 8)
+        # The four ended together.
+        await asyncio.sleep(2)
+        await under_way(2, 1)
+        seen = json.loads(watched_house.command("budget", "--json").stdout)["accounts"][0]
+        assert (seen["limit"], seen["amount"], seen["reserved"]) == ("agent", 2, 2)
+        assert seen["waiting"] > 5
+        await asyncio.sleep(4)
+        await under_way(2, 3)
+        await limit(watched_house, "remove", "agent")
+        removed_s = await under_way(16 - sum(one.done() for one in asked), 4)
+        print(f"raised: {took_s:.2f} s, removed: {removed_s:.2f} s until they ran")  # noqa: T201 - the figures
+        assert {report.status for report in await asyncio.gather(*asked)} == {"completed"}
+
+
+async def test_a_run_lends_its_place_under_a_limit_to_the_tasks_that_it_calls(
+    watched_house: House, asker: Asker
+) -> None:
+    """Four trees of four tasks under a limit of one: each caller goes on once it has its place again."""
+    await limit(watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1")
+    with watched_house.worker(BOUNDED, slots=2) as worker:
+        await asyncio.to_thread(worker.ready)
+        asked = [ask(asker, "nested", f"l{number}", 13) for number in range(4)]
+        reports = await asyncio.wait_for(asyncio.gather(*asked), 40)
+    assert [report.result for report in reports] == [3] * 4
+
+
+async def test_a_tenant_that_waits_for_its_own_place_holds_up_no_other(watched_house: House, asker: Asker) -> None:
+    """An agent has two places, and one tenant one of them."""
+    await limit(watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "2")
+    await limit(watched_house, "set", "tenants", "--tenant", "*", "--at-most", "1")
+    with watched_house.worker(BOUNDED, slots=8) as worker:
+        await asyncio.to_thread(worker.ready)
+        mine = [ask(asker, "free", "mine", number, ms=1_500, tenant="mine") for number in range(6)]
+        await asyncio.sleep(0.5)
+        other = await asyncio.wait_for(ask(asker, "free", "other", 1, tenant="other"), 2)
+        assert (other.status, sum(one.done() for one in mine)) == ("completed", 0)
+        await asyncio.gather(*mine)
+    assert most_at_once(intervals(watched_house, "mine", {})) == 1
 
 
 async def test_without_the_store_of_places_no_bounded_task_begins(watched_house: House, asker: Asker) -> None:

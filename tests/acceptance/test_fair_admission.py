@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.admission.limits import Limits, Shares
+from contracts.admission.limits import Limit, Limits, Shares
 from contracts.messages import TaskAssignment, TaskCall
 from contracts.task_messages import Priority
 from memory.budgets.store import Budgets
@@ -24,6 +24,7 @@ from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.servers import valkey
 from supervisor.admission.gate import open_gate
+from supervisor.admission.room import Room
 from supervisor.dispatch import Dispatch
 from tests.acceptance.house import AGENTS, House, Served
 
@@ -81,8 +82,8 @@ async def sending(house: House) -> AsyncIterator[Sender]:
     """Open a sender on the servers of *house*."""
     async with connected(house.servers.nats_url, "sender") as client:
         link = Link(client)
-        gate = await open_gate(link)
         async with open_outbox(link) as outbox, valkey.connect(house.servers.redis_url, name="sender") as redis:
+            gate = await open_gate(link, Room(client, Budgets(redis)))
             yield Sender(Dispatch(outbox, Ledger(redis), gate))
 
 
@@ -101,10 +102,10 @@ async def until_begun(house: House, labels: Sequence[str], within_s: float = 120
     return found
 
 
-async def set_shares(house: House, shares: Shares) -> None:
-    """Let *shares* hold, and wait until the supervisors know."""
+async def set_limits(house: House, limits: Limits) -> None:
+    """Let *limits* hold, and wait until the supervisors know."""
     async with valkey.connect(house.servers.redis_url, name="sender") as redis:
-        await Budgets(redis).change(Limits(shares=shares), "test")
+        await Budgets(redis).change(limits, "test")
     await asyncio.sleep(1.5)
 
 
@@ -196,7 +197,7 @@ async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(
 @pytest.mark.parametrize("backlog", [1_000, pytest.param(3_400, marks=pytest.mark.long)])
 async def test_weights_are_kept_and_interactive_tasks_go_first(house: House, backlog: int) -> None:
     """Turns are within 5 % of 1:2:4; interactive tasks begin within few turnovers above a batch."""
-    await set_shares(house, Shares(weights={"one": 1, "two": 2, "four": 4}))
+    await set_limits(house, Limits(shares=Shares(weights={"one": 1, "two": 2, "four": 4})))
     async with sending(house) as sender:
         await sender.send("first", 200, priority="batch")
         await asyncio.gather(
@@ -217,8 +218,22 @@ async def test_weights_are_kept_and_interactive_tasks_go_first(house: House, bac
     assert len(between) <= 3 * SLOTS
 
 
+async def test_tenants_take_turns_at_an_agent_that_runs_few_tasks_at_once(house: House) -> None:
+    """A few tasks of one do not wait behind the hundreds of another that no place is left for."""
+    await set_limits(house, Limits(limits=(Limit(name="few", agent="TurnAgent", at_most=4),)))
+    await start_worker(house)
+    async with sending(house) as sender:
+        sent = await sender.send("big", 300)
+        await until_begun(house, sent[:8])
+        small = await sender.send("small", 5)
+        found = await until_begun(house, small)
+    between = [label for label, at in found if at > sender.at[small[0]] and not label.startswith("small")]
+    sys.stdout.write(f"{len(between)} of 300 began before the last of 5\n")
+    assert len(between) <= 40
+
+
 async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(house: House) -> None:
-    await set_shares(house, Shares(longest_wait_s={"batch": 2}))
+    await set_limits(house, Limits(shares=Shares(longest_wait_s={"batch": 2})))
     async with sending(house) as sender:
         await start_worker(house)
         await sender.send("busy", 400, priority="interactive")

@@ -49,7 +49,7 @@ def file(tmp_path: Path) -> Path:
 
 
 async def make(name: str, who: str | None = None, **fields: Any) -> None:
-    sizes = {size: fields.pop(size, None) for size in ("requests", "tokens", "usd", "at_once")}
+    sizes = {size: fields.pop(size, None) for size in ("requests", "tokens", "usd", "at_once", "at_most")}
     await set_limit(name, fields, sizes, who)
 
 
@@ -65,14 +65,18 @@ async def test_a_limit_is_set_changed_and_removed_and_each_change_is_a_version(p
     assert printed().startswith("~ acme: 5,000 tokens a day, tenant acme, refuse -> 3 at once, refuse")
     await make("acme", "bob", at_once=3)
     assert printed() == "Nothing changes.\n"
+    await make("runs", tenant="*", agent="Research", at_most=2)
+    assert printed().startswith("+ runs: 2 tasks at once, each tenant, agent Research, park")
+    await remove_limit("runs", None)
+    printed()
     await print_limits(as_json=False)
     shown = printed()
-    assert "version 3, set by bob" in shown
+    assert "version 5, set by" in shown
     assert ["acme", "3", "at", "once", "everything", "refuse"] in [line.split() for line in shown.splitlines()]
     await remove_limit("acme", "eve")
     await print_history(as_json=True)
     versions = json.loads(printed().partition("\n[")[2].join(["[", ""]))
-    assert [(one["version"], one["who"]) for one in versions][::3] == [(4, "eve"), (1, getpass.getuser())]
+    assert [(one["version"], one["who"]) for one in versions][::5] == [(6, "eve"), (1, getpass.getuser())]
 
 
 @pytest.mark.parametrize(
@@ -81,8 +85,9 @@ async def test_a_limit_is_set_changed_and_removed_and_each_change_is_a_version(p
         ({"usd": "x", "every": "day"}, "limit 'a'.usd"),
         ({"usd": "1"}, "set every ="),
         ({"usd": "1", "every": "tree"}, "never refills: set at_limit"),
-        ({"every": "day"}, "name one of requests, tokens, usd and at_once, not none"),
+        ({"every": "day"}, "name one of requests, tokens, usd, at_once and at_most, not none"),
         ({"usd": "1", "tokens": 2, "every": "day"}, "not tokens and usd"),
+        ({"at_most": 2, "model": "gpt-6"}, "limit 'a': at_most counts runs of tasks: take model out"),
     ],
 )
 async def test_a_faulty_option_changes_nothing(redis: Redis, fields: dict[str, Any], message: str) -> None:

@@ -144,6 +144,26 @@ async def test_those_that_wait_begin_in_order_of_arrival(servers: EmbeddedServer
         assert isinstance(await store.take(places[4]), Taken)
 
 
+async def test_a_place_that_is_kept_goes_to_the_next_run_of_its_task_and_lapses_without_one(
+    servers: EmbeddedServers,
+) -> None:
+    """On whichever worker; others have it once the task is late."""
+    async with Redis.from_url(servers.redis_url) as redis:
+        await load_functions(redis)
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        store = Places(redis, now=lambda: at)
+        mine, other = [Place("A.keep", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(2)]
+        for is_late in (False, True):
+            assert isinstance(await store.take(mine), Taken)
+            await store.keep(mine, 2_000)
+            assert await store.hold([mine]) == [mine]
+            assert isinstance(await store.take(other), Full)
+            at += timedelta(seconds=3 * is_late)
+            assert isinstance(await store.take(other), Taken if is_late else Full)
+            assert isinstance(await store.take(mine._replace(worker_id="v")), Full if is_late else Taken)
+            await store.leave(mine)
+
+
 async def test_a_task_whose_turn_came_before_it_was_listed_is_told_so(servers: EmbeddedServers) -> None:
     """No one would call it."""
     async with Redis.from_url(servers.redis_url) as redis:

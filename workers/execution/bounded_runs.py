@@ -1,5 +1,6 @@
-"""Bounds on runs: a task with `at_most` runs once it holds a place; without one it waits for its turn in LATER.
+"""Bounds on runs: a task under `at_most`, its own or that of limits, runs once it holds a place under each bound.
 
+Without one it waits for its turn in LATER, and keeps its turn under the bounds before that one for as long.
 A task that waits holds no slot and no delivery. Its schedule is stored before its name is listed: so whoever gives up a
 place finds it there and brings it forward. Should that be lost with a worker, the next in turn looks by itself once the
 lease of the place before it is over.
@@ -8,7 +9,7 @@ lease of the place before it is over.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -17,9 +18,10 @@ import structlog
 from nats.aio.client import Client
 
 from contracts import subjects
+from contracts.admission.limits import MOST_RUNS, Limits, Payer
 from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, NotAccepted
 from memory.ledger.ledger import Ledger
-from memory.places.store import Elsewhere, Entangled, Full, Place, Places
+from memory.places.store import Elsewhere, Entangled, Full, Place, Places, Taken
 from runtime.messaging.pull import PullEngine
 from workers.context.children import identity_of
 from workers.execution.job import Job
@@ -33,6 +35,12 @@ log = structlog.get_logger(__name__)
 _PARKED_S, _POLL_S, _LONGEST_POLL_S = 2.0, 0.5, 30.0
 #: Seconds for one schedule to be read; until it is looked whether a task that was called came: first, last.
 _READ_S, _FOLLOWED_S, _LAST_FOLLOWED_S = 1.0, 0.5, 60.0
+#: Seconds between looks of a run that goes on once it has its places again; and for other limits.
+_AGAIN_S, _LIMITS_S = 0.25, 0.5
+#: Milliseconds for which a turn is kept beyond the next look of a task that waits for another place.
+_KEPT_MS = 5_000
+#: By how much a task that another one called stands before those that none did, in microseconds.
+_SOONER_US = 10**15
 
 
 class HeldPlaces:
@@ -42,24 +50,25 @@ class HeldPlaces:
     """
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[Place, RunningJob, asyncio.TimerHandle]] = {}
+        #: By bound and token.
+        self._held: dict[tuple[str, str], tuple[Place, RunningJob, asyncio.TimerHandle]] = {}
 
     def add(self, place: Place, running: RunningJob, at: float, lease_s: float) -> None:
         """Keep *place*, which was asked for *at* a time of the monotonic clock, for *lease_s* from then."""
-        if (earlier := self._held.get(place.token)) is not None:
+        if (earlier := self._held.get(name := (place.bound, place.token))) is not None:
             earlier[2].cancel()
         left_s = at + lease_s - time.monotonic()
         timer = asyncio.get_running_loop().call_later(left_s, self.lose, place)
-        self._held[place.token] = place, running, timer
+        self._held[name] = place, running, timer
 
     def drop(self, place: Place) -> None:
         """Renew *place* no more."""
-        if (held := self._held.pop(place.token, None)) is not None:
+        if (held := self._held.pop((place.bound, place.token), None)) is not None:
             held[2].cancel()
 
     def lose(self, place: Place) -> None:
         """End the run that held *place*; its task runs again."""
-        if (held := self._held.get(place.token)) is not None:
+        if (held := self._held.get((place.bound, place.token))) is not None:
             log.warning("place_lost", bound=place.bound, task_id=held[1].name[0])
             if held[1].job.task.idempotent:
                 held[1].hand_back("its place could not be kept")
@@ -80,12 +89,62 @@ class HeldPlaces:
         for place in places:
             if place in lost:
                 self.lose(place)
-            elif (held := self._held.get(place.token)) is not None:
+            elif (held := self._held.get((place.bound, place.token))) is not None:
                 self.add(place, held[1], at, lease_s)
 
 
+class RunPlaces:
+    """The places of the run of *running*: *own* is that of its task's own bound, *limited* are those under limits."""
+
+    def __init__(
+        self, runs: "BoundedRuns", running: RunningJob, own: Sequence[Place], limited: Sequence[Place]
+    ) -> None:
+        self._runs = runs
+        self._running = running
+        self._own = list(own)
+        self.limited = list(limited)
+        #: Those that it has, by bound.
+        self.taken: dict[str, Place] = {}
+
+    @property
+    def all(self) -> list[Place]:
+        """All of them, in the order in which they are taken."""
+        return self._own + self.limited
+
+    async def lend(self) -> None:
+        """Give up the places under limits while the run waits for tasks that it called: these may need them."""
+        await self.leave([place for place in self.limited if place.bound in self.taken])
+
+    async def reclaim(self) -> None:
+        """Wait until it has all places again; a run that does not wait so long ends, and its task runs again."""
+        try:
+            for place in self.limited:
+                while True:
+                    if await self._runs.take_again(place, self._running):
+                        self.taken[place.bound] = place
+                        break
+                    await asyncio.sleep(_AGAIN_S)
+        except asyncio.CancelledError:
+            if self._running.job.task.idempotent:
+                self._running.hand_back("others took its place while it waited for tasks that it called")
+            raise
+
+    async def leave(self, places: Sequence[Place]) -> None:
+        """Give *places* up, of which it may wait for some."""
+        for place in places:
+            is_held = self.taken.pop(place.bound, None) is not None
+            await self._runs.leave(place if is_held else place._replace(token=""))
+
+    def follow(self, limits: Limits) -> list[Place]:
+        """Hold its places under other *limits*, and return those that are bound otherwise than before."""
+        most = limits.bounds_of(_payer_of(self._running.job))
+        before = self.limited
+        self.limited = [place._replace(limit=most.get(place.bound, MOST_RUNS)) for place in before]
+        return [place for place in self.limited if place not in before]
+
+
 class BoundedRuns:
-    """Holds the runs of tasks with `at_most` to their bounds.
+    """Holds runs to the bounds of their tasks, and to those of the limits.
 
     Args:
         worker_id: Whose places these are.
@@ -94,6 +153,7 @@ class BoundedRuns:
         ledger: Tells of tasks that have ended.
         client: Reads schedules.
         retries: Lets tasks run later.
+        read_limits: Returns the limits that hold.
     """
 
     def __init__(
@@ -104,6 +164,7 @@ class BoundedRuns:
         ledger: Ledger,
         client: Client,
         retries: Retries,
+        read_limits: Callable[[], Awaitable[Limits]],
     ) -> None:
         self._worker_id = worker_id
         self._store = store
@@ -111,28 +172,73 @@ class BoundedRuns:
         self._ledger = ledger
         self._client = client
         self._retries = retries
-        self._following: dict[str, asyncio.Task[None]] = {}
+        self._read_limits = read_limits
+        self._following: dict[tuple[str, int], asyncio.Task[None]] = {}
+        self._limited: set[RunPlaces] = set()
+        self._watching: asyncio.Task[None] | None = None
+
+    async def places_of(self, running: RunningJob) -> RunPlaces | None:
+        """Return the places that the run needs, None where nothing bounds it."""
+        job = running.job
+        try:
+            limits = await self._read_limits()
+        except MemoryUnavailable:
+            # They were never read: nobody has seen any.
+            limits = Limits()
+        bounds = limits.bounds_of(_payer_of(job))
+        if job.task.at_most is None and not bounds:
+            return None
+        place = self._place_of(job)
+        own = [place] if job.task.at_most is not None else []
+        # Its caller had its turn before others, and waits for it.
+        arrival = place.arrival - _SOONER_US if job.assignment.ancestors else place.arrival
+        limited = [place._replace(bound=bound, limit=most, arrival=arrival, above=()) for bound, most in bounds.items()]
+        running.places = RunPlaces(self, running, own, limited)
+        if limited:
+            self._limited.add(running.places)
+            if self._watching is None or self._watching.done():
+                self._watching = asyncio.create_task(self._watch(limits))
+        return running.places
 
     @asynccontextmanager
-    async def hold(self, running: RunningJob, engine: PullEngine) -> AsyncIterator[bool]:
-        """Hold a place in the block, which is to do nothing on False: then the task comes again in its turn.
+    async def hold(self, places: RunPlaces, running: RunningJob, engine: PullEngine) -> AsyncIterator[bool]:
+        """Hold *places* in the block, which is to do nothing on False: then the task comes again in its turn.
 
         Raises:
             InvalidInput: a task above it holds its place, and waits for it.
         """
-        job, at = running.job, time.monotonic()
-        place = self._place_of(job)
+        may_run = False
         try:
-            found = await self._store.take(place)
-            if isinstance(found, Full) and await self._has_ended(job.assignment.task_id, job.generation):
-                # Its report has to be published once more, which takes no place.
-                yield True
-                return
+            may_run = await self._take(places, running, engine)
+            yield may_run
+        finally:
+            self._limited.discard(places)
+            # One that has run waits for none of them any more.
+            await places.leave(places.all if may_run else list(places.taken.values()))
+
+    async def _take(self, places: RunPlaces, running: RunningJob, engine: PullEngine) -> bool:
+        job = running.job
+        try:
+            for place in places.all:
+                at = time.monotonic()
+                found = await self._store.take(place)
+                if not isinstance(found, Taken):
+                    break
+                places.taken[place.bound] = place
+                self._held.add(place, running, at, self._store.lease_s)
+            else:
+                return True
+            if isinstance(found, Full):
+                if await self._has_ended(job.assignment.task_id, job.generation):
+                    # Its report has to be published once more, which takes no place.
+                    return True
+                while places.taken:
+                    self._held.drop(kept := places.taken.popitem()[1])
+                    await self._store.keep(kept, found.wait_ms + _KEPT_MS)
         except MemoryUnavailable as error:
             log.warning("parked_without_places", task_id=job.assignment.task_id, error=str(error))
             engine.hand_back(job.delivery, _PARKED_S)
-            yield False
-            return
+            return False
         if isinstance(found, Entangled):
             name = f"{job.assignment.agent_id}.{job.task.name}"
             msg = (
@@ -141,17 +247,21 @@ class BoundedRuns:
             raise InvalidInput(f"{msg}; do its work in that task, or call it with another value of `per`")
         if isinstance(found, Elsewhere):
             engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
-        elif isinstance(found, Full):
-            await self._park(job, place, found, engine)
         else:
-            self._held.add(place, running, at, self._store.lease_s)
-            try:
-                yield True
-            finally:
-                self._held.drop(place)
-                await self._leave(place)
-            return
-        yield False
+            await self._park(job, place, found, engine)
+        return False
+
+    async def take_again(self, place: Place, running: RunningJob) -> bool:
+        """Take *place* for a run that had lent it; return False where it has to wait."""
+        at = time.monotonic()
+        try:
+            if isinstance(await self._store.take(place), Taken):
+                self._held.add(place, running, at, self._store.lease_s)
+                return True
+            await self._store.queue(place._replace(arrival=0))
+        except MemoryUnavailable as error:
+            log.info("place_not_taken", bound=place.bound, error=str(error))
+        return False
 
     def _place_of(self, job: Job) -> Place:
         assignment, task = job.assignment, job.task
@@ -185,7 +295,9 @@ class BoundedRuns:
         else:
             engine.hand_back(job.delivery, min(_POLL_S * (1 + found.rank), _LONGEST_POLL_S))
 
-    async def _leave(self, place: Place) -> None:
+    async def leave(self, place: Place) -> None:
+        """Give *place* up, and let those come whose turn it is; without a token, wait for it no more."""
+        self._held.drop(place)
         try:
             called = await self._store.leave(place)
             if called:
@@ -203,10 +315,10 @@ class BoundedRuns:
                 task_id, int(generation)
             ):
                 waiting = await self._store.leave(place._replace(task=task, token=""))
-        if place.bound not in self._following:
+        if (name := (place.bound, place.limit)) not in self._following:
             following = asyncio.create_task(self._follow(place))
-            self._following[place.bound] = following
-            following.add_done_callback(lambda _: self._following.pop(place.bound))
+            self._following[name] = following
+            following.add_done_callback(lambda _: self._following.pop(name))
 
     async def _follow(self, place: Place) -> None:
         """Look whether those that were called came: one may have been answered from memory, or have expired."""
@@ -219,6 +331,30 @@ class BoundedRuns:
                 if not called:
                     return
                 await self._call(place, called)
+
+    async def _watch(self, seen: Limits) -> None:
+        """Let those that wait come when limits change: who waits does so for a place that some process holds."""
+        while self._limited:
+            await asyncio.sleep(_LIMITS_S)
+            limits = await self._read_limits()
+            if limits is seen:
+                continue
+            seen = limits
+            changed = {place.bound: place for run in self._limited for place in run.follow(limits)}
+            for place in changed.values():
+                with contextlib.suppress(MemoryUnavailable):
+                    await self._call_under(place)
+
+    async def _call_under(self, place: Place) -> None:
+        """Call those whose turn it is under the bound of *place*; all, once, where it bounds nothing any more."""
+        called = await self._store.leave(place._replace(task=""))
+        if called and place.limit < MOST_RUNS:
+            await self._call(place, called)
+            return
+        for task in called:
+            task_id, _, generation = task.rpartition(":")
+            await self._bring_forward(task_id, int(generation))
+            await self._store.leave(place._replace(task=task, token=""))
 
     async def _bring_forward(self, task_id: str, generation: int) -> bool:
         """Let a task run now that waits in LATER; return False where it does not."""
@@ -239,3 +375,8 @@ class BoundedRuns:
 
     async def _has_ended(self, task_id: str, generation: int) -> bool:
         return await self._ledger.find_report(task_id, generation) is not None
+
+
+def _payer_of(job: Job) -> Payer:
+    assignment = job.assignment
+    return Payer(assignment.tenant or "", job.user or "", assignment.agent_id, job.task.name)

@@ -197,10 +197,10 @@ class Executor:
         await self._publisher.publish([outcome], engine)
 
     async def _compute(self, running: RunningJob, engine: PullEngine) -> bytes | None:
-        """Run the task once there is a place for it; return its result if it completed."""
-        if running.job.task.at_most is None:
+        """Run the task once there is a place for it under each bound; return its result if it completed."""
+        if (places := await self._bounded.places_of(running)) is None:
             return await self._run_beside_others(running, engine)
-        async with self._bounded.hold(running, engine) as may_run:
+        async with self._bounded.hold(places, running, engine) as may_run:
             return await self._run_beside_others(running, engine) if may_run else None
 
     async def _run_beside_others(self, running: RunningJob, engine: PullEngine) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The slot of one run: while the run waits for tasks that it called, others have it, so that these find room.
+"""The slot of one run, and its places: while it waits for tasks that it called, others have them, so these find room.
 
 A worker whose every run waits for another one of its own still makes progress: what is lent is taken back before any
 new task is taken, and too many that wait are handed back to the queue.
@@ -54,19 +54,21 @@ class RunSlot:
     async def lent(self) -> AsyncIterator[None]:
         """Lend the slot during the block, which only waits; several blocks of one run lend it once."""
         self._waiting += 1
-        if not self._running.is_lending:
-            self._lend()
         try:
+            if not self._running.is_lending:
+                await self._lend()
             yield
         finally:
             self._waiting -= 1
             if not self._is_waiting():
                 await self._return()
 
-    def _lend(self) -> None:
+    async def _lend(self) -> None:
         self.leave()
         if not self._running.lend(self._engine):
             self._jobs.make_room(self._running, self._engine)
+        if self._running.places is not None:
+            await self._running.places.lend()
 
     async def _return(self) -> None:
         """Wait for the slot and a place among the runs here, unless another block has begun to wait meanwhile."""
@@ -78,6 +80,9 @@ class RunSlot:
             if self._is_inside or self._is_waiting():
                 return
             try:
+                # Before the slot: who holds a place may wait for a slot, and never the other way round.
+                if self._running.places is not None:
+                    await self._running.places.reclaim()
                 await self._engine.reclaim(delivery)
                 await self._exclusive.enter(alone=self._alone, grouped=self._grouped)
             except StillBusy as error:
@@ -90,7 +95,7 @@ class RunSlot:
                 raise
             self._is_inside, self._running.is_lending = True, False
             if self._is_waiting():
-                self._lend()
+                await self._lend()
 
     def _is_waiting(self) -> bool:
         return self._waiting > 0

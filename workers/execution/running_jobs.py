@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from contracts.errors import RunReplaced, TaskCancelled, TaskExpired, TaskloreError
 from runtime.logs import bind_task
@@ -13,6 +14,9 @@ from workers.context.waits.waits import Waiting
 from workers.execution.job import Job
 from workers.execution.stores import Name
 from workers.middleware import Call
+
+if TYPE_CHECKING:
+    from workers.execution.bounded_runs import RunPlaces
 
 #: Seconds until a task is offered again that would wait for others where too many do.
 FULL_S = 2.0
@@ -41,6 +45,8 @@ class RunningJob:
         self.job = job
         self.name: Name = job.assignment.task_id, job.generation
         self.has_begun = False
+        #: The places of its run, None where nothing bounds it.
+        self.places: RunPlaces | None = None
         #: Whether it waits for tasks that it called, and lends its slot.
         self.is_lending = False
         self._is_to_leave = False

@@ -24,9 +24,14 @@ _DAY = {"name": "a", "usd": 1, "every": "day"}
         ({"usd": 4_000_001}, "limit 'a'.usd: Input should be less than or equal to 4000000"),
         ({"usd": None, "tokens": 0}, "limit 'a'.tokens: Input should be greater than or equal to 1"),
         ({"usd": None, "requests": 1.5}, "limit 'a'.requests: Input should be a valid integer"),
-        ({"usd": None}, "limit 'a': name one of requests, tokens, usd and at_once, not none"),
+        ({"usd": None}, "limit 'a': name one of requests, tokens, usd, at_once and at_most, not none"),
         ({"tokens": 3}, "not tokens and usd"),
-        ({"usd": None, "at_once": 3}, "at_once has none"),
+        ({"usd": None, "at_once": 3}, "at_once and at_most have none"),
+        ({"usd": None, "at_most": 3}, "limit 'a': set every = "),
+        ({"usd": None, "every": None, "at_most": 0}, "limit 'a'.at_most: Input should be greater than or equal to 1"),
+        ({"usd": None, "every": None, "at_most": "3"}, "limit 'a'.at_most: Input should be a valid integer"),
+        ({"usd": None, "every": None, "at_most": 3, "model": "m"}, "take model out, or set at_once"),
+        ({"usd": None, "every": None, "at_most": 3, "at_limit": "refuse"}, 'take at_limit out, or set it to "park"'),
         ({"every": None}, 'set every = "minute", "day", "month", "task" or "tree"'),
         ({"every": "week"}, "limit 'a'.every: Input should be 'minute', 'day', 'month', 'task' or 'tree'"),
         ({"every": "tree"}, 'never refills: set at_limit = "refuse" or "next"'),
@@ -82,6 +87,25 @@ def test_a_limit_covers_what_it_names_and_a_star_counts_each_value_apart() -> No
     assert _accounts({**tree, "every": "tree"}, Payer(task_id="t")) == ["a;tree=t"]
     assert _accounts({**tree, "every": "task"}, ada) == ["a;task=t"]
     assert _accounts({**tree, "every": "task"}, Payer()) == []
+
+
+def test_a_run_falls_under_the_bounds_of_its_tenant_before_those_of_its_agent() -> None:
+    """Two limits of one scope are one bound, the lower; no call of a model is held against them."""
+    limits = [
+        {"name": "all", "at_most": 9},
+        {"name": "agent", "agent": "Research", "at_most": 5},
+        {"name": "each", "tenant": "*", "at_most": 2},
+        {"name": "acme", "tenant": "acme", "at_most": 3},
+        {"name": "there", "tenant": "*", "agent": "Research", "at_most": 1},
+        {"name": "task", "task": "write", "at_most": 1},
+    ]
+    made = read_limits({"limits": limits})
+    bounds = made.bounds_of(Payer(tenant="acme", user="u", agent="Research", task="read"))
+    assert list(bounds.values()) == [1, 2, 5, 9]
+    assert made.limits[1].own_bound == list(bounds)[2]
+    assert made.limits[2].own_bound is None
+    assert list(made.bounds_of(Payer(tenant="b", agent="Research")))[2:] == list(bounds)[2:]
+    assert made.accounts_of("m", Payer(), _NOW) == ()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from contracts.admission.limits import Limits
 from contracts.errors import MemoryUnavailable, NotAccepted
 from contracts.messages import CompletionReport
 from memory.ledger.runs import Beginning, CancelRequest, Ended
@@ -19,6 +20,7 @@ from tests.fakes.ledger import FakeLedger
 from tests.fakes.stores import FakeLongTermMemory
 from workers import Agent, Context, Parameters
 from workers.execution.acknowledger import Acknowledger
+from workers.execution.bounded_runs import BoundedRuns
 from workers.execution.consumer import Consumer
 from workers.execution.exclusive_runs import ExclusiveRuns
 from workers.execution.executor import Executor
@@ -269,8 +271,12 @@ class FakeWorker:
         def make_context(job: Job, _slot: RunSlot) -> Context:
             return Context(job.task, job.assignment, services, attempt=job.attempt)
 
+        async def read_no_limits() -> Limits:
+            return Limits()
+
         counts: Any = self.counts
         post: Any = self.outbox
+        none: Any = None
         self.stores = Stores(self.memory, self.ledger, FakeSingleFlight[bytes](), self.sessions, self.hits)  # type: ignore[arg-type]
         hooks = Hooks([NearMatches(self.memory), Metering(self.agent.agent_id, self.agent.tasks, counts), *middleware])
         acknowledger = Acknowledger(hooks)
@@ -292,7 +298,7 @@ class FakeWorker:
             make_context,
             counts,
             exclusive=ExclusiveRuns(),
-            bounded=cast("Any", None),
+            bounded=BoundedRuns(worker_id, none, none, none, none, none, read_no_limits),
             hooks=hooks,
             now=lambda: NOW,
         )

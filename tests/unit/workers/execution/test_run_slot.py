@@ -32,6 +32,7 @@ class Running:
     """A run that lends, and is not cut short."""
 
     is_lending = is_cut_short = False
+    places = None
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
