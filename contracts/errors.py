@@ -112,6 +112,10 @@ class ApprovalChanged(GiveUp):
     """The question or its arguments changed after a person had answered: nothing of it was done; ask anew."""
 
 
+class NotApproved(GiveUp):
+    """The person whose yes a task needs said no, or nothing in time: nothing of it was done."""
+
+
 class CallFailed(GiveUp):
     """A task that was called ended otherwise than completed: *status* says how, *error_type* names its error's class.
 

@@ -39,6 +39,7 @@ from contracts.task_messages import MemoryMode as MemoryMode
 from contracts.task_messages import MemoryNote as MemoryNote
 from contracts.task_messages import MemoryOutcome as MemoryOutcome
 from contracts.task_messages import Progress as Progress
+from contracts.task_messages import RequiredApproval as RequiredApproval
 from contracts.task_messages import Status as Status
 from contracts.task_messages import TaskAssignment as TaskAssignment
 from contracts.task_messages import TaskCall as TaskCall
@@ -58,8 +59,9 @@ class TaskCard(Part):
 
     `in_words` false keeps it from persons: pipelines, analyses and programs ask for it. `code` is the digest of its
     code, part of the memory's keys; None where nothing is remembered. `confirm` true shows a person what would be
-    started, and waits for a yes; it is left out where it is not. `schedule` is when it begins by itself, as its code
-    declares; left out where it does not.
+    started, and waits for a yes; it is left out where it is not. `approver` is the user or role whose yes it needs
+    instead, None and left out without one; a supervisor that knows no approvers goes by `confirm`, which is true then.
+    `schedule` is when it begins by itself, as its code declares; left out where it does not.
     """
 
     name: Name
@@ -75,6 +77,7 @@ class TaskCard(Part):
     in_words: bool = True
     code: str | None = None
     confirm: bool = Field(default=False, exclude_if=not_)
+    approver: str | None = Field(default=None, exclude_if=is_none)
     schedule: Timing | None = Field(default=None, exclude_if=is_none)
 
 

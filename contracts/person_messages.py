@@ -45,7 +45,7 @@ class PersonRequest(Message):
 class ReplyPart(Part):
     """What came of one of several tasks that one sentence asked for; its fields are those of a `PersonReply`.
 
-    `task_id` is that of the task it became, None for what became none.
+    `task_id` is that of the task it became, None for what became none. `approval_id` as in a `PersonReply`.
     """
 
     kind: Annotated[ReplyKind, reads_unknown_as_other(ReplyKind), writes_only_known]
@@ -55,13 +55,15 @@ class ReplyPart(Part):
     task: TaskCall | None = None
     missing: tuple[str, ...] = ()
     report: CompletionReport | None = None
+    approval_id: str | None = Field(default=None, exclude_if=is_none)
 
 
 class PersonReply(Message):
     """The supervisor's answer: `text` for people, the rest for programs.
 
     `kind` is `answer` (a report with a result), `question` (a value is missing or has two readings; `missing` names the
-    fields), `unable` (nothing fits), `failed` (the task did not complete) or `pending` (not yet).
+    fields), `unable` (nothing fits), `failed` (the task did not complete) or `pending` (not yet). `approval_id` is the
+    question that another person has to answer with yes before a pending task starts; left out where there is none.
 
     Words that asked for several tasks have `parts`, in the order they were said; `agent_id`, `task` and `report` are
     None then. Their `kind` is `pending` as long as one of them is, else `question`, `failed` or `answer` when one of
@@ -77,4 +79,5 @@ class PersonReply(Message):
     missing: tuple[str, ...] = ()
     report: CompletionReport | None = None
     elapsed_ms: int = 0
+    approval_id: str | None = Field(default=None, exclude_if=is_none)
     parts: tuple[ReplyPart, ...] = Field(default=(), exclude_if=_is_empty)

@@ -4,9 +4,10 @@ from datetime import UTC, datetime
 from operator import not_
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AwareDatetime, Field, JsonValue, model_validator
 
 from contracts import subjects
+from contracts.admission.waits import START, wait_id
 from contracts.identifiers import Name
 from contracts.message_parts import Message, Part, is_none
 from contracts.words import reads_unknown_as_other, writes_only_known
@@ -29,6 +30,17 @@ class TaskCall(Part):
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 
+class RequiredApproval(Part):
+    """The yes that a task needs before it starts: of *who*, a user or a role, and *until* when.
+
+    *words* are those of the person in which the task was found.
+    """
+
+    who: str
+    words: str = ""
+    until: AwareDatetime
+
+
 class TaskAssignment(Message):
     """One task for one agent; published to `tasks.{agent_id}.{task.name}`.
 
@@ -42,7 +54,8 @@ class TaskAssignment(Message):
     the calls from there down to the parent, each as `Agent.task:digest` of its parameters. `tenant` is whose budgets
     and share it counts to, beside its user's; a child has its parent's. `priority` says whose turn is sooner where
     tasks of an agent wait; an unknown word, or none, is `normal`. `not_before` is when its first run may begin; None is
-    at once.
+    at once. `approval` is the yes that it needs first, where it was found in words and its card names an `approver`;
+    None, as for every task that is sent by its name, is none.
     """
 
     task_id: Name
@@ -70,6 +83,12 @@ class TaskAssignment(Message):
     story_id: Name | None = None
     response_number: int | None = Field(default=None, ge=0)
     not_before: datetime | None = Field(default=None, exclude_if=is_none)
+    approval: RequiredApproval | None = Field(default=None, exclude_if=is_none)
+
+    @property
+    def approval_id(self) -> str | None:
+        """The id of the question for the yes that it needs first, None where it needs none."""
+        return wait_id(self.task_id, START) if self.approval is not None else None
 
     @property
     def waits_from(self) -> datetime:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from contracts import subjects
+from contracts.admission.waits import APPROVED_WITHIN
 from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, NotAccepted
 from contracts.identifiers import new_id
 from contracts.messages import (
@@ -16,6 +17,7 @@ from contracts.messages import (
     PersonReply,
     PersonRequest,
     ReplyPart,
+    RequiredApproval,
     TaskAssignment,
     TaskCall,
 )
@@ -184,7 +186,7 @@ class Service:
         """Answer *part*; as one of several its task is a child of *parent_id*, and is cancelled with it."""
         if part.kind != "task" or part.agent_id is None or part.task is None:
             return part_reply(part, request_id=asked.request_id, conversation_id=asked.conversation_id)
-        assignment = self._assignment(part.agent_id, part.task, asked, task_id, parent_id)
+        assignment = self._assignment(part.agent_id, part.task, asked, task_id, parent_id, part.approver)
         report = None
         problem: NotAccepted | MessageTooLarge | None = None
         try:
@@ -210,15 +212,21 @@ class Service:
 
     async def _report_of(self, assignment: TaskAssignment, asked: Incoming) -> CompletionReport | None:
         """Hand *assignment* over and return its report, None when it takes longer than *asked* waits."""
-        within_s = asked.request.wait_ms / 1000
-        if assignment.waits_from > assignment.created_at + timedelta(seconds=within_s):
+        within_s, state = asked.request.wait_ms / 1000, None
+        if assignment.approval is not None:
+            state = await self._reports.state_of(assignment.task_id)
+        is_late = assignment.waits_from > assignment.created_at + timedelta(seconds=within_s)
+        if is_late or (assignment.approval is not None and state != "running"):
+            # A person is asked, which may take days.
             within_s = 0.0
         # Waited for before it is sent: the report of a new one cannot have come earlier, so that no store is asked.
         awaited = (
             asyncio.ensure_future(self._reports.report_of(assignment, within_s, is_new=True)) if asked.is_new else None
         )
         try:
-            await self._dispatch.assign(assignment)
+            if state in (None, "unknown", "away"):
+                # What waits for a person is sent once: whoever asks again for days would leave a copy each time.
+                await self._dispatch.assign(assignment)
             asked.routed(assignment)
             return await (awaited or self._reports.report_of(assignment, within_s))
         finally:
@@ -227,18 +235,30 @@ class Service:
                 await asyncio.gather(awaited, return_exceptions=True)
 
     def _assignment(
-        self, agent_id: str, task: TaskCall, asked: Incoming, task_id: str, parent_id: str | None
+        self,
+        agent_id: str,
+        task: TaskCall,
+        asked: Incoming,
+        task_id: str,
+        parent_id: str | None,
+        approver: str | None = None,
     ) -> TaskAssignment:
         now, request = self._now(), asked.request
         card = self._catalogue().card_of(agent_id, task.name)
-        starts_at = request.not_before or now
+        starts_at, approval = request.not_before or now, None
+        deadline = starts_at + timedelta(seconds=card.deadline_s) if card is not None and card.deadline_s else None
+        if approver is not None:
+            # The worker counts from the yes.
+            deadline = None
+            until = starts_at + APPROVED_WITHIN
+            approval = RequiredApproval(who=approver, words=request.text[:LONGEST_QUESTION], until=until)
         return TaskAssignment(
             task_id=task_id,
             agent_id=agent_id,
             supervisor_id=self._supervisor_id,
             task=task,
             created_at=now,
-            deadline=starts_at + timedelta(seconds=card.deadline_s) if card is not None and card.deadline_s else None,
+            deadline=deadline,
             max_attempts=card.max_attempts if card is not None else MAX_ATTEMPTS,
             memory=request.memory if request.memory != "other" else "bypass",
             request_id=asked.request_id,
@@ -248,6 +268,7 @@ class Service:
             priority="interactive",
             not_before=request.not_before,
             conversation_id=asked.conversation_id,
+            approval=approval,
         )
 
     def task_id_of(self, request: PersonRequest) -> str:

@@ -108,7 +108,7 @@ class Agent:
         keywords: Iterable[str] = (),
         examples: Iterable[str] = (),
         in_words: bool = True,
-        confirm: bool = False,
+        confirm: bool | str = False,
         every: timedelta | None = None,
         cron: str | None = None,
         time_zone: str = "UTC",
@@ -134,7 +134,7 @@ class Agent:
         keywords: Iterable[str] = (),
         examples: Iterable[str] = (),
         in_words: bool = True,
-        confirm: bool = False,
+        confirm: bool | str = False,
         every: timedelta | None = None,
         cron: str | None = None,
         time_zone: str = "UTC",
@@ -164,7 +164,8 @@ class Agent:
             keywords: words in a sentence that point at this task, beside those of the agent.
             examples: sentences that ask for it.
             in_words: whether a person may ask for it in words, or only pipelines, analyses and programs.
-            confirm: whether it has effects that a person who asks in words is shown, and says yes to, before it starts.
+            confirm: whether it has effects that a person who asks in words is shown, and says yes to, before it starts;
+                "role:finance" or "user:ana" for those whose yes it needs instead, for which it waits up to seven days.
             every: how often it begins by itself, in whole seconds; all its parameters then need defaults.
             cron: when it does instead, as "0 9 * * mon-fri".
             time_zone: by whose clocks (IANA).

@@ -54,6 +54,7 @@ def _card_of_task(task: Task) -> TaskCard:
         examples=task.examples,
         in_words=task.in_words,
         confirm=task.confirm,
+        approver=task.approver,
         schedule=task.schedule,
         code=task.code,
     )
@@ -73,7 +74,9 @@ def _digest(agent: Agent, tasks: tuple[TaskCard, ...]) -> str:
 def _contract_of(task: TaskCard) -> list[Any]:
     # The order of parameters is that of the memory's key.
     order = list(cast("dict[str, Any]", task.parameters.get("properties", {})))
-    return [task.version, task.remember, _bare(task.parameters), order, _bare(task.result)]
+    contract = [task.version, task.remember, _bare(task.parameters), order, _bare(task.result)]
+    # Else an older worker that starts again would put back a card by which words start the task at once.
+    return contract if task.approver is None else [*contract, task.approver]
 
 
 def _bare(schema: Any) -> Any:

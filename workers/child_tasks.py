@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import InvalidInput, MemoryUnavailable, TaskCancelled, Unreachable
-from contracts.messages import AgentCard, Cancellation, CompletionReport, TaskAssignment
+from contracts.messages import AgentCard, Cancellation, CompletionReport, TaskAssignment, TaskCard
 from memory.ledger.ledger import Ledger
 from runtime import tracing
 from runtime.messaging.direct import read_last
@@ -99,8 +99,8 @@ class ChildTasks:
             if not self._waiting[task_id]:
                 del self._waiting[task_id]
 
-    async def demand_task(self, agent_id: str, task_name: str) -> None:
-        """Refuse to ask for a task that no agent has announced: it would wait for ever.
+    async def demand_task(self, agent_id: str, task_name: str) -> TaskCard:
+        """Return the card of a task; one that no agent has announced is not asked for: it would wait for ever.
 
         Raises:
             InvalidInput: there is no such agent, or it has no such task.
@@ -115,9 +115,11 @@ class ChildTasks:
                 raise InvalidInput(f"no agent {agent_id!r} has announced itself; correct the name, or start its worker")
             card = AgentCard.model_validate_json(body)
             self._cards[agent_id] = now, card
-        if all(task.name != task_name for task in card.tasks):
-            names = ", ".join(task.name for task in card.tasks)
-            raise InvalidInput(f"agent {agent_id!r} has no task {task_name!r}; it has {names}")
+        for task in card.tasks:
+            if task.name == task_name:
+                return task
+        names = ", ".join(task.name for task in card.tasks)
+        raise InvalidInput(f"agent {agent_id!r} has no task {task_name!r}; it has {names}")
 
     async def raise_if_cancelled(self, parent: TaskAssignment) -> None:
         """Wait a moment whether *parent* is to be cancelled too, or what is above it.

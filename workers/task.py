@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, JsonValue
 
 from contracts.admission.schedules import MissedTicks, Timing
+from contracts.admission.waits import demand_person
 from contracts.errors import ConfigurationError, InvalidInput
 from contracts.identifiers import checked_name
 from contracts.messages import TaskAssignment
@@ -44,9 +45,10 @@ class Task(Access):
     limit. `max_attempts` counts runs, the first included; `retry_base` and `retry_cap` are the first and the longest
     pause between two runs; None: the worker's settings. `idempotent` tells that running it twice does no harm, so that
     it may run while the ledger is away. `retry_on` are errors that are worth another run although they look like slips
-    of its code. `code` is the digest of its code, None when nothing is remembered. One to `confirm` is shown
-    to a person who asks for it in words, and starts with their yes. `schedule` is when it begins by itself. At most
-    `at_most` runs of it go on at once over all workers, for each value of `per`; None: no limit.
+    of its code. `code` is the digest of its code, None when nothing is remembered. One to `confirm` is shown to a
+    person who asks for it in words, and starts with their yes, or with that of its `approver` where it has one.
+    `schedule` is when it begins by itself. At most `at_most` runs of it go on at once over all workers, for each value
+    of `per`; None: no limit.
     """
 
     version: int
@@ -60,6 +62,7 @@ class Task(Access):
     examples: tuple[str, ...]
     in_words: bool
     confirm: bool = False
+    approver: str | None = None
     schedule: Timing | None = None
     retry_on: tuple[type[Exception], ...] = ()
     code: str | None = None
@@ -124,7 +127,7 @@ class TaskOptions:
     keywords: Iterable[str]
     examples: Iterable[str]
     in_words: bool
-    confirm: bool
+    confirm: bool | str
     schedule: Timing | None
     retry_on: Iterable[type[Exception]]
     at_most: int | None
@@ -168,7 +171,8 @@ def read_task(
         keywords=words_of(options.keywords, f"{label}: keywords"),
         examples=words_of(options.examples, f"{label}: examples"),
         in_words=options.in_words,
-        confirm=options.confirm,
+        confirm=bool(options.confirm),
+        approver=_approver(options, label),
         schedule=options.schedule,
         retry_on=_retry_on(options, label),
         at_most=options.at_most,
@@ -281,6 +285,16 @@ def bound_of(task: Task, assignment: TaskAssignment, parameters: Parameters, use
     values = {"tenant": assignment.tenant or "", "user": user or ""} | dumped
     text = json.dumps([values[one] for one in task.per], sort_keys=True)
     return f"{name}:{hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}"
+
+
+def _approver(options: TaskOptions, label: str) -> str | None:
+    if isinstance(options.confirm, bool):
+        return None
+    try:
+        return demand_person(options.confirm)
+    except (InvalidInput, AttributeError) as error:
+        msg = f"{label}: confirm={options.confirm!r}; write True, 'user:ana' or 'role:finance'"
+        raise ConfigurationError(msg) from error
 
 
 def _retry_on(options: TaskOptions, label: str) -> tuple[type[Exception], ...]:

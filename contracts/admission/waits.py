@@ -11,6 +11,10 @@ from contracts.message_parts import Message, Part, is_none
 
 #: The longest wait: a day before LATER drops the schedule of its end.
 LONGEST = timedelta(days=29)
+#: How long a yes may take without which a task does not start.
+APPROVED_WITHIN = timedelta(days=7)
+#: The slot of the question for that yes; those of a run's own waits are numbers.
+START = "start"
 
 Kind = Literal["ask", "signal", "sleep"]
 Door = Literal["http", "link", "cli", "nats", "time"]
@@ -128,7 +132,7 @@ def parse_wait_id(text: str) -> tuple[str, str]:
         InvalidInput: it is none.
     """
     task_id, _, slot = text.partition(".")
-    if not slot.isdecimal() or len(slot) > 4:
+    if slot != START and (not slot.isdecimal() or len(slot) > 4):
         raise InvalidInput(f"{text!r} is no id of an approval; `tasklore approvals list` shows those there are")
     return checked_name(task_id, "task id"), slot
 

@@ -41,6 +41,7 @@ def to_part(reply: PersonReply, task_id: str | None) -> ReplyPart:
         task=reply.task,
         missing=reply.missing,
         report=reply.report,
+        approval_id=reply.approval_id,
     )
 
 

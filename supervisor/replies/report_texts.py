@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from contracts.admission.waits import APPROVED_WITHIN
 from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
 from contracts.messages import CompletionReport, MemoryNote, PersonReply, ReplyKind, TaskAssignment, TaskCall, TaskCard
 from supervisor.requests.readings import PartRead
@@ -91,6 +92,12 @@ def report_reply(
         kind = "pending"
         is_later, at = assignment.waits_from > assignment.created_at, f"{assignment.waits_from:%Y-%m-%d %H:%M:%S} UTC"
         stands = f"begins it at {at}" if is_later else "is still at it"
+        if (needed := assignment.approval) is not None:
+            later = f"; they are asked at {at}" if is_later else ""
+            stands = (
+                f"needs the yes of {needed.who} before it starts {assignment.task.name}, for which it waits up to"
+                f" {APPROVED_WITHIN.days} days{later} (question {assignment.approval_id})"
+            )
         text = (
             f"{assignment.agent_id} {stands}. Ask again with the request id {request_id} for the answer:"
             f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`.{taken}"
@@ -107,6 +114,7 @@ def report_reply(
         agent_id=assignment.agent_id,
         task=assignment.task,
         report=report,
+        approval_id=assignment.approval_id if kind == "pending" else None,
     )
 
 
@@ -215,6 +223,8 @@ def describe_failure(report: CompletionReport) -> str:
     """Return why a task did not complete, and what to do about it."""
     error = report.error
     message = _sentence(error.message or error.type) if error is not None else "no reason was given."
+    if error is not None and error.type == "NotApproved":
+        return f"It was not started: {message}"
     attempts = "one attempt" if report.attempt <= 1 else f"{report.attempt} attempts"
     text = _WAYS_OUT[report.status if report.status in _WAYS_OUT else "other"].format(
         message=message, attempts=attempts

@@ -163,11 +163,15 @@ class ReportDesk:
 
     async def is_under_way(self, task_id: str) -> bool:
         """Return whether *task_id* runs, as far as is known: its report may be about to come."""
+        return await self.state_of(task_id) in ("running", "away")
+
+    async def state_of(self, task_id: str) -> str | None:
+        """Return how *task_id* stands in the ledger, None when it is not there; "away" while that is."""
         try:
             entry = await self._ledger.read(task_id)
         except MemoryUnavailable:
-            return True
-        return entry is not None and entry.generations[entry.newest].state == "running"
+            return "away"
+        return None if entry is None else entry.generations[entry.newest].state
 
     def hear_hint(self, arrival: Arrival) -> None:
         """Look soon for the report in the stream: the one that was just published, or an earlier one."""

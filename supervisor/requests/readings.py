@@ -69,7 +69,7 @@ _TEXTS: dict[Why, str] = {
 class PartRead(BaseModel):
     """One wish of a request: a `task` to run, a `question` back, or the text when it is `unable`.
 
-    Of a task, *remembered* names the parameters that the person did not say, and *computed* says how one was computed.
+    Of a task, *remembered* names parameters that were not said, *computed* says how one was; *approver* must agree.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
@@ -81,17 +81,19 @@ class PartRead(BaseModel):
     missing: tuple[str, ...] = ()
     remembered: tuple[str, ...] = ()
     computed: dict[str, str] = Field(default_factory=dict)
+    approver: str | None = None
 
 
 class FirstReading(BaseModel):
     """All wishes of a request, in the order said; `task_id` is that of its one task, or of the whole.
 
-    A version that means something else by any of this counts `form` up, so that an older one starts nothing by it.
+    A version that means something else by any of this counts `form` up, so that an older one starts nothing by it: a
+    reading of form 2 has an approver.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True)
 
-    form: Literal[1] = 1
+    form: Literal[1, 2] = 1
     task_id: Name
     parts: tuple[PartRead, ...] = Field(min_length=1)
 
@@ -279,8 +281,8 @@ class RequestReadings:
 
 def make_reading(found: Interpretation, task_id: str) -> FirstReading:
     """Return *found* as it is kept."""
-    parts = found.parts if isinstance(found, Several) else (found,)
-    return FirstReading(task_id=task_id, parts=tuple(map(_make_part, parts)))
+    parts = tuple(map(_make_part, found.parts if isinstance(found, Several) else (found,)))
+    return FirstReading(form=2 if any(part.approver for part in parts) else 1, task_id=task_id, parts=parts)
 
 
 def _make_part(found: Single) -> PartRead:
@@ -293,6 +295,7 @@ def _make_part(found: Single) -> PartRead:
             task=found.task,
             remembered=tuple(sorted(found.remembered)),
             computed=dict(found.computed),
+            approver=found.approver,
         )
     return PartRead(
         kind="question", text=found.question, agent_id=found.agent_id, task=found.call, missing=found.missing
@@ -373,9 +376,7 @@ async def read_turns(store: Conversations, conversation_id: str, count: int) -> 
         log.warning("conversation_away", error=str(error))
         return []
     turns = []
-    for body in stored:
-        if is_utterance(body):
-            continue
+    for body in (one for one in stored if not is_utterance(one)):
         try:
             turns.append(ChatTurn.model_validate_json(body))
         except ValidationError:

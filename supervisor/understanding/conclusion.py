@@ -74,10 +74,10 @@ def conclude(
 ) -> Understood | Clarification:
     """Return the conclusion from *filled*, read from *text*; words that no slot took are asked about first.
 
-    A task with effects is shown for a yes before it starts, unless that *is_agreed*; so is one that *is_doubted*, and
-    one with a value that is *unsure*.
+    A task with effects is shown for a yes before it starts, unless that *is_agreed*, or another person has to agree; so
+    is one that *is_doubted*, and one with a value that is *unsure*.
     """
-    task, slots = filled.task, filled.task.schema.slots
+    task, slots, card = filled.task, filled.task.schema.slots, filled.task.offer.task
     agent_id, name = task.key
     questions = [filled.questions[slot.name] for slot in slots if slot.name in filled.questions]
     absent = {slot.name for slot in slots if slot.name in filled.faulty or (slot.is_required and filled.is_open(slot))}
@@ -96,7 +96,7 @@ def conclude(
         parts.append(ask_for([slot for slot in slots if slot.name in absent]))
     if parts:
         return Clarification(" ".join(filter(None, [useless, *parts])), agent_id, name, known, missing, spans)
-    if filled.unsure or is_doubted or (task.offer.task.confirm and not is_agreed):
+    if filled.unsure or is_doubted or (card.confirm and card.approver is None and not is_agreed):
         reasons: dict[str, list[str]] = {}
         for slot in slots:
             if slot.name in filled.unsure:
@@ -107,7 +107,8 @@ def conclude(
     if left:
         return Clarification(ask_to_leave_out(left, task.offer.label), agent_id, name, known, (), spans)
     computed = {name: words for name, words in filled.computed.items() if name in known}
-    return Understood(agent_id, TaskCall(name=name, parameters=known), spans, frozenset(filled.guessed), computed)
+    call = TaskCall(name=name, parameters=known)
+    return Understood(agent_id, call, spans, frozenset(filled.guessed), computed, approver=card.approver)
 
 
 def is_only_talk(utterance: Utterance, filled: Filled) -> bool:

@@ -37,7 +37,8 @@ class Understood:
 
     *guessed* names the values that nothing in the sentence announced, given to the only field they could be for.
     *computed* has the computation of values that were not said themselves ("double 50,000"). *by_model* is True when a
-    language model was asked, which may answer otherwise to the same words; that is no part of their meaning.
+    language model was asked, which may answer otherwise to the same words; that is no part of their meaning. *approver*
+    is the user or role whose yes it needs before it starts.
     """
 
     agent_id: str
@@ -46,6 +47,7 @@ class Understood:
     guessed: frozenset[str] = frozenset()
     computed: Mapping[str, str] = field(default_factory=dict)
     by_model: bool = field(default=False, compare=False)
+    approver: str | None = None
 
     @property
     def remembered(self) -> frozenset[str]:

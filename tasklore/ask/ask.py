@@ -86,7 +86,8 @@ async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int
     except asyncio.CancelledError:
         say(f"it may go on without you; {_how_to_fetch(request)}")
         raise
-    kinds = {reply.kind, *(part.kind for part in reply.parts)}
+    answers = reply.parts or (reply,)
+    kinds = {one.kind for one in answers}
     if as_json:
         print(reply.model_dump_json(indent=2), flush=True)
     else:
@@ -95,8 +96,9 @@ async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int
             say(f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."')
         elif "pending" in kinds:
             say(_how_to_fetch(request))
-    unfinished = {"failed"} if request.not_before else {"failed", "pending"}
-    return FAILED if kinds & unfinished else OK
+    # What waits for a time or for another person's yes is as it should be.
+    is_unfinished = any(one.kind == "pending" and not (request.not_before or one.approval_id) for one in answers)
+    return FAILED if is_unfinished or "failed" in kinds else OK
 
 
 def _how_to_fetch(request: PersonRequest) -> str:

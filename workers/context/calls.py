@@ -131,6 +131,24 @@ class TaskCaller:
             find_callee(task), items, at_once=at_once, within=within, keep_failures=keep_failures
         )
 
+    async def call_in_words(
+        self,
+        task: str | Callable[..., Any],
+        parameters: Parameters,
+        /,
+        *,
+        words: str = "",
+        within: timedelta | None = None,
+    ) -> object:
+        """Return the result of a task that a model chose by *words*, as `call`, once those agreed who must.
+
+        Their question shows *words* beside the parameters. This task keeps its delivery meanwhile, and lends its slot.
+
+        Raises:
+            CallFailed, InvalidInput, NotAccepted, MemoryUnavailable: as `call`; a no is the child's status `rejected`.
+        """
+        return await self._children.call(find_callee(task), parameters, within, words)
+
     @cached_property
     def _children(self) -> Children:
         return Children(

@@ -14,8 +14,9 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from contracts.admission.waits import APPROVED_WITHIN
 from contracts.errors import CallFailed, InvalidInput
-from contracts.messages import CompletionReport, TaskAssignment, TaskCall
+from contracts.messages import CompletionReport, RequiredApproval, TaskAssignment, TaskCall
 from contracts.task_messages import MOST_ANCESTORS
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 AT_ONCE = 32
 #: Items of one `map`.
 MOST_ITEMS = 10_000
+#: How long before its deadline a task goes on that waits for as long as it can.
+MARGIN = timedelta(seconds=10)
 
 Lend = Callable[[], AbstractAsyncContextManager[None]]
 
@@ -89,14 +92,28 @@ class Children:
         self._calls: Counter[str] = Counter()
         self._open: set[str] = set()
 
-    async def call(self, callee: Callee, parameters: Mapping[str, Any] | BaseModel, within: timedelta | None) -> Any:
-        """Return the result of one call.
+    async def call(
+        self,
+        callee: Callee,
+        parameters: Mapping[str, Any] | BaseModel,
+        within: timedelta | None,
+        words: str | None = None,
+    ) -> Any:
+        """Return the result of one call; one that a model chose by *words* needs the yes that the callee's card names.
 
         Raises:
             CallFailed: it ended otherwise than completed.
             InvalidInput: see `Context.call`.
         """
-        return await self._result_of(callee, self._assign(callee, parameters, within))
+        assignment = self._assign(callee, parameters, within)
+        card = None if words is None else await self._services.children.demand_task(callee.agent_id, callee.task_name)
+        if card is not None and card.approver is not None:
+            until = self._services.now() + APPROVED_WITHIN
+            if assignment.deadline is not None:
+                until = min(until, assignment.deadline - MARGIN)
+            approval = RequiredApproval(who=card.approver, words=words or "", until=until)
+            assignment = assignment.model_copy(update={"approval": approval})
+        return await self._result_of(callee, assignment)
 
     async def map(
         self,

@@ -58,6 +58,7 @@ _WHO_ASKED = (
     "ancestors",
     "story_id",
     "response_number",
+    "approval",
 )
 
 
@@ -359,6 +360,10 @@ class Context(TaskCaller, TaskAsker):
         """Store the rest of the output before the run is reported; for the host."""
         if self._output is not None:
             await self._output.close()
+
+    def set_deadline(self, deadline: datetime | None) -> None:
+        """Set the end of its time, which counts from a person's yes; for the host, before the task sees it."""
+        self._assignment = self._assignment.model_copy(update={"deadline": deadline})
 
     def request_stop(self) -> None:
         """Make `cancelled` true; for the host."""

@@ -326,6 +326,7 @@ class Executor:
                 running.raise_if_parked()
 
         try:
+            await running.demand_start(context, job.seconds_left(self._now()))
             with tracing.span(f"run {job.task.name}"):
                 result = await call_task(job, context, self._hooks, call_in_time)
         except (RunReplaced, Leaving, Waiting):
@@ -387,14 +388,13 @@ class Executor:
         """Set a task aside whose runs end without a report."""
         job.attempt = suspect.runs
         outcome = outcome_of(job, "failed", self._worker_id)
+        outcome.dead_reason = "crashes" if suspect.crashes else "attempts"
         if suspect.crashes:
             outcome.error = WorkerLost(
                 f"{suspect.crashes} runs of this task ended without a word, {suspect.crashes_alone} of them with "
                 "nothing beside it; it probably kills the process that runs it: mend it, then redrive it"
             )
-            outcome.dead_reason = "crashes"
         else:
             outcome.error = WorkerLost(f"{suspect.runs} runs of this task ended without a report; redrive it")
-            outcome.dead_reason = "attempts"
         if not await self._publisher.publish([outcome], engine):
             await self._stores.release(job.to_ended())

@@ -102,6 +102,11 @@ class Job:
         """Return seconds from *now* until the deadline, or None without one."""
         return None if self.deadline is None else max(0.0, (self.deadline - now).total_seconds())
 
+    def begin_at(self, approved_at: datetime) -> None:
+        """Let the task's own deadline count from *approved_at*, when it was allowed to start."""
+        if self.task.deadline is not None and self.assignment.deadline is None:
+            self.deadline = max(approved_at, self.assignment.waits_from) + self.task.deadline
+
     def is_early(self, now: datetime) -> bool:
         """Return whether its `not_before` lies further ahead of *now* than clocks may differ."""
         asked = self.assignment
@@ -154,7 +159,8 @@ class JobReader:
             raise InvalidInput(msg)
         created_at = assignment.waits_from
         age = now - created_at
-        deadline = _deadline_of(task, assignment, created_at)
+        begins = created_at if assignment.approval is None else max(created_at, assignment.approval.until)
+        deadline = _deadline_of(task, assignment, begins)
         if deadline is not None and deadline <= now:
             expired = TaskExpired(f"the deadline {deadline.isoformat()} had passed before a worker was free")
             return UnfitJob(delivery, assignment, generation, attempt, expired, is_expired=True)
@@ -163,8 +169,7 @@ class JobReader:
         user = user_token(assignment.user_id) if assignment.user_id else None
         memory: MemoryOutcome = "off"
         if task.remember != "never" and self._remembers:
-            # An unknown word of a newer supervisor must not serve an answer that it may not want.
-            memory = {"use": "miss", "refresh": "refreshed"}.get(assignment.memory, "bypassed")  # type: ignore[assignment]
+            memory = _read_memory_mode(assignment)
         parameters = task.parameters.read(call.parameters)
         # Of the class: a parameter may be called `key`.
         question = Parameters.key(parameters, task.name)
@@ -221,6 +226,14 @@ def _salvage(body: bytes) -> TaskAssignment | None:
         )
     except (ValueError, AttributeError, RecursionError):
         return None
+
+
+def _read_memory_mode(assignment: TaskAssignment) -> MemoryOutcome:
+    if assignment.memory == "refresh" or (assignment.memory == "use" and assignment.approval is not None):
+        # A yes is to a run, which no remembered answer stands for.
+        return "refreshed"
+    # An unknown word of a newer supervisor must not serve an answer that it may not want.
+    return "miss" if assignment.memory == "use" else "bypassed"
 
 
 def _deadline_of(task: Task, assignment: TaskAssignment, created_at: datetime) -> datetime | None:

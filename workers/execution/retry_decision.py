@@ -15,6 +15,7 @@ from contracts.errors import (
     InvalidInput,
     LlmError,
     MemoryUnavailable,
+    NotApproved,
     PhaseReplaced,
     RetryLater,
     TaskCancelled,
@@ -124,7 +125,7 @@ def decide_retry(
     if isinstance(error, UnknownSession | EntryTooLarge):
         # Not the request is at fault, but the session or the size of an entry.
         return RetryDecision(dead_reason="gave_up")
-    if isinstance(error, InvalidInput):
+    if isinstance(error, InvalidInput | NotApproved):
         return RetryDecision("rejected")
     is_final = isinstance(error, GiveUp) or getattr(error, "retryable", True) is False
     if is_final or is_programming_error(error, task):

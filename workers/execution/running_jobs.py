@@ -179,6 +179,22 @@ class RunningJob:
         finally:
             self._run = None
 
+    async def demand_start(self, context: Context, left_s: float | None) -> None:
+        """Return once the task may start: at once, unless its assignment needs a person's yes.
+
+        Raises:
+            NotApproved: it may not.
+            TaskloreError: as `run`, and `Context.demand_start`.
+        """
+
+        async def ask() -> bytes:
+            self.job.begin_at(await context.demand_start(self.job.parameters))
+            context.set_deadline(self.job.deadline)
+            return b""
+
+        if self.job.assignment.approval is not None:
+            await self.run(asyncio.create_task(contain(self.job, ask)), context, left_s)
+
     def _cut_short(self, end: TaskloreError) -> None:
         if self._end is not None:
             return

@@ -57,7 +57,8 @@ def task_tool(
 ) -> Tool[Any]:
     """Return a tool that calls another task, from whichever worker serves it, as `context.call` does.
 
-    Such calls go side by side, and a later run finds their reports. The model is shown the failure of a child.
+    Such calls go side by side, and a later run finds their reports. The model is shown the failure of a child. A task
+    that names who must agree, as `confirm="role:finance"`, asks them first.
 
     Args:
         task: a function with `@agent.task` on it, or "Agent.task".
@@ -70,7 +71,9 @@ def task_tool(
 
     async def call(ctx: RunContext[Any], **given: Any) -> object:
         try:
-            return (await context_of(ctx).map(task, [parameters.model_validate(given)], within=within))[0]
+            words = ctx.prompt if isinstance(ctx.prompt, str) else ""
+            filled = parameters.model_validate(given)
+            return await context_of(ctx).call_in_words(task, filled, words=words, within=within)
         except ValidationError as error:
             faults = [f"{'.'.join(map(str, fault['loc']))} {complaint_of(fault)}" for fault in error.errors()]
             raise ModelRetry("; ".join(faults)) from error

@@ -12,15 +12,17 @@ assert [fact.text for fact in heard.facts] == ["User loves omelettes"]
 import asyncio
 import contextvars
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel
 
 from contracts import subjects
+from contracts.admission.waits import APPROVED_WITHIN
 from contracts.errors import LlmError
-from contracts.messages import ChatTurn, CompletionReport, MemoryMode, TaskAssignment
+from contracts.messages import ChatTurn, CompletionReport, MemoryMode, RequiredApproval, TaskAssignment
 from contracts.parameters.model import Parameters
 from memory.ledger.runs import RunName
 from memory.long_term.entries import Remembered
@@ -32,7 +34,7 @@ from workers.context.waits.waits import Waiting
 from workers.execution.job import Job, JobReader, UnfitJob
 from workers.execution.outcome import Outcome, elapsed_ms, outcome_of
 from workers.execution.retry_decision import RetryPolicy, decide_retry
-from workers.middleware import Call, Hooks, call_task, notify, notify_async
+from workers.middleware import Hooks, call_task, notify, notify_async
 from workers.testing.answers import KitAnswers
 from workers.testing.children import Called, KitChildren
 from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
@@ -64,6 +66,7 @@ __all__ = [
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 _CONVERSATION = "conversation-1"
+R = TypeVar("R")
 
 
 class AgentKit:
@@ -166,13 +169,15 @@ class AgentKit:
         user_id: str | None = None,
         memory: MemoryMode = "use",
         max_attempts: int = 5,
+        in_words: str | None = None,
     ) -> CompletionReport:
         """Return the report of one assignment, as a supervisor would receive it.
 
         A task that raises is run again at once, as often as it and *max_attempts* allow; `raised` keeps every
-        exception with its traceback. An AssertionError is the test's own and is not caught.
+        exception with its traceback. An AssertionError is the test's own and is not caught. With *in_words*, those of a
+        person who asked for it, a task that names who must agree asks them first, see `answers`.
         """
-        job = self._read(task_name, parameters, user_id, memory, max_attempts)
+        job = self._read(task_name, parameters, user_id, memory, max_attempts, in_words)
         if isinstance(job, UnfitJob):
             self.raised.append(job.problem)
             assignment = job.assignment
@@ -198,8 +203,14 @@ class AgentKit:
         user_id: str | None,
         memory: MemoryMode,
         max_attempts: int,
+        in_words: str | None,
     ) -> Job | UnfitJob:
         self._runs += 1
+        declared = self.agent.tasks.get(task_name)
+        approval = None
+        if in_words is not None and declared is not None and declared.approver is not None:
+            until = self.services.now() + APPROVED_WITHIN
+            approval = RequiredApproval(who=declared.approver, words=in_words, until=until)
         raw = parameters.model_dump(mode="json") if isinstance(parameters, Parameters) else dict(parameters)
         assignment = TaskAssignment.model_validate(
             {
@@ -212,6 +223,7 @@ class AgentKit:
                 "memory": memory,
                 "user_id": user_id,
                 "conversation_id": self._conversation_id,
+                "approval": approval,
                 **self._session.fields,
                 **(self._story.fields if self._story is not None else {}),
             }
@@ -261,6 +273,8 @@ class AgentKit:
             run = _KitRun()
             context = self._context(job, run.park)
             try:
+                if job.assignment.approval is not None:
+                    await run.call(partial(context.demand_start, job.parameters), contextvars.copy_context())
                 result = await call_task(job, context, self._hooks, run.call)
                 run_ms = elapsed_ms(context.started)
                 self._answers.keep(job, Remembered(self._now_ms(), run_ms, result))
@@ -314,14 +328,14 @@ class _KitRun:
     """One run of a task, which ends when the task waits."""
 
     def __init__(self) -> None:
-        self._run: asyncio.Task[bytes] | None = None
+        self._run: asyncio.Task[Any] | None = None
         self._waiting: Waiting | None = None
 
-    async def call(self, call: Call, variables: contextvars.Context) -> bytes:
+    async def call(self, call: Callable[[], Coroutine[Any, Any, R]], variables: contextvars.Context) -> R:
         """Return the result of *call*, or raise the wait it ended at."""
-        self._run = asyncio.create_task(call(), context=variables)
+        self._run = run = asyncio.create_task(call(), context=variables)
         try:
-            return await self._run
+            return await run
         finally:
             if self._waiting is not None:
                 raise self._waiting

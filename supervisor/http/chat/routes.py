@@ -202,8 +202,8 @@ class _Chat:
             reply = await self._answer_before_leaving(asked, before, *heard)
         if is_unstarted(reply):
             raise unavailable(reply.text)
-        if reply.kind == "pending":
-            busy = [part.agent_id for part in reply.parts if part.kind == "pending"] or [reply.agent_id]
+        busy = [one.agent_id for one in reply.parts or (reply,) if one.kind == "pending" and one.approval_id is None]
+        if busy:
             later = "the same with the same Idempotency-Key finds its answer later"
             detail = f"{', '.join(map(str, busy))} is still at it; {later}"
             # OpenAI's clients would ask twice more, ten minutes each.

@@ -5,7 +5,7 @@ was answered without one. A request whose process died before it was understood 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -54,10 +54,18 @@ class AskedPart(View):
     reply: ReplyPart | None = Field(default=None, exclude_if=is_none)
 
 
+class NeededApproval(View):
+    """The question `id`, which `who` has to answer with yes before a task starts."""
+
+    id: str
+    who: str
+
+
 class Lookup(View):
     """A request now: `accepted`, `running` once it is a task, `done` with its reply.
 
-    Of one that asked for several tasks `parts` has those, and the fields of the one task are null.
+    Of one that asked for several tasks `parts` has those, and the fields of the one task are null. `approvals` are the
+    yes of other persons that running tasks need before they start.
     """
 
     request_id: str
@@ -68,6 +76,7 @@ class Lookup(View):
     task: TaskCall | None = None
     reply: PersonReply | None = None
     parts: tuple[AskedPart, ...] = Field(default=(), exclude_if=lambda parts: not parts)
+    approvals: tuple[NeededApproval, ...] = Field(default=(), exclude_if=lambda approvals: not approvals)
 
 
 class RequestPlace(NamedTuple):
@@ -162,7 +171,12 @@ def _running(
     conversation_id: str,
     ended: Mapping[str, ReplyPart] = MappingProxyType({}),
 ) -> Lookup:
-    asked = Lookup(request_id=place.request_id, conversation_id=conversation_id, state="running")
+    asked = Lookup(
+        request_id=place.request_id,
+        conversation_id=conversation_id,
+        state="running",
+        approvals=_needed_approvals(assignments),
+    )
     first = assignments[0]
     if first.parent_id is None:
         return asked.model_copy(update={"task_id": first.task_id, "agent_id": first.agent_id, "task": first.task})
@@ -171,6 +185,14 @@ def _running(
         for one in sorted(assignments, key=lambda one: one.task_id)
     )
     return asked.model_copy(update={"parts": found})
+
+
+def _needed_approvals(assignments: Iterable[TaskAssignment]) -> tuple[NeededApproval, ...]:
+    return tuple(
+        NeededApproval(id=one.approval_id or "", who=one.approval.who)
+        for one in assignments
+        if one.approval is not None
+    )
 
 
 async def _read_stored(
@@ -190,9 +212,13 @@ async def _read_stored(
             turns = await _read_turns(parts, place, record)
             answers = {place_of_turn(turn.turn_id): turn for turn in turns if turn.speaker == "assistant"}
             return _finish(place, rebuild_combined(parts, place.request_id, conversation_id, known.end, tasks, answers))
-        if tasks and is_held:
-            has_ended = any(task.report is not None for task in tasks.values())
-            read = _parts_read(await _read_turns(parts, place, record) if has_ended else [])
+        has_ended = any(task.report is not None for task in tasks.values())
+        going = [one.assignment for one in tasks.values() if one.assignment is not None and one.report is None]
+        needed = _needed_approvals(going)
+        read = _parts_read(await _read_turns(parts, place, record) if has_ended or needed else [])
+        # One that waits for a person is not begun again by each look, once all of it was handed over.
+        is_whole = bool(needed) and len(tasks) == sum(one.kind == "task" for one in read)
+        if tasks and (is_held or is_whole):
             found = []
             for number, task in tasks.items():
                 one = read[number - 1] if number <= len(read) else None
@@ -200,7 +226,7 @@ async def _read_stored(
                 reply = build_part(parts, task, one)
                 found.append(AskedPart(task_id=task.task_id, agent_id=task.agent_id, task=call, reply=reply))
             asked = Lookup(request_id=place.request_id, conversation_id=conversation_id, state="running")
-            return asked.model_copy(update={"parts": tuple(found)})
+            return asked.model_copy(update={"parts": tuple(found), "approvals": needed})
     if known.end is not None or report is not None:
         turns = await _read_turns(parts, place, record)
         return _finish(place, _rebuild(parts, place, known, conversation_id, report, turns))

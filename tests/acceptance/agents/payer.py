@@ -8,9 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from pydantic import field_validator
+
 from contracts.errors import NotAccepted
 from memory.ledger.waits import Waits
-from workers import Agent, Context, Parameters
+from workers import Agent, Context, Field, Parameters
 from workers.execution.acknowledger import Acknowledger
 from workers.execution.retry_scheduling import Retries
 
@@ -112,3 +114,37 @@ async def order(payment: Payment, context: Context) -> list[Any]:
     said = await context.ask_person("Ship it?", who="user:ana")
     await context.step("after", note, f"{payment.label}-after")
     return [paid, said.approved]
+
+
+class Transfer(Parameters):
+    """A transfer of *amount*, to which a file adds 1 in the next run; the *fee* is not said."""
+
+    label: str
+    amount: int = Field(cues=("amount",))
+    fee: int = 0
+
+    @field_validator("amount")
+    @classmethod
+    def _change(cls, amount: int) -> int:
+        return amount + (RUNS / "amount-changed").exists()
+
+
+@agent.task(confirm="role:finance", keywords=("transfer",), examples=('transfer: label "L-7", amount 12',))
+async def transfer(transfer: Transfer) -> int:
+    """Transfer money."""
+    await note(f"{transfer.label}-runs")
+    die_at("in the body")
+    await note(f"{transfer.label}-{transfer.amount}")
+    return transfer.amount
+
+
+@agent.task(
+    confirm="role:finance",
+    remember="shared",
+    keywords=("appraise",),
+    examples=('appraise: label "L-7", amount 12',),
+)
+async def appraise(transfer: Transfer) -> int:
+    """Appraise a house."""
+    await note(f"{transfer.label}-runs")
+    return transfer.amount

@@ -1,19 +1,20 @@
 """The supervisor's service: conversations, repeats of requests, and answers from memory."""
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
-from contracts.messages import ChatTurn, CompletionReport, PersonReply, PersonRequest, TaskAssignment
+from contracts.messages import ChatTurn, CompletionReport, PersonReply, PersonRequest, TaskAssignment, TaskCall
 from supervisor.catalogue import Catalogue
 from supervisor.requests.request import Alongside
 from supervisor.service import Publish, Service
-from supervisor.understanding.outcome import Unfitting
+from supervisor.understanding.outcome import Understood, Unfitting
 from tests.fakes.stores import FakeConversations
 from tests.unit.patient import card
 from tests.unit.supervisor.reports import report
@@ -249,3 +250,52 @@ async def test_without_an_answer_from_memory_the_usual_reply_is_given(user: str 
     answering = service(FakeConversations(), lambda *_: None, agent=agent)
     reply = await answering.answer(PersonRequest(text="where did I move?", user_id=user, wait_ms=1))
     assert (reply.kind, reply.text) == ("unable", "I do not understand.")
+
+
+class Found(Puzzled):
+    """An interpreter that finds a task which needs a yes, and a supervisor that notes what it assigns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.assigned: list[TaskAssignment] = []
+        self.within: list[float] = []
+        self.state: str | None = None
+
+    async def interpret(self, text: str, **_: Any) -> Understood:  # type: ignore[override]
+        return Understood("PayAgent", TaskCall(name="pay", parameters={"amount": 12}), approver="role:finance")
+
+    def catalogue(self) -> Catalogue:
+        # Its agent was retired between reading and assigning.
+        return Catalogue()
+
+    async def assign(self, assignment: TaskAssignment) -> None:
+        self.assigned.append(assignment)
+
+    async def state_of(self, _task_id: str) -> str | None:
+        return self.state
+
+    async def report_of(
+        self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
+    ) -> CompletionReport | None:
+        self.within.append(within_s)
+        return None
+
+
+async def test_a_task_that_needs_a_yes_is_sent_once_with_who_must_agree_and_is_not_waited_for() -> None:
+    """A repeat goes by the first reading, also where the agent is gone, and leaves no copy behind."""
+    found, store = Found(), FakeConversations()
+    answering = service(store, lambda *_: None, found, agent=found)  # type: ignore[arg-type]
+    request = PersonRequest(text="pay 12", request_id="r1", conversation_id="talk", user_id="ann")
+    replies = [await answering.answer(request)]
+    found.state = "waiting"
+    replies.append(await answering.answer(request))
+    found.state = "running"
+    await answering.answer(request)
+    assert found.within == [0.0, 0.0, 30.0]
+    (sent,) = found.assigned
+    assert sent.approval is not None
+    assert (sent.approval.who, sent.approval.words, sent.deadline) == ("role:finance", "pay 12", None)
+    assert sent.approval.until - sent.created_at == timedelta(days=7)
+    assert {(one.kind, one.approval_id) for one in replies} == {("pending", f"{sent.task_id}.start")}
+    turn = json.loads((await store.recent("talk", 9))[0])
+    assert (turn["read_as"]["form"], turn["read_as"]["parts"][0]["approver"]) == (2, "role:finance")

@@ -1,15 +1,17 @@
 """Waiting for a person, a signal or a time: the part of a context that does so."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from contracts.admission.waits import Approval
+from pydantic import BaseModel
+
+from contracts.admission.waits import APPROVED_WITHIN, Approval
 from contracts.errors import InvalidInput
 from contracts.messages import TaskAssignment
 from workers.context.access import Access
-from workers.context.children import aware
+from workers.context.children import MARGIN, aware
 from workers.context.waits.waits import TaskWaits
 
 if TYPE_CHECKING:
@@ -19,9 +21,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-_WEEK = timedelta(days=7)
-#: How long before its deadline a task goes on that waits for as long as it can.
-_MARGIN = timedelta(seconds=10)
+_WEEK = APPROVED_WITHIN
 
 
 class TaskAsker:
@@ -134,11 +134,24 @@ class TaskAsker:
     def longest_wait(self, span: timedelta) -> timedelta:
         """Return *span*, or less where the deadline of the task comes before."""
         deadline = self._assignment.deadline
-        return span if deadline is None else min(span, aware(deadline) - self._services.now() - _MARGIN)
+        return span if deadline is None else min(span, aware(deadline) - self._services.now() - MARGIN)
+
+    async def demand_start(self, parameters: BaseModel) -> datetime:
+        """Return when the person agreed whose yes the assignment needs before anything else; for the host.
+
+        Raises:
+            NotApproved: they said no, or nothing in time.
+            ApprovalChanged: they agreed to other parameters.
+            InvalidInput: the question cannot be put.
+        """
+        return await self._make_waits().demand_start(parameters)
 
     @cached_property
     def _waits(self) -> TaskWaits:
         self._task.demand_unremembered("ask_person, signal or sleep", "the answer")
+        return self._make_waits()
+
+    def _make_waits(self) -> TaskWaits:
         if self._steps is None or self._park is None:
             raise InvalidInput("only a task can wait, in a worker or in the testing kit")
         services = self._services

@@ -6,12 +6,23 @@ import string
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
+from unicodedata import category
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from contracts.admission.waits import LONGEST, Approval, Escalation, Kind, Wait, WaitAnswer, demand_person, signal_slot
-from contracts.errors import ApprovalChanged, InvalidInput, NotAnswered, TaskloreError
+from contracts.admission.waits import (
+    LONGEST,
+    START,
+    Approval,
+    Escalation,
+    Kind,
+    Wait,
+    WaitAnswer,
+    demand_person,
+    signal_slot,
+)
+from contracts.errors import ApprovalChanged, InvalidInput, NotAnswered, NotApproved, TaskloreError
 from contracts.messages import TaskAssignment
 from workers.context.children import aware
 
@@ -25,8 +36,11 @@ R = TypeVar("R")
 _SHORT_S = 1.0
 #: Characters of a question with its arguments.
 _MOST_TEXT = 4_000
+#: Characters of the words of a person that are shown beside what they became.
+_MOST_WORDS = 500
 
 _JSON = TypeAdapter[Any](Any)
+_APPROVAL = TypeAdapter(Approval)
 #: The answer of `otherwise` in words, to a question for an Approval.
 _WORDS = {"reject": Approval(approved=False, note="not answered in time")}
 
@@ -91,6 +105,26 @@ class TaskWaits:
         if isinstance(value, Approval):
             return value.model_copy(update={"by": answer.by})
         return value
+
+    async def demand_start(self, parameters: BaseModel) -> datetime:
+        """Return when the person agreed whose yes the assignment needs; see `Context.demand_start`."""
+        assignment, needed = self._assignment, self._assignment.approval
+        if needed is None:
+            return self._now()
+        call, shown = assignment.task, parameters.model_dump(mode="json")
+        lines = [f"{name}: {_spell(value)}" for name, value in shown.items()]
+        asker = f"asked by {_spell(assignment.user_id)}" if assignment.user_id else "asked"
+        words = f" in the words {_spell(needed.words[:_MOST_WORDS])}" if needed.words else ""
+        text = _demand_short("\n".join([f"Start {assignment.agent_id}.{call.name}?", *lines, f"{asker}{words}"]))
+        # What was sent is in the digest too: a field may not be shown.
+        asked = [text, shown, call.parameters, demand_person(needed.who)]
+        wait = self._make("ask", START, text, asked, needed.until - self._now(), _APPROVAL, _WORDS["reject"])
+        answer = await self._await(wait.model_copy(update={"who": needed.who, "until": needed.until}))
+        said = Approval.model_validate(answer.value)
+        if not said.approved:
+            who = f"{answer.by} said no" if answer.by else f"{needed.who} did not say yes"
+            raise NotApproved(f"{who}{f': {said.note}' if said.note else ''}; nothing was started")
+        return answer.at
 
     async def signal(self, name: str, model: type[R] | None, *, within: timedelta, otherwise: Any) -> R | Any:
         """Return the value of a signal; see `Context.signal`."""
@@ -183,6 +217,9 @@ class TaskWaits:
                 f"{wait.text!r} was not answered until {wait.until:%Y-%m-%d %H:%M} UTC; say with otherwise how to go on"
             )
             raise NotAnswered(msg)
+        if known is None:
+            # No person saw it, and its time is over.
+            return late
         return await self._store.answer(task_id, wait.slot, late, is_signal=wait.kind == "signal") or late
 
 
@@ -203,9 +240,16 @@ def _fill(question: str, arguments: Mapping[str, Any]) -> str:
         text = question.format(**shown)
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise InvalidInput(f"the question {question!r} cannot be filled in ({error!r}); give what it names") from error
-    rest = "".join(f"\n{name}: {shown[name]}" for name in shown if name not in named)
-    if len(text) + len(rest) > _MOST_TEXT:
-        raise InvalidInput(
-            f"the question has {len(text) + len(rest):,} characters, more than {_MOST_TEXT:,}; shorten it"
-        )
-    return text + rest
+    return _demand_short(text + "".join(f"\n{name}: {shown[name]}" for name in shown if name not in named))
+
+
+def _demand_short(text: str) -> str:
+    if len(text) > _MOST_TEXT:
+        raise InvalidInput(f"the question has {len(text):,} characters, more than {_MOST_TEXT:,}; shorten it")
+    return text
+
+
+def _spell(value: Any) -> str:
+    """Return *value* as JSON on one line, without characters that are not seen or that turn the order of others."""
+    spelled = to_json(value).decode()
+    return "".join(f"\\u{ord(one):04x}" if category(one) in ("Cc", "Cf", "Zl", "Zp") else one for one in spelled)
