@@ -22,6 +22,9 @@ from runtime.servers.endpoints import (
 )
 
 if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+    from runtime.messaging.connection import Listener
     from runtime.servers.valkey import Valkey
 
 SUPERVISOR_VARIABLE = "TASKLORE_SUPERVISOR_ID"
@@ -137,6 +140,21 @@ async def demand_listener(url: str) -> None:
         msg = f"no {what} answers at {masked_url(url)}; start the system with `tasklore up`, or correct {variable}"
         raise Unreachable(msg) from error
     writer.close()
+
+
+@contextlib.asynccontextmanager
+async def open_nats(name: str, listener: "Listener | None" = None) -> "AsyncIterator[Client]":
+    """Open a connection, as *name*, to the NATS of the system that runs here.
+
+    Raises:
+        Unreachable: no system runs here, or its NATS does not answer.
+    """
+    from runtime.messaging.connection import connected
+
+    url = current_endpoints().nats
+    await demand_listener(url)
+    async with connected(url, name, listener) as client:
+        yield client
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""Connections that a short command opens: to the long-term memory, and to NATS for cards."""
+"""The long-term memory, open for a short command, and the cards of agents."""
 
 import asyncio
 import contextlib
@@ -11,10 +11,9 @@ from contracts.errors import InvalidInput, TaskloreError
 from contracts.messages import AgentCard
 from memory.keys import parse_ltm
 from memory.long_term.store import LongTermMemory
-from runtime.messaging.connection import connected
 from runtime.servers import valkey
 from supervisor.cards import read_cards
-from tasklore.places import current_endpoints, demand_listener, leading_with_the_cure, open_redis
+from tasklore.places import leading_with_the_cure, open_redis
 
 #: Seconds for looking at the keys of all that is remembered, some hundred thousand.
 _LOOK_S = 5.0
@@ -30,19 +29,6 @@ async def long_term_memory() -> AsyncIterator[LongTermMemory]:
     # A person waits: an answer late is better than none.
     async with open_redis("tasklore-ltm", 10.0) as client:
         yield LongTermMemory(client, budget_s=5.0)
-
-
-@contextlib.asynccontextmanager
-async def nats_client() -> AsyncIterator[Client]:
-    """Open a connection to the NATS of the system that runs here.
-
-    Raises:
-        Unreachable: there is none, or it does not answer.
-    """
-    url = current_endpoints().nats
-    await demand_listener(url)
-    async with connected(url, "tasklore-cards") as client:
-        yield client
 
 
 async def all_cards(client: Client) -> list[AgentCard]:

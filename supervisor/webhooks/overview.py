@@ -2,15 +2,13 @@
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
 
 
-class WebhookView(BaseModel):
+class WebhookView(BaseModel, frozen=True):
     """A webhook: `problem` is what the last of its `attempts` met; `due` is when it is sent next, if it waits."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     type: str
@@ -28,10 +26,8 @@ class WebhookView(BaseModel):
         return cls(**named, attempts=state.attempts, problem=state.problem, due=state.due)
 
 
-class WebhookList(BaseModel):
+class WebhookList(BaseModel, frozen=True):
     """Webhooks, and how many there are of each kind."""
-
-    model_config = ConfigDict(frozen=True)
 
     webhooks: tuple[WebhookView, ...]
     waiting: int

@@ -10,15 +10,15 @@ from contracts.messages import AgentCard, TaskCard, WorkerPresence
 from runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S
 from supervisor.cards import read_cards
 from tasklore.exits import Aborted
-from tasklore.places import leading_with_the_cure
+from tasklore.places import leading_with_the_cure, open_nats
 from tasklore.render.screen import print_json, print_paragraph, print_table, printable, styled
-from tasklore.stores import card_of, nats_client
+from tasklore.stores import card_of
 from workers.presence import live_workers
 
 
 async def print_agents(*, as_json: bool) -> None:
     """Print a line for every agent."""
-    async with nats_client() as client:
+    async with open_nats("tasklore-cards") as client:
         with leading_with_the_cure():
             cards, workers = await read_cards(client), await live_workers(client)
     if as_json:
@@ -34,7 +34,7 @@ async def print_agents(*, as_json: bool) -> None:
 
 async def print_agent(agent_id: str, *, as_json: bool) -> None:
     """Print everything that is known of one agent."""
-    async with nats_client() as client:
+    async with open_nats("tasklore-cards") as client:
         card, workers = await card_of(client, agent_id), await live_workers(client)
     if as_json:
         print_json(_as_document(card, workers))
@@ -62,7 +62,7 @@ async def retire_agent(agent_id: str, *, force: bool) -> None:
         Aborted: workers of it are alive and *force* is not given.
         Unreachable: NATS does not answer.
     """
-    async with nats_client() as client:
+    async with open_nats("tasklore-cards") as client:
         card = await card_of(client, agent_id)
         alive = [worker.worker_id for worker in await live_workers(client) if worker.agent_id == agent_id]
         if alive and not force:

@@ -24,7 +24,7 @@ from tasklore.analysis.views import at_work, counts_text, dollars, print_section
 from tasklore.analysis.watch import Analysed, Watch
 from tasklore.exits import FAILED, OK, Interrupted
 from tasklore.pipeline.client import print_problems
-from tasklore.pipeline.stores import open_nats
+from tasklore.places import open_nats
 from tasklore.render.board import board
 from tasklore.render.screen import patience, print_json, print_paragraph, say, styled
 from tasklore.render.words import count_of, duration
@@ -75,7 +75,7 @@ async def run_analysis(options: AnalysisOptions) -> int:
     except InvalidStory as error:
         return print_problems(error.problems, as_json=options.as_json)
     try:
-        async with open_nats() as client, open_stores() as stores:
+        async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
             await stores.stories.load(base)
             watch = Watch(client, stores, base.settings)
             if options.everything or len(responses) > 1:

@@ -11,14 +11,13 @@ from pydantic import JsonValue
 from contracts.admission.waits import demand_person, parse_wait_id
 from contracts.errors import InvalidInput
 from memory.ledger.waits import Waits
-from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
-from runtime.servers import valkey
+from runtime.servers.valkey import DEADLINE_S
 from runtime.settings import Settings
 from supervisor.approvals.answers import Answers, Person
 from supervisor.approvals.questions import list_questions, view_of
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import open_nats, open_redis
 from tasklore.render.columns import print_facts
 from tasklore.render.durations import read_aloud
 from tasklore.render.screen import patience, print_json, print_table, printable
@@ -108,12 +107,10 @@ def parse_answer(text: str) -> JsonValue:
 @contextlib.asynccontextmanager
 async def _open_answers() -> AsyncIterator[Answers]:
     """Open the questions of the system that runs here."""
-    endpoints = current_endpoints()
-    await demand_listener(endpoints.nats)
     keep = timedelta(days=Settings.load().ledger_keep_days)
     async with (
-        connected(endpoints.nats, "tasklore-approvals") as client,
-        valkey.connect(endpoints.redis_url, name="tasklore-approvals") as redis,
+        open_nats("tasklore-approvals") as client,
+        open_redis("tasklore-approvals", DEADLINE_S) as redis,
         open_outbox(Link(client)) as outbox,
     ):
         yield Answers(Waits(redis, keep=keep), outbox)

@@ -1,15 +1,12 @@
 """`tasklore cancel`: a task that is not to be done any more."""
 
-from contracts.errors import MemoryUnavailable, Unreachable
 from contracts.identifiers import checked_name
 from memory.ledger.ledger import Ledger
-from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
-from runtime.servers import valkey
 from supervisor.cancellation import Canceller
 from tasklore.exits import FAILED, OK
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import open_nats, open_redis
 from tasklore.render.screen import print_json
 
 #: Seconds for one look into the ledger: a person waits, and an answer late is better than none.
@@ -24,19 +21,13 @@ async def cancel_task(task_id: str, reason: str, *, as_json: bool) -> int:
         Unreachable: a server does not answer.
     """
     checked_name(task_id, "TASK")
-    found = current_endpoints()
-    await demand_listener(found.nats)
-    await demand_listener(found.redis_url)
     async with (
-        valkey.connect(found.redis_url, name="tasklore-cancel", deadline_s=_LEDGER_S) as redis,
-        connected(found.nats, "tasklore-cancel") as client,
+        open_redis("tasklore-cancel", _LEDGER_S) as redis,
+        open_nats("tasklore-cancel") as client,
         open_outbox(Link(client)) as outbox,
     ):
         canceller = Canceller(client, outbox, Ledger(redis, deadline_s=_LEDGER_S), "tasklore-cancel")
-        try:
-            came = await canceller.cancel(task_id, reason)
-        except MemoryUnavailable as error:
-            raise Unreachable(str(error)) from error
+        came = await canceller.cancel(task_id, reason)
     if as_json:
         print_json({"task_id": task_id, "outcome": came.outcome, "status": came.status})
     else:

@@ -9,14 +9,13 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from memory.breaker import Breaker
 from memory.ledger.ledger import Ledger
-from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
-from runtime.servers import valkey
+from runtime.servers.valkey import DEADLINE_S
 from runtime.settings import Settings
 from supervisor.dead_letters.letters import Selection
 from supervisor.dead_letters.queue import Choice, DeadLetters, open_dead_letters
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import open_nats, open_redis
 from tasklore.render.durations import parse_span
 
 
@@ -78,12 +77,10 @@ def parse_since(text: str, now: datetime) -> datetime:
 @contextlib.asynccontextmanager
 async def dead_letters() -> AsyncIterator[DeadLetters]:
     """Open the dead letters of the system that runs here; the ledger is read only for facts that they lack."""
-    endpoints = current_endpoints()
-    await demand_listener(endpoints.nats)
     keep = timedelta(days=Settings.load().ledger_keep_days)
     async with (
-        connected(endpoints.nats, "tasklore-dlq") as client,
-        valkey.connect(endpoints.redis_url, name="tasklore-dlq") as redis,
+        open_nats("tasklore-dlq") as client,
+        open_redis("tasklore-dlq", DEADLINE_S) as redis,
         open_outbox(link := Link(client)) as outbox,
         open_dead_letters(link, outbox, Ledger(redis, keep=keep, breaker=Breaker())) as letters,
     ):

@@ -13,10 +13,11 @@ from memory.keys import parse_ltm
 from runtime.settings import Settings
 from tasklore.ltm.files import ImportForm, export_text, import_text
 from tasklore.ltm.result_fit import demand_fitting
+from tasklore.places import open_nats
 from tasklore.render.durations import parse_span
 from tasklore.render.screen import confirm, patience, print_json, printable, say
 from tasklore.render.words import count_of
-from tasklore.stores import all_cards, card_of, in_force, long_term_memory, nats_client, whole_key
+from tasklore.stores import all_cards, card_of, in_force, long_term_memory, whole_key
 
 
 class Filter(NamedTuple):
@@ -63,7 +64,7 @@ async def set_answer(key: str, file: str) -> None:
             raise InvalidInput(f"{key!r} is no key; copy one from `tasklore ltm list --json`")
         whole = await whole_key(memory, key)
         if (parts := parse_ltm(whole)) is not None:
-            async with nats_client() as client:
+            async with open_nats("tasklore-cards") as client:
                 demand_fitting(json.loads(result), await card_of(client, parts.agent_id), parts.task_name)
         await memory.put(whole, result, ttl=_keep(), now_ms=time.time_ns() // 1_000_000)
     print(f"Remembered at {printable(whole)}")
@@ -84,7 +85,7 @@ async def forget_answers(wanted: Filter, *, is_sure: bool) -> None:
         )
     current = None
     if wanted.stale:
-        async with nats_client() as client:
+        async with open_nats("tasklore-cards") as client:
             current = in_force(await all_cards(client))
     key = wanted.question or wanted.key
     async with long_term_memory() as memory, patience("forgetting"):
@@ -103,7 +104,7 @@ async def forget_answers(wanted: Filter, *, is_sure: bool) -> None:
 async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
     """Import the memory file *file* for *agent_id* and print how many answers were stored, known and refused."""
     text, keep = _read_bytes(file), _keep()
-    async with nats_client() as client:
+    async with open_nats("tasklore-cards") as client:
         card = await card_of(client, agent_id)
     forms = {task.name: ImportForm.of_card(card, task, keep) for task in card.tasks}
     async with long_term_memory() as memory, patience("importing"):
@@ -127,7 +128,7 @@ async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
 
 async def export_answers(agent_id: str, file: Path | None) -> None:
     """Write the shared memory of *agent_id* to *file*, None is stdout."""
-    async with nats_client() as client:
+    async with open_nats("tasklore-cards") as client:
         card = await card_of(client, agent_id)
     async with long_term_memory() as memory, patience("exporting"):
         done = await export_text(memory.entries(agent_id=agent_id), card)

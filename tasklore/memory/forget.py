@@ -8,13 +8,12 @@ from functools import partial
 from contracts import subjects
 from contracts.errors import InvalidInput
 from memory.documents.storage.reader import MAX_USER_ID
-from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from runtime.settings import Settings
 from tasklore.exits import FAILED, OK
 from tasklore.memory.stores import user_memory
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import open_nats
 from tasklore.render.screen import confirm, patience, print_json, print_table, printable, say
 from workers.forgetting.erasure import Forgotten, Rewrite, UserStore, forget_user
 from workers.forgetting.server_files import rewrite_redis, rewrite_streams
@@ -65,10 +64,8 @@ async def forget(user: str, *, is_sure: bool, as_json: bool) -> int:
 @contextlib.asynccontextmanager
 async def places_of_users() -> AsyncIterator[tuple[tuple[UserStore, ...], tuple[Rewrite, ...]]]:
     """Open all stores of the system that runs here with data of users, in order, and their files."""
-    url = current_endpoints().nats
-    await demand_listener(url)
     async with (
-        connected(url, "tasklore-forget") as client,
+        open_nats("tasklore-forget") as client,
         user_memory() as memory,
         open_outbox(link := Link(client)) as outbox,
     ):

@@ -17,7 +17,6 @@ from contracts.messages import ChatTurn
 from memory.documents.storage.history import PlanRecord
 from memory.documents.storage.reader import MAX_USER_ID
 from memory.queues.claims import KnownRow
-from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
 from tasklore.exits import FAILED, OK
@@ -25,7 +24,7 @@ from tasklore.memory.history import record_document, record_lines
 from tasklore.memory.lines import one_line
 from tasklore.memory.stores import UserMemory, user_memory
 from tasklore.memory.views import fact_document, read_fact
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import open_nats
 from tasklore.render.screen import patience, print_json, say, styled
 
 #: Seconds between the first two looks at the outcome: below what a person notices. Each pause is half as long again as
@@ -66,11 +65,9 @@ class Outcome(NamedTuple):
 async def tell(text: str, user: str, *, conversation: str | None, wait_s: float, as_json: bool) -> int:
     """Publish *text* as a turn of *user*, wait for the outcome, print it, and return the exit code."""
     turn = make_turn(text, user, conversation)
-    url = current_endpoints().nats
-    await demand_listener(url)
     # Opened before anything is said: a turn is kept, and its person wants to see the outcome.
     async with user_memory() as memory:
-        async with connected(url, "tasklore-tell") as client:
+        async with open_nats("tasklore-tell") as client:
             await publish_turn(client, turn)
         try:
             async with patience("waiting for what becomes of it"):

@@ -16,8 +16,7 @@ from tasklore.exits import OK
 from tasklore.pipeline.client import print_problems
 from tasklore.pipeline.cost import estimate, print_estimate, sum_up
 from tasklore.pipeline.sources import read_inputs, read_source
-from tasklore.pipeline.stores import open_nats
-from tasklore.places import leading_with_the_cure
+from tasklore.places import leading_with_the_cure, open_nats
 from tasklore.render.screen import print_json, printable, say
 from tasklore.render.words import count_of
 
@@ -35,7 +34,7 @@ async def print_check(text: str, given: Sequence[str], *, has_cost: bool = False
     try:
         source = read_source(text)
         inputs = check_alone(source, given or None)
-        async with open_nats() as client:
+        async with open_nats("tasklore-pipeline") as client:
             await check_with_cards(client, source)
             is_compared = True
     except InvalidPipeline as error:

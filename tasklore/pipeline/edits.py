@@ -12,8 +12,9 @@ from memory.sessions.pipeline_records import RunRecord
 from tasklore.exits import FAILED, OK
 from tasklore.pipeline.client import ask, print_problems
 from tasklore.pipeline.run import demand_phase, note_lines, plan_document, stale_phases
-from tasklore.pipeline.stores import Stores, open_nats, open_stores
+from tasklore.pipeline.stores import Stores, open_stores
 from tasklore.pipeline.watch import Watch
+from tasklore.places import open_nats
 from tasklore.render.screen import patience, print_json, print_paragraph, say
 from tasklore.render.words import count_of
 
@@ -49,7 +50,7 @@ async def invalidate_run(
         standards=tuple(standards),
         design=tuple(design),
     )
-    async with open_nats() as client, open_stores() as stores:
+    async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
         record = await stores.find_record(session_id)
         if phase is not None:
             demand_phase(record.pipeline, phase, "--phase")
@@ -99,7 +100,7 @@ async def cancel_run(session_id: str, reason: str, *, as_json: bool) -> int:
         UnknownSession: there is no such run.
         Unreachable: a server does not answer, or no supervisor takes the request.
     """
-    async with open_nats() as client, open_stores() as stores:
+    async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
         look = await stores.find(session_id)
         if look.record is not None and not look.is_over:
             supervisor_id = look.record.supervisor_id

@@ -26,9 +26,9 @@ from tasklore.pipeline.check import check_alone, check_with_cards
 from tasklore.pipeline.client import absent_agents, ask, print_problems, say_absent
 from tasklore.pipeline.sources import read_inputs, read_source
 from tasklore.pipeline.steps import LONGEST_ERROR, error_of, phases_of, summary_of
-from tasklore.pipeline.stores import Look, Stores, open_nats, open_stores
+from tasklore.pipeline.stores import Look, Stores, open_stores
 from tasklore.pipeline.watch import Watch, hint_when_stopped
-from tasklore.places import current_supervisor
+from tasklore.places import current_supervisor, open_nats
 from tasklore.render.screen import complain, print_json, printable, say
 from tasklore.render.words import count_of, duration, one_line
 
@@ -81,7 +81,7 @@ async def run_pipeline(options: RunOptions) -> int:
         request = PipelineRequest(
             action="run", session_id=session_id, pipeline=declared, inputs=inputs, keep=options.keep, user_id=user
         )
-        async with open_nats() as client, open_stores() as stores:
+        async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
             await check_with_cards(client, source)
             watch = Watch(client, stores, session_id, current_supervisor())
             # Before the request: a first phase may end before the reply comes.
@@ -104,7 +104,7 @@ async def follow_run(session_id: str, *, as_json: bool) -> int:
         UnknownSession: there is no such run.
         Unreachable: a server does not answer.
     """
-    async with open_nats() as client, open_stores() as stores:
+    async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
         look = await stores.find(session_id)
         supervisor = look.record.supervisor_id if look.record is not None else current_supervisor()
         watch = Watch(client, stores, session_id, supervisor)
@@ -128,7 +128,7 @@ async def resume_run(
         raise InvalidInput("say which run: SESSION, or --evidence with what a failed run left")
     bundle = None if evidence is None else _read_evidence(evidence, session_id)
     name = checked_name(bundle["session_id"] if bundle is not None else session_id or "", "SESSION")
-    async with open_nats() as client, open_stores() as stores:
+    async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
         try:
             source = await _read_corrected(client, options.file)
             if bundle is not None:
@@ -154,7 +154,7 @@ async def rerun_phase(session_id: str, phase: str, options: ResumeOptions) -> in
         UnknownSession: there is no such run.
         Unreachable: a server does not answer, or no supervisor takes the run.
     """
-    async with open_nats() as client, open_stores() as stores:
+    async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
         try:
             record = await stores.find_record(session_id)
             source = await _read_corrected(client, options.file)

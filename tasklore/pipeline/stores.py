@@ -6,18 +6,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
 
-from nats.aio.client import Client
-
 from contracts.errors import UnknownSession
 from contracts.identifiers import checked_name
 from memory.projects.project import ProjectMemory
 from memory.sessions.pipeline_records import RunRecord
 from memory.sessions.pipeline_runs import PipelineRuns
 from memory.sessions.session import SessionCache
-from runtime.messaging.connection import Listener, connected
 from runtime.servers import valkey
 from runtime.settings import Settings
-from tasklore.places import current_endpoints, demand_listener, open_redis
+from tasklore.places import open_redis
 
 #: Seconds for one read: a person waits, and an answer late is better than none.
 _DEADLINE_S = 5.0
@@ -127,16 +124,3 @@ def stores_on(client: valkey.Valkey, **cache_options: Any) -> Stores:
         SessionCache(client, deadline_s=_DEADLINE_S, **cache_options),
         ProjectMemory(client, deadline_s=_DEADLINE_S),
     )
-
-
-@contextlib.asynccontextmanager
-async def open_nats(listener: Listener | None = None) -> AsyncIterator[Client]:
-    """Open a connection to the NATS of the system that runs here.
-
-    Raises:
-        Unreachable: no system runs here, or its NATS does not answer.
-    """
-    url = current_endpoints().nats
-    await demand_listener(url)
-    async with connected(url, "tasklore-pipeline", listener) as client:
-        yield client

@@ -18,7 +18,8 @@ from tasklore.pipeline.client import absent_agents, say_absent
 from tasklore.pipeline.run import stale_phases
 from tasklore.pipeline.sources import known_names, mask, read_source
 from tasklore.pipeline.steps import LONGEST_ERROR, steps_of, summary_of
-from tasklore.pipeline.stores import Look, Stores, open_nats, open_stores
+from tasklore.pipeline.stores import Look, Stores, open_stores
+from tasklore.places import open_nats
 from tasklore.render.board import STATUSES, widest
 from tasklore.render.columns import Column, print_records
 from tasklore.render.screen import fits_a_line, patience, print_json, print_paragraph, printable, say, styled
@@ -63,7 +64,7 @@ async def print_status(session_id: str, *, as_json: bool) -> int:
         look = await stores.find(session_id)
     if look.running_agents:
         with contextlib.suppress(Unreachable):
-            async with open_nats() as client:
+            async with open_nats("tasklore-pipeline") as client:
                 absent = await absent_agents(client, sorted(look.running_agents))
                 look = dataclasses.replace(look, away=frozenset(absent))
     if as_json:

@@ -16,10 +16,8 @@ from contracts.messages import PipelineReply, PipelineRequest
 from memory.ledger.ledger import Ledger
 from memory.ledger.requests import RequestRecords
 from memory.schedules.store import KeptSchedule, Schedule, ScheduleStore
-from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
-from runtime.servers import valkey
 from supervisor.cancellation import Canceller
 from supervisor.cards import read_cards
 from supervisor.catalogue import Catalogue
@@ -31,7 +29,7 @@ from tasklore.agents.card_parameters import parameters_of
 from tasklore.pipeline.check import check_alone
 from tasklore.pipeline.client import ask
 from tasklore.pipeline.sources import read_source
-from tasklore.places import current_endpoints, current_supervisor, demand_listener, leading_with_the_cure
+from tasklore.places import current_supervisor, leading_with_the_cure, open_nats, open_redis
 from tasklore.render.durations import parse_moment, parse_span
 from tasklore.render.screen import confirm, print_json, say
 from tasklore.schedule.views import document_of, spell_local
@@ -147,12 +145,10 @@ async def open_schedules() -> AsyncIterator[Opened]:
     Raises:
         Unreachable: no system runs here, or a server does not answer.
     """
-    found, supervisor_id = current_endpoints(), current_supervisor()
-    await demand_listener(found.nats)
-    await demand_listener(found.redis_url)
+    supervisor_id = current_supervisor()
     async with (
-        valkey.connect(found.redis_url, name="tasklore-schedule", deadline_s=_DEADLINE_S) as redis,
-        connected(found.nats, "tasklore-schedule") as client,
+        open_redis("tasklore-schedule", _DEADLINE_S) as redis,
+        open_nats("tasklore-schedule") as client,
         open_outbox(Link(client)) as outbox,
     ):
         with leading_with_the_cure():

@@ -16,9 +16,10 @@ from tasklore.exits import FAILED, OK, USAGE
 from tasklore.pipeline.check import print_check
 from tasklore.pipeline.edits import cancel_run, invalidate_run
 from tasklore.pipeline.run import ResumeOptions, RunOptions, follow_run, rerun_phase, resume_run, run_pipeline
-from tasklore.pipeline.stores import Look, Stores, open_nats, open_stores
+from tasklore.pipeline.stores import Look, Stores, open_stores
 from tasklore.pipeline.views import print_list, print_status, write_evidence
 from tasklore.pipeline.watch import Watch
+from tasklore.places import open_nats
 from tests.acceptance.house import House
 
 #: Its task fails while there is a file `fail-{label}` in the folder, and waits while there is `hold-{label}`.
@@ -495,7 +496,7 @@ async def make_orphan(session_id: str, stores: Stores) -> None:
 
 
 async def test_a_watcher_finds_an_end_whose_event_was_lost() -> None:
-    async with open_nats() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
+    async with open_nats("tasklore-pipeline") as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
         await make_orphan("silent", stores)
         watch, looked = Watch(client, stores, "silent", "Nobody"), asyncio.Event()
         await watch.open()
@@ -512,7 +513,7 @@ async def test_a_watcher_gives_up_on_a_run_that_no_supervisor_drives(
 ) -> None:
     monkeypatch.setattr("tasklore.pipeline.watch.SAY_AFTER_S", 0)
     monkeypatch.setattr("tasklore.pipeline.watch.GIVE_UP_S", 1.5)
-    async with open_nats() as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
+    async with open_nats("tasklore-pipeline") as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
         await make_orphan("left", stores)
         watch = Watch(client, stores, "left", "Nobody")
         await watch.open()

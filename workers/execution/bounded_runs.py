@@ -101,15 +101,10 @@ class RunPlaces:
     ) -> None:
         self._runs = runs
         self._running = running
-        self._own = list(own)
+        self.own = own
         self.limited = list(limited)
         #: Those that it has, by bound.
         self.taken: dict[str, Place] = {}
-
-    @property
-    def all(self) -> list[Place]:
-        """All of them, in the order in which they are taken."""
-        return self._own + self.limited
 
     async def lend(self) -> None:
         """Give up the places under limits while the run waits for tasks that it called: these may need them."""
@@ -135,12 +130,10 @@ class RunPlaces:
             is_held = self.taken.pop(place.bound, None) is not None
             await self._runs.leave(place if is_held else place._replace(token=""))
 
-    def follow(self, limits: Limits) -> list[Place]:
-        """Hold its places under other *limits*, and return those that are bound otherwise than before."""
+    def follow(self, limits: Limits) -> None:
+        """Hold its places under other *limits*."""
         most = limits.bounds_of(_payer_of(self._running.job))
-        before = self.limited
-        self.limited = [place._replace(limit=most.get(place.bound, MOST_RUNS)) for place in before]
-        return [place for place in self.limited if place not in before]
+        self.limited = [place._replace(limit=most.get(place.bound, MOST_RUNS)) for place in self.limited]
 
 
 class BoundedRuns:
@@ -214,12 +207,12 @@ class BoundedRuns:
         finally:
             self._limited.discard(places)
             # One that has run waits for none of them any more.
-            await places.leave(places.all if may_run else list(places.taken.values()))
+            await places.leave([*places.own, *places.limited] if may_run else list(places.taken.values()))
 
     async def _take(self, places: RunPlaces, running: RunningJob, engine: PullEngine) -> bool:
         job = running.job
         try:
-            for place in places.all:
+            for place in (*places.own, *places.limited):
                 at = time.monotonic()
                 found = await self._store.take(place)
                 if not isinstance(found, Taken):
@@ -340,8 +333,9 @@ class BoundedRuns:
             if limits is seen:
                 continue
             seen = limits
-            changed = {place.bound: place for run in self._limited for place in run.follow(limits)}
-            for place in changed.values():
+            for run in self._limited:
+                run.follow(limits)
+            for place in {place.bound: place for run in self._limited for place in run.limited}.values():
                 with contextlib.suppress(MemoryUnavailable):
                     await self._call_under(place)
 
