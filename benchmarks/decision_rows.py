@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
-from contracts.conversations import History, Taken, Utterance
+from contracts.conversations import History, TakenMessages, Utterance
 from contracts.observations import Action, AgentTarget, Observation, Position, SensoryData
 from memory.rendering.narration import Narrator
 from memory.rendering.situation import BUDGET_TOKENS, situation
@@ -90,7 +90,7 @@ def _moment(number: int) -> Moment:
     )
 
 
-def _taken(number: int) -> Taken:
+def _taken(number: int) -> TakenMessages:
     """Return a past like no other: who met whom where, and what they made of it."""
     said, seen = [], []
     for time_s in range(PAST):
@@ -100,7 +100,7 @@ def _taken(number: int) -> Taken:
         text = Action(action="text", target=AgentTarget(agent="Bob"), utterance=words)
         did = text if is_own else Action(action="move", target=Position(x=time_s % 13, z=number % 7 + 0.5))
         seen.append(Observation(time=time_s, sensed=_sensed(time_s, number), did=did))
-    return Taken(History(tuple(said), 3), tuple(seen))
+    return TakenMessages(History(tuple(said), 3), tuple(seen))
 
 
 def _sensed(time_s: int, number: int) -> SensoryData:

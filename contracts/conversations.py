@@ -91,7 +91,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenMessages:
     """The messages that a task receives: the same again when it takes them again.
 
     `observations` are the last ones, oldest first, without the task's own. `is_settled` says that an earlier run of the

@@ -6,6 +6,7 @@ Programs in any language publish and subscribe to these: a change here is a chan
 import re
 from datetime import datetime
 
+from contracts.errors import InvalidInput
 from contracts.identifiers import PARTITIONS, checked_name, partition_of, tenant_token, user_token
 
 TASKS = "TASKS"
@@ -32,14 +33,9 @@ CARD_NOTICES = f"$KV.{AGENTS_BUCKET}.*"
 TASKS_ALL = "tasks.>"
 WAITING_ALL = "waiting.>"
 SCHEDULES_ALL = "schedules.>"
-DUE_ALL = "due.>"
-DUE_TASKS_ALL = "due.tasks.>"
-REPORTS_ALL = "reports.>"
-TURNS_ALL = "turns.>"
-FACTS_ALL = "facts.>"
-MESSAGES_ALL = "messages.>"
-DEAD_ALL = "dead.>"
-OUTPUT_ALL = "output.>"
+DUE_ALL, DUE_TASKS_ALL = "due.>", "due.tasks.>"
+REPORTS_ALL, DEAD_ALL, OUTPUT_ALL = "reports.>", "dead.>", "output.>"
+TURNS_ALL, FACTS_ALL, MESSAGES_ALL = "turns.>", "facts.>", "messages.>"
 #: Requests to compare a report with the ledger, and the durable that reads them: `~` is in no supervisor's name.
 COMPARISONS, COMPARISONS_ALL = "~compare", "reports.~compare.>"
 
@@ -139,13 +135,21 @@ def waiting_of(agent_id: str, *, priority: str = "", token: str = "") -> str:
     return f"waiting.{whose}.{'*' if token else '>'}"
 
 
+def read_waiting(subject: str) -> tuple[str, str, str, str]:
+    """Return agent, priority, tenant's token and task name of a *subject* of `waiting`.
+
+    Raises:
+        InvalidInput: it is another one.
+    """
+    parts = subject.split(".")
+    if len(parts) != 5 or parts[0] != "waiting":
+        raise InvalidInput(f"no task waits on {subject!r}")
+    return checked_name(parts[1], "agent_id"), parts[2], parts[3], checked_name(parts[4], "task name")
+
+
 def waits(agent_id: str) -> str:
     """Return the subject of notices that tasks of *agent_id* wait for their turn (core NATS, not stored)."""
     return f"waits.{checked_name(agent_id, 'agent_id')}"
-
-
-#: Every notice that tasks wait.
-WAITS_ANY = "waits.*"
 
 
 def schedule(task_id: str, generation: int) -> str:
@@ -236,13 +240,10 @@ def cancel(task_id: str) -> str:
     return f"cancel.{checked_name(task_id, 'task_id')}"
 
 
-#: Every wish to cancel; a worker listens here and keeps what concerns it.
-CANCEL_ANY = "cancel.*"
-
 #: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
 TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = "tasks.*.*", "reports.*.*.*", "progress.*.*", "runs.*"
-WAITING_ANY = "waiting.*.*.*.*"
-QUESTION_ANY = "questions.*"
+WAITING_ANY, WAITS_ANY = "waiting.*.*.*.*", "waits.*"
+QUESTION_ANY, CANCEL_ANY = "questions.*", "cancel.*"
 SCHEDULE_ANY = "schedules.tasks.*.*"
 TURN_ANY, FACT_ANY, MESSAGE_ANY = "turns.*.*", "facts.*.*", "messages.*.*.*"
 OUTPUT_ANY = "output.*.*.*.*"

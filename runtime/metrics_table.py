@@ -48,6 +48,8 @@ def families() -> Metrics:
     metrics.watch_dead_letters(nothing, nothing)
     for queue in ("turns", "facts", "messages"):
         metrics.watch_waiting(queue, nothing, nothing)
+    metrics.watch_waits(nothing)
+    metrics.watch_webhooks(nothing, nothing, nothing)
     metrics.watch_models(dict)
     metrics.watch_tasks(dict, dict, dict, nothing)
     metrics.watch_store(nothing)

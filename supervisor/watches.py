@@ -300,12 +300,18 @@ class WaitWatch(Watcher):
         self._waits = waits
         self._webhooks = webhooks
         self.open = self.sending = self.failed = 0
+        self._oldest: datetime | None = None
+
+    def oldest_s(self) -> float:
+        """Return for how many seconds the webhook that waits longest is tried, 0 when none waits."""
+        return 0.0 if self._oldest is None else max(0.0, (datetime.now(UTC) - self._oldest).total_seconds())
 
     async def look(self) -> None:
         """Ask once."""
         try:
             self.open = await self._waits.count_open()
             self.sending, self.failed = await self._webhooks.counts()
+            self._oldest = await self._webhooks.oldest()
         except MemoryUnavailable as error:
             log.info("waits_not_counted", error=str(error))
 
@@ -369,7 +375,7 @@ def make_watches(
     metrics.watch_waits(lambda: waits.open)
     calling = () if webhooks is None else (CallbackWatch(webhooks, Ledger(redis)),)
     if webhooks is not None:
-        metrics.watch_webhooks(lambda: waits.sending, lambda: waits.failed)
+        metrics.watch_webhooks(lambda: waits.sending, lambda: waits.failed, waits.oldest_s)
     metrics.watch_dead_letters(dead.waiting, dead.oldest_s)
     metrics.watch_waiting("messages", messages.waiting, messages.oldest_s)
     metrics.watch_tasks(backlog.unfinished, backlog.slot_s, backlog.workers, backlog.oldest_s)

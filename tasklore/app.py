@@ -35,6 +35,7 @@ GROUPS = (
     "approvals",
     "dlq",
     "schedule",
+    "webhooks",
     "k8s",
 )
 

@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from contracts.errors import ConfigurationError, Unreachable
+from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
 from contracts.identifiers import checked_name
 from runtime.servers.endpoints import (
     DATA_DIR_VARIABLE,
@@ -19,6 +20,9 @@ from runtime.servers.endpoints import (
     masked_url,
     read_endpoints,
 )
+
+if TYPE_CHECKING:
+    from runtime.servers.valkey import Valkey
 
 SUPERVISOR_VARIABLE = "TASKLORE_SUPERVISOR_ID"
 #: The default of the setting of this name; a test compares the two.
@@ -133,3 +137,22 @@ async def demand_listener(url: str) -> None:
         msg = f"no {what} answers at {masked_url(url)}; start the system with `tasklore up`, or correct {variable}"
         raise Unreachable(msg) from error
     writer.close()
+
+
+@contextlib.asynccontextmanager
+async def open_redis(name: str, deadline_s: float) -> "AsyncIterator[Valkey]":
+    """Open a connection, as *name*, to the Redis of the system that runs here.
+
+    Raises:
+        Unreachable: no system runs here, its Redis does not answer, or a store in the block says so.
+    """
+    from runtime.servers import valkey
+
+    url = current_endpoints().redis_url
+    await demand_listener(url)
+    async with valkey.connect(url, name=name, deadline_s=deadline_s) as client:
+        await client.check()
+        try:
+            yield client
+        except MemoryUnavailable as error:
+            raise Unreachable(str(error)) from error

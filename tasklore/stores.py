@@ -14,7 +14,7 @@ from memory.long_term.store import LongTermMemory
 from runtime.messaging.connection import connected
 from runtime.servers import valkey
 from supervisor.cards import read_cards
-from tasklore.places import current_endpoints, demand_listener, leading_with_the_cure
+from tasklore.places import current_endpoints, demand_listener, leading_with_the_cure, open_redis
 
 #: Seconds for looking at the keys of all that is remembered, some hundred thousand.
 _LOOK_S = 5.0
@@ -27,11 +27,8 @@ async def long_term_memory() -> AsyncIterator[LongTermMemory]:
     Raises:
         Unreachable: there is none, or its Redis does not answer.
     """
-    url = current_endpoints().redis_url
-    await demand_listener(url)
     # A person waits: an answer late is better than none.
-    async with valkey.connect(url, name="tasklore-ltm", deadline_s=10.0) as client:
-        await client.check()
+    async with open_redis("tasklore-ltm", 10.0) as client:
         yield LongTermMemory(client, budget_s=5.0)
 
 

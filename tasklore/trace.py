@@ -5,11 +5,10 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 
-from contracts.errors import InvalidInput, MemoryUnavailable, Unreachable
+from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from memory.ledger.task_tree import GONE, AlikeTasks, TaskSums, TaskTree, Trace, TracedTask
-from runtime.servers import valkey
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import open_redis
 from tasklore.render.board import STATUSES
 from tasklore.render.screen import HELD, folded, patience, print_json, printable, styled
 from tasklore.render.words import count_of, duration, money, one_line, size
@@ -47,13 +46,8 @@ async def print_trace(task_id: str, *, as_json: bool) -> None:
         Unreachable: no system runs here, or its Redis does not answer.
     """
     checked_name(task_id, "TASK")
-    url = current_endpoints().redis_url
-    await demand_listener(url)
-    async with valkey.connect(url, name="tasklore-trace", deadline_s=_LEDGER_S) as redis, patience("reading the tasks"):
-        try:
-            trace = await TaskTree(redis, deadline_s=_LEDGER_S).read(task_id)
-        except MemoryUnavailable as error:
-            raise Unreachable(str(error)) from error
+    async with open_redis("tasklore-trace", _LEDGER_S) as redis, patience("reading the tasks"):
+        trace = await TaskTree(redis, deadline_s=_LEDGER_S).read(task_id)
     if trace is None:
         raise InvalidInput(
             f"no task {task_id!r} is known, or its time is over (TASKLORE_LEDGER_KEEP_DAYS); `tasklore ask --json` "

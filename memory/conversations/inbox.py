@@ -13,7 +13,7 @@ import structlog
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
-from contracts.conversations import Digest, History, Page, Taken, Utterance, said_id
+from contracts.conversations import Digest, History, Page, TakenMessages, Utterance, said_id
 from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from contracts.messages import ChatTurn
@@ -87,7 +87,7 @@ class Inbox:
         observations: int = 0,
         senses: bool = True,
         user_id: str | None = None,
-    ) -> Taken:
+    ) -> TakenMessages:
         """Move *arriving* and then what waits into the conversation, and return it with which of it is new.
 
         The same task is shown the same again, but for what another has settled meanwhile. With it come the last
@@ -104,7 +104,7 @@ class Inbox:
         commands.append(self._observations.to_recall(owner, observations, task))
         reply, observed = (await self._batch.run(commands))[-2:]
         done, before = read_observations(observed, senses=senses)
-        return Taken(_history(reply), before, done, is_settled=bool(reply[0]))
+        return TakenMessages(_history(reply), before, done, is_settled=bool(reply[0]))
 
     async def settle(
         self,

@@ -84,7 +84,7 @@ class State(NamedTuple):
         return cls._make([*times, *rest])
 
 
-class Kept(NamedTuple):
+class KeptSchedule(NamedTuple):
     """A schedule and how far it is."""
 
     schedule: Schedule
@@ -121,7 +121,7 @@ class ScheduleStore:
         found = (await self._batch.run([("FCALL", scripts.DUE, 1, self._keys[2], *words)]))[0]
         return [one.decode() for one in found]
 
-    async def advance(self, kept: Kept, state: State, look_at: datetime | None) -> bool:
+    async def advance(self, kept: KeptSchedule, state: State, look_at: datetime | None) -> bool:
         """Note that *kept* has come to *state*; False when it was changed, removed or noted meanwhile."""
         words = kept.schedule.id, kept.schedule.version, kept.state.spell(), state.spell(), _ms(look_at)
         return bool(await self._call(scripts.ADVANCE, self._keys[:3], *words))
@@ -130,19 +130,19 @@ class ScheduleStore:
         """Remove *schedule*; False when it was gone."""
         return bool(await self._call(scripts.REMOVE, self._keys, schedule.id, f"{_owner_of(schedule)}:{schedule.id}"))
 
-    async def read(self, *ids: str) -> list[Kept | None]:
+    async def read(self, *ids: str) -> list[KeptSchedule | None]:
         """Return the schedule of each of *ids*, None for one that is not there."""
         if not ids:
             return []
         found = await self._batch.run([("HMGET", self._keys[0], *ids), ("HMGET", self._keys[1], *ids)])
         return [
-            Kept(Schedule.model_validate_json(record), State.read(state)) if record and state else None
+            KeptSchedule(Schedule.model_validate_json(record), State.read(state)) if record and state else None
             for record, state in zip(*found, strict=True)
         ]
 
     async def list(
         self, user_id: str | None = None, *, after: str = "", limit: int = 200, declared: bool = False
-    ) -> Sequence[Kept]:
+    ) -> Sequence[KeptSchedule]:
         """Return at most *limit* schedules, *after* an id of the page before: those of a user, *declared* ones, or all.
 
         Of all, those of each owner are together; of one owner they are in the order of their ids.

@@ -22,6 +22,8 @@ MOST, MOST_OF_HOST = 20_000, 12_000
 KNOWN = timedelta(days=2)
 
 Outcome = Literal["delivered", "waits", "failed"]
+#: Webhooks that are not delivered: those that wait to be sent, or were given up.
+Undelivered = Literal["waiting", "failed"]
 
 
 class Callback(BaseModel):
@@ -127,7 +129,7 @@ class WebhookOutbox:
         found = await self._batch.run([("HMGET", own.records, *ids), ("HMGET", own.states, *ids)])
         return [_read(record, state) if record and state else None for record, state in zip(*found, strict=True)]
 
-    async def find(self, which: Literal["waiting", "failed"], limit: int) -> list[Kept]:
+    async def find(self, which: Undelivered, limit: int) -> list[Kept]:
         """Return up to *limit* webhooks: those that wait, by host, or that were given up, the last ones first."""
         own = keys.WEBHOOKS
         words = (own.queue, 0, limit - 1) if which == "waiting" else (own.failed, 0, limit - 1, "REV")
@@ -147,6 +149,11 @@ class WebhookOutbox:
         """Return how many wait, and how many were given up."""
         waiting, failed = await self._batch.run([("ZCARD", keys.WEBHOOKS.queue), ("ZCARD", keys.WEBHOOKS.failed)])
         return waiting, failed
+
+    async def oldest(self) -> datetime | None:
+        """Return since when the webhook that waits longest is tried, None when none waits."""
+        since = await self._call(scripts.OLDEST)
+        return None if since is None else datetime.fromtimestamp(int(since) / 1000, UTC)
 
     async def forget(self, user_id: str) -> int:
         """Remove what concerns a user, and return how many webhooks and addresses there were."""

@@ -28,8 +28,12 @@ class WholeCounts:
         """Count a webhook that was sent, or was not stored."""
         self._webhooks[outcome].inc()
 
-    def watch_webhooks(self, waiting: Callable[[], float], failed: Callable[[], float]) -> None:
-        """Export how many webhooks wait, and how many were given up, in a process that sends them."""
+    def watch_webhooks(
+        self, waiting: Callable[[], float], failed: Callable[[], float], oldest_s: Callable[[], float]
+    ) -> None:
+        """Export how many webhooks wait and how long the oldest does, and how many were given up."""
+        about = "Seconds for which the webhook that waits longest is not delivered; 0 when none waits."
+        self._series.gauge("webhooks_oldest_seconds", about).set_function(oldest_s)
         self._series.gauge("webhooks_waiting", "Webhooks that wait to be delivered.").set_function(waiting)
         self._series.gauge("webhooks_failed", "Webhooks that were given up, until they are removed.").set_function(
             failed

@@ -7,7 +7,6 @@ between leaves messages that the next one moves again.
 
 import asyncio
 import contextlib
-import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -19,8 +18,8 @@ from redis.exceptions import RedisError
 
 from contracts import subjects
 from contracts.admission.limits import Shares
-from contracts.errors import MemoryUnavailable, MessageTooLarge, TaskloreError
-from contracts.identifiers import NAME_PATTERN, tenant_token
+from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, TaskloreError
+from contracts.identifiers import tenant_token
 from memory import keys
 from runtime.messaging.direct import Stored, open_direct_reads
 from runtime.messaging.jetstream import ask_jetstream
@@ -162,13 +161,14 @@ class AdmissionDesk:
             await self._rest(_PACE_S if self._agents else _IDLE_S)
 
     def _note(self, message: Stored) -> None:
-        parts = message.subject.split(".")
-        is_ours = len(parts) == 5 and parts[2] in PRIORITIES
-        if not is_ours or not all(re.fullmatch(NAME_PATTERN, parts[place]) for place in (1, 4)):
+        try:
+            agent_id, priority, token, _ = subjects.read_waiting(message.subject)
+        except InvalidInput:
+            priority = ""
+        if priority not in PRIORITIES:
             # The filler of a stream that is turned over, or a message of another program, which stays there.
             log.debug("not_a_waiting_task", subject=message.subject)
             return
-        _, agent_id, priority, token, _ = parts
         lanes = self._agents.setdefault(agent_id, {})
         if priority not in lanes:
             lanes[priority] = Lane(agent_id, priority)
@@ -193,7 +193,7 @@ class AdmissionDesk:
         self._full.pop(agent_id, None)
         present = [lanes[priority] for priority in PRIORITIES if lanes.get(priority)]
         chosen = await messages.fetch(self._choose(present, room))
-        await asyncio.gather(*(self._move(agent_id, message) for message in chosen))
+        await asyncio.gather(*(self._move(message) for message in chosen))
         removals = [removal for lane in present for removal in lane.removals(messages.cursor)]
         await asyncio.gather(*(self._remove(subject, sequence) for subject, sequence in removals))
 
@@ -211,10 +211,11 @@ class AdmissionDesk:
                 found.append(sequence)
         return found
 
-    async def _move(self, agent_id: str, message: Stored) -> None:
+    async def _move(self, message: Stored) -> None:
+        agent_id, _, _, task_name = subjects.read_waiting(message.subject)
         headers = {name: value for name, value in message.headers.items() if not name.startswith("Nats-")}
         message_id = message.headers.get(subjects.MESSAGE_ID_HEADER, f"waiting:{message.sequence}")
-        subject = subjects.task(agent_id, message.subject.rpartition(".")[2])
+        subject = subjects.task(agent_id, task_name)
         try:
             await self._outbox.put(subject, message.body, message_id, headers=headers, waits_when_full=True)
         except MessageTooLarge as error:

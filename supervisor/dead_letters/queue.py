@@ -39,7 +39,7 @@ class LetterPage(NamedTuple):
     total: int | None
 
 
-class Kept(NamedTuple):
+class KeptLetter(NamedTuple):
     """A letter that stays where it is, and why."""
 
     sequence: int
@@ -51,7 +51,7 @@ class LetterOutcome:
     """The outcome of a redrive; `stopped` is why the rest was not even tried, else None."""
 
     redriven: int = 0
-    kept: list[Kept] = field(default_factory=list)
+    kept: list[KeptLetter] = field(default_factory=list)
     stopped: str | None = None
 
 
@@ -184,7 +184,7 @@ class DeadLetters:
                     why = end_after(letter, await self._ledger.read(task_id))
             if why is not None:
                 done.add(letter.sequence)
-                outcome.kept.append(Kept(letter.sequence, why))
+                outcome.kept.append(KeptLetter(letter.sequence, why))
 
         await _each([letter for letter in page if letter.content.task_id is not None], look)
         return done
@@ -199,9 +199,9 @@ class DeadLetters:
                 await self._stream.remove(letter.sequence, erase=False)
             outcome.redriven += 1
         except (InvalidInput, MemoryUnavailable) as error:
-            outcome.kept.append(Kept(letter.sequence, str(error)))
+            outcome.kept.append(KeptLetter(letter.sequence, str(error)))
         except NotAccepted as error:
-            outcome.kept.append(Kept(letter.sequence, str(error)))
+            outcome.kept.append(KeptLetter(letter.sequence, str(error)))
             outcome.stopped = str(error)
 
     async def _note_task(self, redrive: Redrive) -> None:

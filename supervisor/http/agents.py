@@ -35,7 +35,7 @@ class Agents(View):
     agents: tuple[AgentCard, ...]
 
 
-class Heard(Form):
+class HeardMessage(Form):
     """A message to the agent since it was last asked."""
 
     sender: Word
@@ -53,7 +53,7 @@ class Sensed(Form):
     """
 
     sensory_data: SensoryData
-    new_messages: Annotated[tuple[Heard, ...], Field(max_length=200)] = ()
+    new_messages: Annotated[tuple[HeardMessage, ...], Field(max_length=200)] = ()
     name: Word | None = None
     simulation_time: WorldTime | None = None
     allowed: Annotated[tuple[Word, ...], Field(min_length=1, max_length=20)] | None = None

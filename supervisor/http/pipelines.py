@@ -69,7 +69,7 @@ class Cancel(_Steering):
     reason: Annotated[str, Field(max_length=1000)] = ""
 
 
-class Taken(View):
+class AcceptedRun(View):
     """An accepted request: `reused` phases are not run again, `stale` ones no longer hold."""
 
     session_id: str
@@ -136,8 +136,8 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
     located = {"Location": {"description": "The run.", "schema": {"type": "string"}}}
     taken: dict[str, Any] = {
         "status_code": 202,
-        "response_model": Taken,
-        "responses": {202: {"model": Taken, "headers": located}, **answers(404, 409)},
+        "response_model": AcceptedRun,
+        "responses": {202: {"model": AcceptedRun, "headers": located}, **answers(404, 409)},
     }
 
     @router.post("", summary="Run a pipeline", **taken)
@@ -205,7 +205,7 @@ async def _begin_later(parts: ApiParts, caller: Caller, body: Run, starts_at: da
     await keep_schedule(parts, schedule)
     session_id = schedule.tick_id(parts.supervisor_id, starts_at)
     await claim_run(parts, caller, session_id)
-    taken = Taken(session_id=session_id, text=f"it begins at {starts_at.isoformat(timespec='seconds')}")
+    taken = AcceptedRun(session_id=session_id, text=f"it begins at {starts_at.isoformat(timespec='seconds')}")
     headers = {"Location": f"/v1/schedules/{schedule.id}", "Cache-Control": "no-store"}
     return Response(taken.model_dump_json(), status_code=202, headers=headers, media_type="application/json")
 
@@ -240,7 +240,7 @@ def _respond(reply: PipelineReply, refused: int) -> Response:
         faults = [Fault(where="pipeline", message=problem[:500]) for problem in reply.problems[:_MOST]]
         detail = reply.text or "the pipeline cannot run"
         raise Refused(refused, "refused", detail, faults=faults)
-    body = Taken(session_id=reply.session_id, text=reply.text, stale=reply.stale, reused=reply.reused)
+    body = AcceptedRun(session_id=reply.session_id, text=reply.text, stale=reply.stale, reused=reply.reused)
     headers = {"Location": f"/v1/pipelines/{reply.session_id}", "Cache-Control": "no-store"}
     return Response(body.model_dump_json(), status_code=202, headers=headers, media_type="application/json")
 

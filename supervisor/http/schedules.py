@@ -8,13 +8,13 @@ from pydantic import ConfigDict, Field, JsonValue
 
 from contracts.admission.schedules import Timing
 from contracts.identifiers import NAME_PATTERN, Name
-from memory.schedules.store import Kept, Schedule
+from memory.schedules.store import KeptSchedule, Schedule
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.card_fit import demand_fit, demand_offer
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Fault, Refused, answers, not_found, unusable
 from supervisor.http.responses import Later, View
-from supervisor.schedules.book import Changed, TakenId, Unusable, make_id, stamps_of
+from supervisor.schedules.book import ScheduleChange, TakenId, Unusable, make_id, stamps_of
 from supervisor.schedules.ticks import next_five
 
 ScheduleId = Annotated[str, Path(pattern=NAME_PATTERN, description="A schedule, by its id.")]
@@ -140,7 +140,7 @@ def _add_changes(router: APIRouter, parts: ApiParts) -> None:
         return await _conclude(parts, await book.remove(schedule_id))
 
 
-async def _demand(parts: ApiParts, schedule_id: str, caller: Caller) -> Kept:
+async def _demand(parts: ApiParts, schedule_id: str, caller: Caller) -> KeptSchedule:
     """Return a schedule that *caller* may see.
 
     Raises:
@@ -152,7 +152,7 @@ async def _demand(parts: ApiParts, schedule_id: str, caller: Caller) -> Kept:
     return kept
 
 
-async def _conclude(parts: ApiParts, changed: Changed | None) -> ScheduleView:
+async def _conclude(parts: ApiParts, changed: ScheduleChange | None) -> ScheduleView:
     """Withdraw the tick ahead of a changed schedule, and return it."""
     if changed is None:
         raise not_found("this schedule is gone; GET /v1/schedules lists them")
@@ -188,21 +188,23 @@ def read_schedule(body: NewSchedule, caller: Caller, parts: ApiParts) -> Schedul
     )
 
 
-async def keep_schedule(parts: ApiParts, schedule: Schedule, *, dry_run: bool = False) -> Kept:
+async def keep_schedule(parts: ApiParts, schedule: Schedule, *, dry_run: bool = False) -> KeptSchedule:
     """Keep *schedule*, with *dry_run* only check it; return it with its first tick.
 
     Raises:
         Refused: 422, it cannot be kept; 409, its id is taken, or there are too many.
     """
     try:
-        return Kept(schedule, parts.schedules.check(schedule)) if dry_run else await parts.schedules.add(schedule)
+        return (
+            KeptSchedule(schedule, parts.schedules.check(schedule)) if dry_run else await parts.schedules.add(schedule)
+        )
     except Unusable as error:
         raise unusable([Fault(where=where, message=words) for where, words in error.faults]) from error
     except TakenId as error:
         raise Refused(409, "taken", str(error)) from error
 
 
-def view_schedule(kept: Kept, now: datetime) -> ScheduleView:
+def view_schedule(kept: KeptSchedule, now: datetime) -> ScheduleView:
     """Return *kept* with its next times."""
     schedule, state = kept
     after = max(now, state.last or now)

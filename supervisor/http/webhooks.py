@@ -1,44 +1,17 @@
 """The routes of webhooks that wait to be delivered or were given up: of the whole deployment, for administrators."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from memory.webhooks.outbox import Kept, WebhookOutbox
+from memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found
-from supervisor.http.responses import View
+from supervisor.webhooks.overview import WebhookList, WebhookView, list_webhooks
 
 WebhookId = Annotated[str, Path(max_length=80, description="An id of the list, which its receiver sees as well.")]
-
-
-class WebhookView(View):
-    """A webhook: `problem` is what the last of its `attempts` met; `due` is when it is sent next, if it waits."""
-
-    id: str
-    type: str
-    url: str
-    created_at: datetime
-    attempts: int
-    problem: str
-    due: datetime
-
-    @classmethod
-    def of(cls, kept: Kept) -> "WebhookView":
-        """Return *kept* without its body."""
-        webhook, state = kept
-        named = {name: getattr(webhook, name) for name in ("id", "type", "url", "created_at")}
-        return cls(**named, attempts=state.attempts, problem=state.problem, due=state.due)
-
-
-class WebhookList(View):
-    """Webhooks, and how many there are of each kind."""
-
-    webhooks: tuple[WebhookView, ...]
-    waiting: int
-    failed: int
 
 
 async def _demand_admin(caller: Annotated[Caller, Depends(require_role("admin"))]) -> None:
@@ -64,11 +37,9 @@ def routes(parts: ApiParts) -> APIRouter:
 
     @router.get("", summary="List webhooks that were given up, or wait", responses=answers())
     async def list_some(
-        state: Literal["failed", "waiting"] = "failed", limit: Annotated[int, Query(ge=1, le=1000)] = 100
+        state: Undelivered = "failed", limit: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> WebhookList:
-        waiting, failed = await outbox.counts()
-        found = tuple(WebhookView.of(one) for one in await outbox.find(state, limit))
-        return WebhookList(webhooks=found, waiting=waiting, failed=failed)
+        return await list_webhooks(outbox, state, limit)
 
     @router.post("/{webhook_id}/retry", summary="Send a webhook again, for a day", responses=answers(404))
     async def retry(webhook_id: WebhookId) -> WebhookView:

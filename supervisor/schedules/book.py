@@ -10,7 +10,7 @@ import structlog
 
 from contracts.errors import InvalidInput
 from contracts.identifiers import new_id
-from memory.schedules.store import MOST, MOST_OF_USER, Kept, Schedule, ScheduleStore, State
+from memory.schedules.store import MOST, MOST_OF_USER, KeptSchedule, Schedule, ScheduleStore, State
 from supervisor.catalogue import Catalogue
 from supervisor.schedules.ticks import find_faults, ticks_after
 
@@ -39,10 +39,10 @@ class TakenId(InvalidInput):
     """There is a schedule of that id already, or there are too many."""
 
 
-class Changed(NamedTuple):
+class ScheduleChange(NamedTuple):
     """A schedule after a change, and the task of a tick ahead that is to be cancelled, None for none."""
 
-    kept: Kept
+    kept: KeptSchedule
     withdrawn: str | None = None
 
 
@@ -93,7 +93,7 @@ class ScheduleBook:
             raise Unusable(faults)
         return State(next(ticks_after(schedule.timing, self.now(), schedule.anchor), None))
 
-    async def add(self, schedule: Schedule) -> Kept:
+    async def add(self, schedule: Schedule) -> KeptSchedule:
         """Keep *schedule*, a new one; the same again changes nothing.
 
         Raises:
@@ -104,7 +104,7 @@ class ScheduleBook:
         state = self.check(schedule)
         done = await self.store.put(schedule, state, look_at(schedule, state))
         if done == 1:
-            return Kept(schedule, state)
+            return KeptSchedule(schedule, state)
         if done == 0:
             known = (await self.store.read(schedule.id))[0]
             if known is not None and _same(known.schedule, schedule):
@@ -113,7 +113,7 @@ class ScheduleBook:
         most, whose = (MOST_OF_USER, "of this user ") if done == -1 and schedule.user_id else (MOST, "")
         raise TakenId(f"there are {most:,} schedules {whose}already; remove one that is not needed any more")
 
-    async def set_paused(self, schedule_id: str, by: str, *, paused: bool) -> Changed | None:
+    async def set_paused(self, schedule_id: str, by: str, *, paused: bool) -> ScheduleChange | None:
         """Pause or resume a schedule; ticks that pass while it is paused are not missed. None: there is none.
 
         Raises:
@@ -122,7 +122,7 @@ class ScheduleBook:
         """
         return await self._change(schedule_id, {"paused": paused}, by)
 
-    async def remove(self, schedule_id: str) -> Changed | None:
+    async def remove(self, schedule_id: str) -> ScheduleChange | None:
         """Remove a schedule; None when there is none.
 
         Raises:
@@ -137,7 +137,7 @@ class ScheduleBook:
             msg = f"{schedule_id!r} stands in the code of {kept.schedule.target}; remove it there, or pause it"
             raise InvalidInput(msg)
         await self.store.remove(kept.schedule)
-        return Changed(kept, self.find_ahead(kept.state))
+        return ScheduleChange(kept, self.find_ahead(kept.state))
 
     async def declare(self) -> None:
         """Make the schedules in the code of agents those that their cards say; a paused one stays paused.
@@ -174,19 +174,19 @@ class ScheduleBook:
             except InvalidInput as error:
                 log.warning("declared_schedule_refused", schedule=schedule.target, error=str(error))
 
-    async def _change(self, schedule_id: str, fields: dict[str, object], by: str) -> Changed | None:
+    async def _change(self, schedule_id: str, fields: dict[str, object], by: str) -> ScheduleChange | None:
         for _ in range(_TRIES):
             kept = (await self.store.read(schedule_id))[0]
             if kept is None:
                 return None
             if all(getattr(kept.schedule, name) == value for name, value in fields.items()):
-                return Changed(kept)
+                return ScheduleChange(kept)
             stamp = {"version": kept.schedule.version + 1, "changed_by": by, "changed_at": self.now()}
             changed = kept.schedule.model_copy(update={**fields, **stamp})
             state = kept.state._replace(next=self.check(changed).next if not changed.paused else kept.state.next)
             if await self.store.put(changed, state, look_at(changed, state)) == 1:
                 withdrawn = self.find_ahead(kept.state) if changed.paused or "timing" in fields else None
-                return Changed(Kept(changed, state), withdrawn)
+                return ScheduleChange(KeptSchedule(changed, state), withdrawn)
         raise TakenId(f"{schedule_id!r} is being changed by others; try again")
 
     def find_ahead(self, state: State) -> str | None:

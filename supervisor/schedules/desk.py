@@ -12,7 +12,7 @@ from typing import ClassVar
 import structlog
 
 from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
-from memory.schedules.store import Kept, Schedule
+from memory.schedules.store import KeptSchedule, Schedule
 from runtime.lease_loop import LeaseLoop, NotYet
 from supervisor.catalogue import Catalogue
 from supervisor.schedules.book import AHEAD, ScheduleBook, look_at
@@ -30,7 +30,7 @@ _LEASE_S, _REFUSED_S = 2.0, 1.0
 _SECOND = timedelta(seconds=1)
 
 
-class ScheduleDesk(LeaseLoop[str, Kept]):
+class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
     """Makes the ticks of the schedules in *book*, in this process; `run` until `drain`. Its keys are their ids."""
 
     #: Every step of a tick is done once, whoever does it.
@@ -52,11 +52,11 @@ class ScheduleDesk(LeaseLoop[str, Kept]):
         room = max(1, self._at_once - self.busy)
         return await self._book.store.due(self._book.now(), self._lease_ms, min(limit, room))
 
-    async def claim(self, key: str) -> Kept | None:
+    async def claim(self, key: str) -> KeptSchedule | None:
         """Return the schedule as it is now."""
         return (await self._book.store.read(key))[0]
 
-    async def work(self, key: str, lease: Kept) -> float:
+    async def work(self, key: str, lease: KeptSchedule) -> float:
         """Make the ticks that are near, and note them; a one-off is removed behind its tick."""
         (schedule, state), now = lease, self._book.now()
         if schedule.paused or state.next is None:
@@ -88,11 +88,11 @@ class ScheduleDesk(LeaseLoop[str, Kept]):
                 await self._maker.withdraw(self._book.find_ahead(made))
         return 0.0
 
-    async def renew(self, lease: Kept) -> bool:  # noqa: ARG002 - as in `LeaseLoop`
+    async def renew(self, lease: KeptSchedule) -> bool:  # noqa: ARG002 - as in `LeaseLoop`
         """Return True: a desk that takes longer than its lease does no harm."""
         return True
 
-    async def give_back(self, lease: Kept) -> None:
+    async def give_back(self, lease: KeptSchedule) -> None:
         """Let the lease lapse: where the work came to its end, it is noted when to look next."""
 
 

@@ -61,13 +61,9 @@ async def open_stores() -> AsyncIterator[StoryStores]:
     Raises:
         Unreachable: no system runs here, or its Redis does not answer.
     """
-    from runtime.servers import valkey
-    from tasklore.places import current_endpoints, demand_listener
+    from tasklore.places import open_redis
 
-    url = current_endpoints().redis_url
-    await demand_listener(url)
-    async with valkey.connect(url, name="tasklore-analysis", deadline_s=2 * _DEADLINE_S) as client:
-        await client.check()
+    async with open_redis("tasklore-analysis", 2 * _DEADLINE_S) as client:
         yield stores_on(client)
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from contracts.admission.limits import Every, Limit, Limits, Measure
-from contracts.errors import MemoryUnavailable, Unreachable
 from memory.budgets.store import Budgets, StoredLimits, read_limits_file
-from runtime.servers import valkey
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import open_redis
 from tasklore.render.columns import Column, print_facts, print_records
 from tasklore.render.screen import patience, print_json, printable, styled
 from tasklore.render.words import age, count_of, money, one_line
@@ -45,14 +43,8 @@ async def open_budgets() -> AsyncIterator[Budgets]:
     Raises:
         Unreachable: no system runs here, or its Redis does not answer.
     """
-    url = current_endpoints().redis_url
-    await demand_listener(url)
-    async with valkey.connect(url, name="tasklore-limits", deadline_s=_DEADLINE_S) as client:
-        await client.check()
-        try:
-            yield Budgets(client, deadline_s=_DEADLINE_S)
-        except MemoryUnavailable as error:
-            raise Unreachable(str(error)) from error
+    async with open_redis("tasklore-limits", _DEADLINE_S) as client:
+        yield Budgets(client, deadline_s=_DEADLINE_S)
 
 
 def spell_amount(measure: Measure, amount: float) -> str:

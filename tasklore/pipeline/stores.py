@@ -17,7 +17,7 @@ from memory.sessions.session import SessionCache
 from runtime.messaging.connection import Listener, connected
 from runtime.servers import valkey
 from runtime.settings import Settings
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import current_endpoints, demand_listener, open_redis
 
 #: Seconds for one read: a person waits, and an answer late is better than none.
 _DEADLINE_S = 5.0
@@ -115,10 +115,8 @@ async def open_stores(name: str = "tasklore-pipeline") -> AsyncIterator[Stores]:
     Raises:
         Unreachable: no system runs here, or its Redis does not answer.
     """
-    url, settings = current_endpoints().redis_url, Settings.load()
-    await demand_listener(url)
-    async with valkey.connect(url, name=name, deadline_s=2 * _DEADLINE_S) as client:
-        await client.check()
+    settings = Settings.load()
+    async with open_redis(name, 2 * _DEADLINE_S) as client:
         yield stores_on(client, max_value_bytes=settings.session_value_max_bytes)
 
 

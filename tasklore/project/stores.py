@@ -9,8 +9,7 @@ from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from memory.projects.project import ProjectMemory
 from memory.projects.records import Record, kind_of_id
-from runtime.servers import valkey
-from tasklore.places import current_endpoints, demand_listener
+from tasklore.places import open_redis
 from tasklore.render.durations import parse_span
 
 #: The project of a command without `--project`.
@@ -29,10 +28,7 @@ async def open_projects() -> AsyncIterator[ProjectMemory]:
     Raises:
         Unreachable: there is none, or its Redis does not answer.
     """
-    url = current_endpoints().redis_url
-    await demand_listener(url)
-    async with valkey.connect(url, name="tasklore-project", deadline_s=2 * _DEADLINE_S) as client:
-        await client.check()
+    async with open_redis("tasklore-project", 2 * _DEADLINE_S) as client:
         yield ProjectMemory(client, deadline_s=_DEADLINE_S)
 
 

@@ -15,7 +15,7 @@ from contracts.identifiers import checked_name, demand_user_id
 from contracts.messages import PipelineReply, PipelineRequest
 from memory.ledger.ledger import Ledger
 from memory.ledger.requests import RequestRecords
-from memory.schedules.store import Kept, Schedule, ScheduleStore
+from memory.schedules.store import KeptSchedule, Schedule, ScheduleStore
 from runtime.messaging.connection import connected
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import open_outbox
@@ -224,7 +224,7 @@ def _read_value(text: str) -> tuple[str, JsonValue]:
         return name, value
 
 
-def _print_changed(kept: Kept, words: str, *, as_json: bool) -> None:
+def _print_changed(kept: KeptSchedule, words: str, *, as_json: bool) -> None:
     if as_json:
         print_json(document_of(kept))
     else:

@@ -6,19 +6,19 @@ from typing import Any
 
 from contracts.admission.schedules import Timing
 from contracts.zones import zone_of
-from memory.schedules.store import Kept
+from memory.schedules.store import KeptSchedule
 from supervisor.schedules.ticks import next_five
 from tasklore.render.columns import Column, print_facts, print_records
 from tasklore.render.durations import read_aloud
 from tasklore.render.screen import patience, print_json, printable
 
 _COLUMNS = (
-    Column[Kept]("ID", lambda one: one.schedule.id, whole=True),
-    Column[Kept]("RUNS", lambda one: printable(one.schedule.target)),
-    Column[Kept]("WHEN", lambda one: spell_timing(one.schedule.timing)),
-    Column[Kept]("NEXT", lambda one: _spell_next(one)),
-    Column[Kept]("USER", lambda one: printable(one.schedule.user_id or ""), optional=True),
-    Column[Kept]("PROBLEM", lambda one: printable(one.state.problem), optional=True),
+    Column[KeptSchedule]("ID", lambda one: one.schedule.id, whole=True),
+    Column[KeptSchedule]("RUNS", lambda one: printable(one.schedule.target)),
+    Column[KeptSchedule]("WHEN", lambda one: spell_timing(one.schedule.timing)),
+    Column[KeptSchedule]("NEXT", lambda one: _spell_next(one)),
+    Column[KeptSchedule]("USER", lambda one: printable(one.schedule.user_id or ""), optional=True),
+    Column[KeptSchedule]("PROBLEM", lambda one: printable(one.state.problem), optional=True),
 )
 
 
@@ -89,18 +89,18 @@ def spell_local(moment: datetime, timing: Timing) -> str:
     return moment.astimezone(zone_of(timing.time_zone)).strftime("%a %Y-%m-%d %H:%M:%S %z")
 
 
-def document_of(kept: Kept) -> dict[str, Any]:
+def document_of(kept: KeptSchedule) -> dict[str, Any]:
     """Return a schedule for programs."""
     state = kept.state._asdict() | {"next": [one.isoformat() for one in _next_of(kept)]}
     return kept.schedule.model_dump(mode="json") | {"state": state}
 
 
-def _next_of(kept: Kept) -> list[datetime]:
+def _next_of(kept: KeptSchedule) -> list[datetime]:
     schedule, now = kept.schedule, datetime.now(UTC)
     return [] if schedule.paused else next_five(schedule.timing, now, schedule.anchor)
 
 
-def _spell_next(kept: Kept) -> str:
+def _spell_next(kept: KeptSchedule) -> str:
     if kept.schedule.paused:
         return "paused"
     return next((spell_local(one, kept.schedule.timing) for one in _next_of(kept)), "never")

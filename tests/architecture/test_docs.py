@@ -212,6 +212,7 @@ def test_a_command_on_a_page_exists(command: str) -> None:
         "project",
         "session",
         "story",
+        "webhooks",
     )
     told = _help(tuple(words[: 2 if group else 1]))
     for word in words:

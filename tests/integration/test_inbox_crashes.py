@@ -10,7 +10,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from contracts.conversations import Taken, Utterance
+from contracts.conversations import TakenMessages, Utterance
 from contracts.messages import TaskAssignment, TaskCall
 from contracts.observations import Action, AgentTarget, Observation
 from memory.conversations.inbox import Inbox
@@ -90,7 +90,7 @@ class Village:
     async def _run(self, history: TaskHistory, agent: str, arriving: list[Utterance], shown: list[list[str]]) -> bool:
         seams = self.seams
         seams.here("before the call")
-        taken: Taken = await seams.around("take", lambda: history.take(arriving, observations=5))
+        taken: TakenMessages = await seams.around("take", lambda: history.take(arriving, observations=5))
         shown.append(ids(taken.history.current))
         for one in taken.history.current:
             if one.speaker not in AGENTS:

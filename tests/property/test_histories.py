@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from redis.asyncio import Redis
 
-from contracts.conversations import Taken, Utterance
+from contracts.conversations import TakenMessages, Utterance
 from contracts.messages import ChatTurn
 from memory.conversations.conversation import Conversations
 from memory.conversations.inbox import Inbox, utterance_of
@@ -61,7 +61,7 @@ class Model:
             if message.message_id not in ids(tuple(self.known)):
                 self.entered.append(message)
 
-    def take(self, task: str, taken: Taken) -> None:
+    def take(self, task: str, taken: TakenMessages) -> None:
         """Hold what was shown against what is meant, for the task's first run and for its later ones."""
         new = ids(taken.history.current)
         before = [one for one in self.shown.get(task, []) if one in ids(tuple(self.kept))]
@@ -89,7 +89,7 @@ class Model:
             self.entered.append(said)
             self.own.add(said.message_id)
 
-    def _demand_digest(self, taken: Taken) -> None:
+    def _demand_digest(self, taken: TakenMessages) -> None:
         """Count by hand what is not shown."""
         history = taken.history
         fallen = self.entered[: history.earlier.count]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from contracts.conversations import said_id
 
 if TYPE_CHECKING:
-    from contracts.conversations import Page, Taken, Utterance
+    from contracts.conversations import Page, TakenMessages, Utterance
     from contracts.messages import TaskAssignment
     from contracts.observations import Observation
     from memory.conversations.inbox import Inbox
@@ -17,8 +17,8 @@ class TaskHistory:
 
     A task takes its messages, decides, settles, posts what it says to others, and reports. If it ends before it
     settles, the messages are new for its next run, and for the next task if it has none. A run that finds in
-    `Taken.done` what an earlier one did posts that, once more or at last, so that nobody is told what does not stand.
-    Every method raises MemoryUnavailable when the store did not answer in time: then the task is run again.
+    `TakenMessages.done` what an earlier one did posts that, once more or at last, so that nobody is told what does not
+    stand. Every method raises MemoryUnavailable when the store did not answer in time: then the task is run again.
     """
 
     def __init__(self, assignment: "TaskAssignment", conversation_id: str, store: "Inbox") -> None:
@@ -35,7 +35,7 @@ class TaskHistory:
 
     async def take(
         self, new_messages: "Sequence[Utterance]" = (), *, observations: int = 0, senses: bool = True
-    ) -> "Taken":
+    ) -> "TakenMessages":
         """Store *new_messages* and waiting ones, and return the conversation, of which the last `num_new` are new.
 
         With it come the last *observations* of what the agent sensed and did; without *senses* only what it did, which

@@ -13,7 +13,7 @@ from typing import ClassVar
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from contracts.conversations import Digest, Taken, Utterance
+from contracts.conversations import Digest, TakenMessages, Utterance
 from contracts.errors import LlmError, MemoryUnavailable
 from memory.rendering.narration import say_message, speech
 from memory.rendering.quoting import MAX_SHOWN, plain
@@ -51,7 +51,7 @@ def role_files(override: Path | None = None) -> AgentFiles:
 
 
 @asynccontextmanager
-async def summarising(context: Context, taken: Taken, *, wait_s: float = 0.0) -> AsyncIterator[None]:
+async def summarising(context: Context, taken: TakenMessages, *, wait_s: float = 0.0) -> AsyncIterator[None]:
     """Have a model summarise messages beyond the window of *taken*, while the block does the task's own work.
 
     The task declares `uses=("llm",)` and took its messages from `context.history`. Nothing is asked as long as fewer

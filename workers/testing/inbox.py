@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from contracts.conversations import Digest, History, Page, Taken, Utterance
+from contracts.conversations import Digest, History, Page, TakenMessages, Utterance
 from contracts.identifiers import checked_name
 from contracts.messages import ChatTurn
 from contracts.observations import Observation
@@ -128,7 +128,7 @@ class FakeInbox:
         observations: int = 0,
         senses: bool = True,
         user_id: str | None = None,
-    ) -> Taken:
+    ) -> TakenMessages:
         """Return the conversation with which of it is new to the task."""
         of, task_id = self._of(owner), checked_name(task_id, "task id")
         for message in arriving:
@@ -148,7 +148,7 @@ class FakeInbox:
         before = _before(of, task_id, observations)
         if not senses:
             before = tuple(one.model_copy(update={"sensed": None}) for one in before)
-        return Taken(_history(of, known), before, done, known.is_settled)
+        return TakenMessages(_history(of, known), before, done, known.is_settled)
 
     async def settle(
         self,

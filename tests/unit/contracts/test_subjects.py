@@ -35,6 +35,17 @@ def test_a_name_that_could_act_as_a_delimiter_is_refused(name: str) -> None:
         subjects.tasks_of(name)
 
 
+def test_a_subject_of_waiting_is_read_as_it_was_spelled() -> None:
+    """One of no task is refused: of another stream, too short, or with a name that could act as a delimiter."""
+    spelled = subjects.waiting("A", "batch", "jörg & co", "run")
+    agent_id, priority, token, task_name = subjects.read_waiting(spelled)
+    assert (agent_id, priority, task_name) == ("A", "batch", "run")
+    assert subjects.waiting_of(agent_id, priority=priority, token=token) == f"{spelled.rpartition('.')[0]}.*"
+    for other in (subjects.task("A", "run"), "waiting.A.batch.run", "waiting.A!.batch.YQ.run", "tasks.A.batch.YQ.run"):
+        with pytest.raises(InvalidInput):
+            subjects.read_waiting(other)
+
+
 def test_ids_sort_by_time_and_carry_their_version() -> None:
     """A task id is a UUID version 7."""
     early, late = new_id(1_700_000_000_000), new_id(1_700_000_000_001)

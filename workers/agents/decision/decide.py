@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from contracts.conversations import Taken, Utterance
+from contracts.conversations import TakenMessages, Utterance
 from contracts.errors import InvalidParameters
 from contracts.observations import Action, AgentTarget, Observation, Position
 from memory.rendering.narration import Narrator, TellSense, list_words
@@ -87,7 +87,7 @@ def decision_agent(
                 decision = decision.model_copy(update={"prompt": question.text})
             return await _store(context, moment, decision)
 
-    async def choose(context: Context, moment: Moment, taken: Taken, question: Question | None) -> Decision:
+    async def choose(context: Context, moment: Moment, taken: TakenMessages, question: Question | None) -> Decision:
         answered = await ask_model(context, question) if question is not None else None
         refused = None
         if answered is not None:
@@ -123,7 +123,7 @@ def _arriving(moment: Moment, task_id: str) -> tuple[Utterance, ...]:
     )
 
 
-def _by_policy(policy: Policy, moment: Moment, taken: Taken, skills: Sequence[Skill]) -> Choice:
+def _by_policy(policy: Policy, moment: Moment, taken: TakenMessages, skills: Sequence[Skill]) -> Choice:
     """Return the choice of *policy*; waiting when that is not possible."""
     choice = policy(moment, taken)
     outcome = permit(wish_of(choice.action), moment, skills)
@@ -133,7 +133,7 @@ def _by_policy(policy: Policy, moment: Moment, taken: Taken, skills: Sequence[Sk
     return Choice(outcome, choice.reasoning)
 
 
-def _earlier(taken: Taken) -> Decision | None:
+def _earlier(taken: TakenMessages) -> Decision | None:
     """Return the stored decision of an earlier run of the task; its text, if any, may be delivered or not."""
     # It is noted before the messages are settled, so that a run may have ended between the two.
     if taken.done is None or taken.done.did is None:

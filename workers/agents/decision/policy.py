@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from contracts.conversations import Taken, Utterance
+from contracts.conversations import TakenMessages, Utterance
 from contracts.observations import FARTHEST, Action, AgentTarget, Observation, Position
 from memory.rendering.narration import Narrator, distance, list_words, place
 from workers.agents.decision.moment import Moment
@@ -42,11 +42,11 @@ class Choice:
 
 
 #: Chooses an action without a model.
-Policy = Callable[[Moment, Taken], Choice]
-_Rule = Callable[[Moment, Taken], Choice | None]
+Policy = Callable[[Moment, TakenMessages], Choice]
+_Rule = Callable[[Moment, TakenMessages], Choice | None]
 
 
-def by_rules(moment: Moment, taken: Taken) -> Choice:
+def by_rules(moment: Moment, taken: TakenMessages) -> Choice:
     """Return the choice of the first rule that applies among the allowed actions; waiting when none does.
 
     It collects an object within reach, answers askers, tells others of many objects, walks to the nearest one, and
@@ -59,7 +59,7 @@ def by_rules(moment: Moment, taken: Taken) -> Choice:
     return Choice(Action(action="wait"), "Nothing else is to be done.")
 
 
-def _collect(moment: Moment, _taken: Taken) -> Choice | None:
+def _collect(moment: Moment, _taken: TakenMessages) -> Choice | None:
     near = nearest_objects(moment, moment.reach)
     if not near:
         return None
@@ -67,13 +67,13 @@ def _collect(moment: Moment, _taken: Taken) -> Choice | None:
     return Choice(action, f"The {near[0].kind} at {place(near[0].position)} is within reach.")
 
 
-def _answer(moment: Moment, taken: Taken) -> Choice | None:
+def _answer(moment: Moment, taken: TakenMessages) -> Choice | None:
     """Answer the first open question of a known agent: each once, and never with a question."""
     asker = next(_askers(moment, taken), None)
     return _text(asker, f"I am at {place(moment.sensory_data.position)} and see {_sight(moment)}.", "asked")
 
 
-def _askers(moment: Moment, taken: Taken) -> Iterator[str]:
+def _askers(moment: Moment, taken: TakenMessages) -> Iterator[str]:
     """Yield agents with an open question, the first asker first."""
     known, texted = set(moment.others), _last_texts(taken.observations)
     past, current = taken.history.past[-_STILL_OPEN:], taken.history.current
@@ -85,7 +85,7 @@ def _askers(moment: Moment, taken: Taken) -> Iterator[str]:
             yield one.speaker
 
 
-def _tell(moment: Moment, taken: Taken) -> Choice | None:
+def _tell(moment: Moment, taken: TakenMessages) -> Choice | None:
     """Text about many objects to the agent out of sight that was texted longest ago; not at every moment."""
     if len(moment.sensory_data.world_objects) < MANY or _last_texts(taken.observations[-QUIET_FOR:]):
         return None
@@ -103,7 +103,7 @@ def _text(to: str | None, utterance: str, why: str) -> Choice | None:
     return Choice(Action(action="text", target=AgentTarget(agent=to), utterance=plain), f"{to} {why}.")
 
 
-def _approach(moment: Moment, _taken: Taken) -> Choice | None:
+def _approach(moment: Moment, _taken: TakenMessages) -> Choice | None:
     here = moment.sensory_data.position
     away = next((one for one in nearest_objects(moment) if distance(here, one.position) > 0), None)
     if away is None or not moment.can_walk:
@@ -112,7 +112,7 @@ def _approach(moment: Moment, _taken: Taken) -> Choice | None:
     return Choice(action, f"The {away.kind} at {place(away.position)} is the nearest.")
 
 
-def _explore(moment: Moment, _taken: Taken) -> Choice | None:
+def _explore(moment: Moment, _taken: TakenMessages) -> Choice | None:
     here, leg = moment.sensory_data.position, int(moment.simulation_time // _LEG_S)
     for number in range(_TRIES):
         there = _somewhere(moment, f"{leg} {number}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from contracts.conversations import Taken
+from contracts.conversations import TakenMessages
 from contracts.errors import LlmError
 from memory.rendering.narration import Narrator, list_words, short
 from memory.rendering.situation import BUDGET_TOKENS, situation
@@ -55,7 +55,7 @@ class Answered:
 
 
 async def question_of(
-    context: Context, moment: Moment, taken: Taken, skills: Sequence[Skill], narrator: Narrator
+    context: Context, moment: Moment, taken: TakenMessages, skills: Sequence[Skill], narrator: Narrator
 ) -> Question | None:
     """Return the prompt; None when no model is configured and the request does not ask for it.
 
@@ -82,7 +82,7 @@ async def ask_model(context: Context, question: Question) -> Answered | None:
 
 
 def question_on(
-    files: AgentFiles, moment: Moment, taken: Taken, skills: Sequence[Skill], narrator: Narrator
+    files: AgentFiles, moment: Moment, taken: TakenMessages, skills: Sequence[Skill], narrator: Narrator
 ) -> Question:
     """Return the question on *moment*: with the schema of the answer, `BUDGET_TOKENS` in all."""
     count = counter()
@@ -106,7 +106,7 @@ def _files(context: Context) -> AgentFiles:
     return load_agent_files(Path(__file__).parent, context.agent_files)
 
 
-def _limits(moment: Moment, taken: Taken) -> list[str]:
+def _limits(moment: Moment, taken: TakenMessages) -> list[str]:
     """Return the limits of the world, a line each."""
     lines = []
     if moment.bounds is not None:
@@ -120,7 +120,7 @@ def _limits(moment: Moment, taken: Taken) -> list[str]:
     return lines
 
 
-def _names(moment: Moment, taken: Taken) -> str:
+def _names(moment: Moment, taken: TakenMessages) -> str:
     """Return names that it can text: last speakers and near agents first, as many as their budget allows."""
     others = moment.others
     spoke = [one.speaker for one in reversed(taken.history.current)]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contracts.conversations import History, Taken, Utterance
+from contracts.conversations import History, TakenMessages, Utterance
 from contracts.errors import LlmError
 from contracts.observations import Action, AgentTarget, Observation
 from workers.agents.decision import Decision, Moment, decision_agent
@@ -54,9 +54,9 @@ def texted(time: float, to: str = "Bob") -> Observation:
     return Observation(time=time, did=Action(action="text", target=AgentTarget(agent=to), utterance="Hello."))
 
 
-def known(*messages: Utterance, new: int = 0, seen: Sequence[Observation] = ()) -> Taken:
+def known(*messages: Utterance, new: int = 0, seen: Sequence[Observation] = ()) -> TakenMessages:
     """Return what Ana knows, of which the last *new* messages are new."""
-    return Taken(History(messages, new), tuple(seen))
+    return TakenMessages(History(messages, new), tuple(seen))
 
 
 def wish(action: str, **parts: Any) -> Wish:
