@@ -77,6 +77,8 @@ def show_reading(part: Single) -> None:
             rows.append((f"  {name}", printable(_format_value(value)), printable(words)))
         if rows:
             print_table(("  FIELD", "VALUE", "WORDS"), rows)
+    if isinstance(part, Understood) and part.approver is not None:
+        print_paragraph(f"waits for the yes of {part.approver}", "  ", "yellow")
     if isinstance(part, Clarification):
         if part.missing:
             print_paragraph(f"missing: {', '.join(part.missing)}", "  ")

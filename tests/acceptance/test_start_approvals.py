@@ -211,3 +211,46 @@ async def test_each_door_says_who_is_asked_and_leaves(desk: Desk) -> None:
         await desk.report(ask.partition(".")[0])
         assert desk.paid(label) == 1
     assert desk.paid(third) == 0
+
+
+async def test_of_several_tasks_each_waits_for_its_own_yes_and_the_whole_ends_with_the_last(desk: Desk) -> None:
+    """Looking at the request while it waits begins nothing again, and leaves nothing in the queue."""
+    first, second = (f"L{uuid4().hex}" for _ in range(2))
+    text = f"1. {words(first)}\n2. {words(second, task='appraise')}"
+    found = await desk.post("/v1/requests", {"text": text, "wait_seconds": 1})
+    path, asks = f"/v1/requests/{found['request_id']}", [one["id"] for one in found["approvals"]]
+    assert (found["state"], len(set(asks))) == ("running", 2)
+    assert await desk.answer("finance", asks[0], YES) == 200
+    assert (await desk.report(asks[0].partition(".")[0]))["result"] == 12
+    await desk.doors.find("finance", asks[1].partition(".")[0])
+    half = (await desk.doors.call("shop", "GET", path))[1]
+    assert ["reply" in one for one in half["parts"]] == [True, False]
+    assert ([one["id"] for one in half["approvals"]], half["state"]) == (asks[1:], "running")
+    await desk.program.eventually(lambda: holds_nothing(desk.program))
+    assert await desk.answer("finance", asks[1], NO) == 200
+    await desk.report(asks[1].partition(".")[0])
+
+    async def is_done() -> bool:
+        return bool((await desk.doors.call("shop", "GET", path))[1]["state"] == "done")
+
+    await desk.program.eventually(is_done)
+    done = (await desk.doors.call("shop", "GET", path))[1]
+    assert [one["kind"] for one in done["reply"]["parts"]] == ["answer", "failed"]
+    assert (desk.paid(first), desk.house.runs(f"{second}-runs")) == (1, [])
+
+
+async def test_a_task_that_a_model_calls_waits_for_the_yes_and_its_caller_hears_of_a_no(desk: Desk) -> None:
+
+    async def is_asked() -> bool:
+        return bool((await desk.doors.call("admin", "GET", "/v1/approvals"))[1]["approvals"])
+
+    for body, result, times in ((YES, "12", 1), (NO, "rejected NotApproved", 0)):
+        label = f"L{uuid4().hex}"
+        task_id = await desk.program.assign("PayerAgent", "delegate", {"label": label, "amount": 12})
+        await desk.program.eventually(is_asked)
+        ask = (await desk.doors.call("admin", "GET", "/v1/approvals"))[1]["approvals"][0]
+        assert (ask["who"], 'in the words "pay the bill"' in ask["question"]) == (["role:finance"], True)
+        assert desk.paid(label) == 0
+        assert await desk.answer("finance", ask["id"], body) == 200
+        assert (await desk.program.report_of(task_id))["result"] == result
+        assert desk.paid(label) == times

@@ -19,7 +19,7 @@ MOST_LINES = {
     "runtime": 9_430,
     "supervisor": 25_600,
     "workers": 20_555,
-    "tasklore": 18_120,
+    "tasklore": 18_125,
     "deploy": 2_730,
 }
 MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 89_980, 795, 20

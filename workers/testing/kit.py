@@ -203,7 +203,7 @@ class AgentKit:
         user_id: str | None,
         memory: MemoryMode,
         max_attempts: int,
-        in_words: str | None,
+        in_words: str | None = None,
     ) -> Job | UnfitJob:
         self._runs += 1
         declared = self.agent.tasks.get(task_name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import field_validator
 
-from contracts.errors import NotAccepted
+from contracts.errors import CallFailed, NotAccepted
 from memory.ledger.waits import Waits
 from workers import Agent, Context, Field, Parameters
 from workers.execution.acknowledger import Acknowledger
@@ -148,3 +148,12 @@ async def appraise(transfer: Transfer) -> int:
     """Appraise a house."""
     await note(f"{transfer.label}-runs")
     return transfer.amount
+
+
+@agent.task(in_words=False)
+async def delegate(transfer: Transfer, context: Context) -> str:
+    """Have a transfer made that a model chose."""
+    try:
+        return str(await context.call_in_words("PayerAgent.transfer", transfer, words="pay the bill"))
+    except CallFailed as failure:
+        return f"{failure.status} {failure.error_type}"
