@@ -7,9 +7,11 @@ import pytest
 
 from contracts.errors import ConfigurationError
 from contracts.messages import CompletionReport, RequiredApproval, TaskAssignment, TaskCard
+from runtime.messaging.pull import Delivery
 from workers import Agent, Context, Parameters
 from workers.card import card_of, same_contract
 from workers.context.children import Children, find_callee
+from workers.execution.job import Job, JobReader
 from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm
 from workers.testing.children import KitChildren
 
@@ -144,3 +146,24 @@ async def test_a_task_that_a_model_calls_needs_the_yes_and_one_that_code_calls_d
     assert announced.asked.approval == RequiredApproval(who="role:finance", words="pay Ana", until=until)
     await calls.call(find_callee("PayAgent.pay"), Payment(), None)
     assert announced.asked.approval is None
+
+
+@pytest.mark.parametrize("deadline", [None, NOW + timedelta(days=8)])
+def test_the_tasks_own_deadline_counts_from_the_yes_and_one_that_was_sent_stands(deadline: Any) -> None:
+    until = NOW + timedelta(days=7)
+    sent = {
+        "task_id": "t",
+        "agent_id": "PayAgent",
+        "supervisor_id": "S",
+        "task": {"name": "pay"},
+        "created_at": NOW,
+        "deadline": deadline,
+        "approval": {"who": "role:finance", "until": until},
+    }
+    body = TaskAssignment.model_validate(sent).model_dump_json().encode()
+    job = JobReader(agent).read(Delivery("tasks.PayAgent.pay", body, None, "", 1, 1, 0.0), until - timedelta(hours=1))
+    assert isinstance(job, Job)
+    assert job.deadline == (deadline or until + timedelta(minutes=1))
+    for _ in range(2):
+        job.begin_at(NOW + timedelta(hours=3))
+        assert job.deadline == (deadline or NOW + timedelta(hours=3, minutes=1))
