@@ -19,7 +19,7 @@ from memory.places import scripts
 MARGIN_S = 1.0
 
 
-class Place(NamedTuple):
+class RunPlace(NamedTuple):
     """A place that a run of *task* ("id:generation") wants or holds under *bound*, of which there are *limit*.
 
     *mark* tells the task from others for those below it, of which *above* are the marks of tasks above it; *arrival* is
@@ -76,7 +76,7 @@ class Places:
         self._lease_ms = int((lease_s + MARGIN_S) * 1000)
         self._now = now
 
-    async def take(self, place: Place) -> Taken | Elsewhere | Full | Entangled:
+    async def take(self, place: RunPlace) -> Taken | Elsewhere | Full | Entangled:
         """Take *place*; a run that holds it renews it."""
         own: tuple[str | int, ...] = (place.arrival, place.worker_id, place.token, place.mark, *place.above)
         found = (await self._batch.run([self._command(scripts.TAKE, place, self._lease_ms, *own)]))[0]
@@ -89,27 +89,27 @@ class Places:
                 return Entangled()
         return Full(found[1], found[2])
 
-    async def keep(self, place: Place, wait_ms: int) -> None:
+    async def keep(self, place: RunPlace, wait_ms: int) -> None:
         """Keep *place*, which its run gives up, for whichever run of its task comes within *wait_ms* milliseconds."""
         kept = place.arrival, place.worker_id, "-", place.mark
         await self._batch.run([self._command(scripts.TAKE, place, wait_ms, *kept)])
 
-    async def queue(self, place: Place) -> bool:
+    async def queue(self, place: RunPlace) -> bool:
         """List the task of *place* among those that wait; return False where there is a place for it by now."""
         return bool((await self._batch.run([self._command(scripts.QUEUE, place, 0, place.arrival)]))[0])
 
-    async def leave(self, place: Place) -> list[str]:
+    async def leave(self, place: RunPlace) -> list[str]:
         """Give *place* up and return the tasks whose turn it is; with an empty token, of a task that has ended."""
         called = (await self._batch.run([self._command(scripts.LEAVE, place, 0, place.token)]))[0]
         return [task.decode() for task in called]
 
-    async def hold(self, places: Sequence[Place]) -> list[Place]:
+    async def hold(self, places: Sequence[RunPlace]) -> list[RunPlace]:
         """Renew *places*, and return those that are lost."""
         held = await self._batch.run(
             [self._command(scripts.HOLD, place, self._lease_ms, place.token) for place in places]
         )
         return [place for place, is_held in zip(places, held, strict=True) if not is_held]
 
-    def _command(self, script: str, place: Place, *arguments: str | int) -> Command:
+    def _command(self, script: str, place: RunPlace, *arguments: str | int) -> Command:
         now_ms = "" if self._now is None else int(self._now().timestamp() * 1000)
         return ("FCALL", script, 4, *keys.places(place.bound), now_ms, place.task, place.limit, *arguments)

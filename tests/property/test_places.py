@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from memory import keys
 from memory.functions import load_functions
-from memory.places.store import Elsewhere, Full, Place, Places, Taken
+from memory.places.store import Elsewhere, Full, Places, RunPlace, Taken
 from runtime.servers.embedded import EmbeddedServers
 
 SEQUENCES = int(os.environ.get("TASKLORE_PLACE_SEQUENCES", "20"))
@@ -36,7 +36,7 @@ class Model:
         """How many places there are left."""
         return self.limit - len(self.held)
 
-    def ahead(self, place: Place) -> int:
+    def ahead(self, place: RunPlace) -> int:
         """Return how many wait that go before a task."""
         arrival = self.queue.get(place.task, place.arrival)
         listed = [(at, task) for task, at in self.queue.items() if task != place.task]
@@ -44,7 +44,7 @@ class Model:
             return sum(one < (arrival, place.task) for one in listed)
         return sum(at < arrival for at, _ in listed)
 
-    def take(self, place: Place) -> type:
+    def take(self, place: RunPlace) -> type:
         """Return the kind of answer that a run gets."""
         if (own := self.held.get(place.task)) is not None:
             if own[0] != place.worker_id:
@@ -85,7 +85,7 @@ async def play(redis: Redis, seed: int) -> None:
         # A worker that crashed tells the store nothing, and its task comes again under another token.
         tokens[number] += kind in ("take", "take twice", "crash")
         token, arrival = f"t{number}-{tokens[number]}", 1_000 + (number * 5) % 8
-        place = Place(bound, f"t{number}:1", model.limit, f"w{draw.randrange(3)}", token, arrival)
+        place = RunPlace(bound, f"t{number}:1", model.limit, f"w{draw.randrange(3)}", token, arrival)
         if kind == "crash":
             continue
         if kind.startswith("take"):
@@ -101,7 +101,7 @@ async def play(redis: Redis, seed: int) -> None:
         assert [one.decode() for one in await redis.zrange(queue, 0, -1)] == order, (seed, step)
 
 
-async def act(kind: str, store: Places, model: Model, place: Place) -> bool:
+async def act(kind: str, store: Places, model: Model, place: RunPlace) -> bool:
     """Do one thing with both, and return whether they agree."""
     task, own = place.task, model.held.get(place.task)
     is_own = own is not None and own[1] == place.token
@@ -131,7 +131,7 @@ async def test_those_that_wait_begin_in_order_of_arrival(servers: EmbeddedServer
     async with Redis.from_url(servers.redis_url) as redis:
         await load_functions(redis)
         store = Places(redis)
-        places = [Place("A.order", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(5)]
+        places = [RunPlace("A.order", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(5)]
         assert isinstance(await store.take(places[0]), Taken)
         for place in reversed(places[1:4]):
             assert isinstance(await store.take(place), Full)
@@ -152,7 +152,7 @@ async def test_a_place_that_is_kept_goes_to_the_next_run_of_its_task_and_lapses_
         await load_functions(redis)
         at = datetime(2026, 1, 1, tzinfo=UTC)
         store = Places(redis, now=lambda: at)
-        mine, other = [Place("A.keep", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(2)]
+        mine, other = [RunPlace("A.keep", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(2)]
         for is_late in (False, True):
             assert isinstance(await store.take(mine), Taken)
             await store.keep(mine, 2_000)
@@ -169,7 +169,7 @@ async def test_a_task_whose_turn_came_before_it_was_listed_is_told_so(servers: E
     async with Redis.from_url(servers.redis_url) as redis:
         await load_functions(redis)
         store = Places(redis)
-        first, second = [Place("A.race", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(2)]
+        first, second = [RunPlace("A.race", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(2)]
         assert isinstance(await store.take(first), Taken)
         assert isinstance(await store.take(second), Full)
         assert await store.leave(first) == []

@@ -21,7 +21,7 @@ from contracts import subjects
 from contracts.admission.limits import MOST_RUNS, Limits, Payer
 from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, NotAccepted
 from memory.ledger.ledger import Ledger
-from memory.places.store import Elsewhere, Entangled, Full, Place, Places, Taken
+from memory.places.store import Elsewhere, Entangled, Full, Places, RunPlace, Taken
 from runtime.messaging.pull import PullEngine
 from workers.context.children import identity_of
 from workers.execution.job import Job
@@ -51,9 +51,9 @@ class HeldPlaces:
 
     def __init__(self) -> None:
         #: By bound and token.
-        self._held: dict[tuple[str, str], tuple[Place, RunningJob, asyncio.TimerHandle]] = {}
+        self._held: dict[tuple[str, str], tuple[RunPlace, RunningJob, asyncio.TimerHandle]] = {}
 
-    def add(self, place: Place, running: RunningJob, at: float, lease_s: float) -> None:
+    def add(self, place: RunPlace, running: RunningJob, at: float, lease_s: float) -> None:
         """Keep *place*, which was asked for *at* a time of the monotonic clock, for *lease_s* from then."""
         if (earlier := self._held.get(name := (place.bound, place.token))) is not None:
             earlier[2].cancel()
@@ -61,12 +61,12 @@ class HeldPlaces:
         timer = asyncio.get_running_loop().call_later(left_s, self.lose, place)
         self._held[name] = place, running, timer
 
-    def drop(self, place: Place) -> None:
+    def drop(self, place: RunPlace) -> None:
         """Renew *place* no more."""
         if (held := self._held.pop((place.bound, place.token), None)) is not None:
             held[2].cancel()
 
-    def lose(self, place: Place) -> None:
+    def lose(self, place: RunPlace) -> None:
         """End the run that held *place*; its task runs again."""
         if (held := self._held.get((place.bound, place.token))) is not None:
             log.warning("place_lost", bound=place.bound, task_id=held[1].name[0])
@@ -85,7 +85,7 @@ class HeldPlaces:
         if places:
             owner.call_soon_threadsafe(self._note, places, lost, at, store.lease_s)
 
-    def _note(self, places: Sequence[Place], lost: Sequence[Place], at: float, lease_s: float) -> None:
+    def _note(self, places: Sequence[RunPlace], lost: Sequence[RunPlace], at: float, lease_s: float) -> None:
         for place in places:
             if place in lost:
                 self.lose(place)
@@ -97,14 +97,14 @@ class RunPlaces:
     """The places of the run of *running*: *own* is that of its task's own bound, *limited* are those under limits."""
 
     def __init__(
-        self, runs: "BoundedRuns", running: RunningJob, own: Sequence[Place], limited: Sequence[Place]
+        self, runs: "BoundedRuns", running: RunningJob, own: Sequence[RunPlace], limited: Sequence[RunPlace]
     ) -> None:
         self._runs = runs
         self._running = running
         self.own = own
         self.limited = list(limited)
         #: Those that it has, by bound.
-        self.taken: dict[str, Place] = {}
+        self.taken: dict[str, RunPlace] = {}
 
     async def lend(self) -> None:
         """Give up the places under limits while the run waits for tasks that it called: these may need them."""
@@ -124,7 +124,7 @@ class RunPlaces:
                 self._running.hand_back("others took its place while it waited for tasks that it called")
             raise
 
-    async def leave(self, places: Sequence[Place]) -> None:
+    async def leave(self, places: Sequence[RunPlace]) -> None:
         """Give *places* up, of which it may wait for some."""
         for place in places:
             is_held = self.taken.pop(place.bound, None) is not None
@@ -244,7 +244,7 @@ class BoundedRuns:
             await self._park(job, place, found, engine)
         return False
 
-    async def take_again(self, place: Place, running: RunningJob) -> bool:
+    async def take_again(self, place: RunPlace, running: RunningJob) -> bool:
         """Take *place* for a run that had lent it; return False where it has to wait."""
         at = time.monotonic()
         try:
@@ -256,11 +256,11 @@ class BoundedRuns:
             log.info("place_not_taken", bound=place.bound, error=str(error))
         return False
 
-    def _place_of(self, job: Job) -> Place:
+    def _place_of(self, job: Job) -> RunPlace:
         assignment, task = job.assignment, job.task
         root, name = assignment.root_id or assignment.task_id, f"{assignment.agent_id}.{task.name}:"
         above = [f"{root}|{one}" for one in assignment.ancestors or () if one.startswith(name)]
-        return Place(
+        return RunPlace(
             bound_of(task, assignment, job.parameters, job.user),
             f"{assignment.task_id}:{job.generation}",
             task.at_most or 1,
@@ -271,7 +271,7 @@ class BoundedRuns:
             tuple(above),
         )
 
-    async def _park(self, job: Job, place: Place, found: Full, engine: PullEngine) -> None:
+    async def _park(self, job: Job, place: RunPlace, found: Full, engine: PullEngine) -> None:
         """Let *job* wait for its turn, in LATER where it may."""
         now, left_s = datetime.now(UTC), job.seconds_left(datetime.now(UTC))
         wait_s = min(found.wait_ms / 1000, found.wait_ms / 1000 if left_s is None else left_s)
@@ -288,7 +288,7 @@ class BoundedRuns:
         else:
             engine.hand_back(job.delivery, min(_POLL_S * (1 + found.rank), _LONGEST_POLL_S))
 
-    async def leave(self, place: Place) -> None:
+    async def leave(self, place: RunPlace) -> None:
         """Give *place* up, and let those come whose turn it is; without a token, wait for it no more."""
         self._held.drop(place)
         try:
@@ -298,7 +298,7 @@ class BoundedRuns:
         except MemoryUnavailable as error:
             log.info("place_not_left", bound=place.bound, error=str(error))
 
-    async def _call(self, place: Place, tasks: Sequence[str]) -> None:
+    async def _call(self, place: RunPlace, tasks: Sequence[str]) -> None:
         """Bring the runs of *tasks* forward, whose turn it is; one that has ended makes room for the next."""
         waiting = list(tasks)
         while waiting:
@@ -313,7 +313,7 @@ class BoundedRuns:
             self._following[name] = following
             following.add_done_callback(lambda _: self._following.pop(name))
 
-    async def _follow(self, place: Place) -> None:
+    async def _follow(self, place: RunPlace) -> None:
         """Look whether those that were called came: one may have been answered from memory, or have expired."""
         pause_s = _FOLLOWED_S
         while pause_s < _LAST_FOLLOWED_S:
@@ -339,7 +339,7 @@ class BoundedRuns:
                 with contextlib.suppress(MemoryUnavailable):
                     await self._call_under(place)
 
-    async def _call_under(self, place: Place) -> None:
+    async def _call_under(self, place: RunPlace) -> None:
         """Call those whose turn it is under the bound of *place*; all, once, where it bounds nothing any more."""
         called = await self._store.leave(place._replace(task=""))
         if called and place.limit < MOST_RUNS:
