@@ -10,9 +10,13 @@ local REACHED = 2000
 -- Ms for which a turn that has come keeps those behind it back.
 local LATE = 10000
 local function text(number) return string.format('%.0f', number) end
-local function tidy(key)
+-- Returns a rate as it is now, without what was counted more than a minute ago.
+local function read_rate(key)
   local slot = math.floor(now / SLOT)
-  if tonumber(redis.call('HGET', key, 'at') or '-1') == slot then return end
+  local found = redis.call('HMGET', key, 'at', 't', 'r', 'blocked', 'q', 'lag')
+  local rate = {taken = tonumber(found[2] or '0') + tonumber(found[3] or '0'), blocked = tonumber(found[4] or '0'),
+    usual = tonumber(found[5] or '1'), lag = tonumber(found[6] or REACHED)}
+  if tonumber(found[1] or '-1') == slot then return rate end
   local all, gone = redis.call('HGETALL', key), 0
   for i = 1, #all, 2 do
     local s = string.match(all[i], '^s(%d+)$')
@@ -22,20 +26,20 @@ local function tidy(key)
     end
   end
   redis.call('HSET', key, 'at', text(slot))
+  redis.call('PEXPIRE', key, DAY)
   if gone ~= 0 then redis.call('HINCRBY', key, 't', text(-gone)) end
+  rate.taken = rate.taken - gone
+  return rate
 end
 local function count_rate(key, at, amount)
   if amount == 0 then return end
   redis.call('HINCRBY', key, 's' .. text(math.floor(math.min(now, at + REACHED) / SLOT)), text(amount))
-  redis.call('HINCRBY', key, 't', text(amount))
-  redis.call('PEXPIRE', key, 10 * MINUTE)
+  if redis.call('HINCRBY', key, 't', text(amount)) == amount then redis.call('PEXPIRE', key, DAY) end
 end
 -- Returns ms until there is room for `need` beside `ahead` that others are to have first.
-local function rate_wait(key, limit, need, ahead)
-  tidy(key)
-  local found = redis.call('HMGET', key, 't', 'r', 'blocked')
-  if found[3] and tonumber(found[3]) > now then return tonumber(found[3]) - now end
-  local missing = need + ahead - (limit - tonumber(found[1] or '0') - tonumber(found[2] or '0'))
+local function rate_wait(key, rate, limit, need, ahead)
+  if rate.blocked > now then return rate.blocked - now end
+  local missing = need + ahead - (limit - rate.taken)
   if missing <= 0 then return 0 end
   local slots, all = {}, redis.call('HGETALL', key)
   for i = 1, #all, 2 do
@@ -77,10 +81,9 @@ local function close(call, record, used)
       if kind == 'w' then
         count_rate(key, record.at, actual)
         if used and actual > 0 then
-          local ratio = tonumber(redis.call('HGET', key, 'q') or '1')
-          local lag = tonumber(redis.call('HGET', key, 'lag') or REACHED)
-          lag = 0.95 * lag + 0.05 * math.min(REACHED, now - record.at)
-          ratio = 0.95 * ratio + 0.05 * math.min(1, actual / need)
+          local known = redis.call('HMGET', key, 'q', 'lag')
+          local ratio = 0.95 * tonumber(known[1] or '1') + 0.05 * math.min(1, actual / need)
+          local lag = 0.95 * tonumber(known[2] or REACHED) + 0.05 * math.min(REACHED, now - record.at)
           redis.call('HSET', key, 'q', string.format('%.4f', ratio), 'lag', text(math.ceil(lag)))
         end
       else

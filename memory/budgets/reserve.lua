@@ -9,7 +9,7 @@ local call, waiter = ARGV[2], ARGV[3]
 expire(KEYS[1], KEYS[2])
 if redis.call('HEXISTS', KEYS[1], call) == 1 then return {1} end
 local record = {at = now, book = ARGV[5], field = ARGV[6], usd = tonumber(ARGV[7]), accounts = {}}
-local full, longest = 0, 0
+local full, longest, queues, used = 0, 0, {}, {}
 for i = 1, (#KEYS - 3) / 2 do
   local key, queue, a = KEYS[2 * i + 2], KEYS[2 * i + 3], 7 * i
   local kind, limit, need = ARGV[a + 1], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
@@ -17,13 +17,17 @@ for i = 1, (#KEYS - 3) / 2 do
   if need > limit then return {0, i, -1} end
   -- Those who wait go first, in their order. One that does not come back is waited for as long as workers may be late,
   -- and has lost its place after 10 min: were it sooner, all who come late would wait anew, and hardly a call would go.
-  redis.call('ZREMRANGEBYSCORE', queue, '-inf', text(now - 10 * MINUTE))
-  local due = tonumber(redis.call('ZSCORE', queue, waiter) or nil)
-  local usual = kind == 'w' and tonumber(redis.call('HGET', key, 'q') or '1') * need or need
-  local wait
+  local others, due = redis.call('ZCARD', queue), nil
+  if others > 0 then
+    others = others - redis.call('ZREMRANGEBYSCORE', queue, '-inf', text(now - 10 * MINUTE))
+    due = tonumber(redis.call('ZSCORE', queue, waiter) or nil)
+  end
+  if due then queues[#queues + 1] = queue end
+  local wait, rate
   if kind == 'w' then
     local ahead = due and redis.call('ZCOUNT', queue, text(now - LATE), '(' .. text(math.min(due, now))) or 0
-    wait = rate_wait(key, limit, need, ahead * usual)
+    rate = read_rate(key)
+    wait = rate_wait(key, rate, limit, need, ahead * rate.usual * need)
   elseif kind == 'c' then wait = budget_wait(key, limit, need, ARGV[a + 5], ARGV[a + 6])
   else wait = redis.call('SCARD', key) < limit and 0 or SLOT / 2 end
   if wait < 0 then return {0, i, -1} end
@@ -31,14 +35,14 @@ for i = 1, (#KEYS - 3) / 2 do
     wait = math.max(wait, due - now)
   elseif wait > 0 and due then
     if kind ~= 'w' or due < now - LATE then redis.call('ZADD', queue, text(now + wait), waiter) end
-  elseif (wait > 0 or (not due and redis.call('ZCARD', queue) > 0)) and ARGV[a + 7] == '1' then
+  elseif (wait > 0 or (not due and others > 0)) and ARGV[a + 7] == '1' then
     local last = tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or '0')
     local pace = 2
     if kind == 'w' then
       -- Tokens are less than reserved by more than the mean now and then: turns a little closer leave none unused.
       local closer = ARGV[a + 2] == 'requests' and 1 or 0.9
       -- What a call takes comes back a minute after it reached the provider, at the end of that slot.
-      pace = closer * usual * (MINUTE + SLOT + tonumber(redis.call('HGET', key, 'lag') or REACHED)) / limit
+      pace = closer * rate.usual * need * (MINUTE + SLOT + rate.lag) / limit
     end
     due = math.ceil(math.max(now + wait, last + pace))
     wait = math.max(1, due - now)
@@ -51,10 +55,11 @@ if full > 0 then return {0, full, math.ceil(longest)} end
 for i, account in ipairs(record.accounts) do
   local key, kind = account[1], account[2]
   if kind == 'l' then redis.call('SADD', key, call) else redis.call('HINCRBY', key, 'r', text(account[4])) end
-  redis.call('PEXPIRE', key, kind == 'w' and 10 * MINUTE or 40 * DAY)
-  redis.call('ZREM', KEYS[2 * i + 3], waiter)
-  redis.call('ZADD', KEYS[3], text(now), key)
+  if kind ~= 'w' then redis.call('PEXPIRE', key, 40 * DAY) end
+  used[2 * i - 1], used[2 * i] = text(now), key
 end
+for _, queue in ipairs(queues) do redis.call('ZREM', queue, waiter) end
+redis.call('ZADD', KEYS[3], unpack(used))
 if redis.call('ZCARD', KEYS[3]) > 10000 then redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -10001) end
 redis.call('HSET', KEYS[1], call, cjson.encode(record))
 redis.call('ZADD', KEYS[2], text(now + tonumber(ARGV[4])), call)
