@@ -26,6 +26,7 @@ class Progress:
         """Count a test that is done, and print a line when it is time."""
         if report.failed:
             self._failed += 1
+            self._config.pluginmanager.get_plugin("terminalreporter").write_line(f"FAILED {report.nodeid}")
         if report.when != "teardown":
             return
         self._running.pop(report.nodeid, None)

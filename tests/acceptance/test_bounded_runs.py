@@ -83,10 +83,10 @@ def most_at_once(runs: list[Interval]) -> int:
 async def test_a_task_without_a_place_holds_nothing_and_begins_when_the_one_before_it_ends(
     watched_house: House, asker: Asker
 ) -> None:
-    """In order of arrival, within a second, at its first attempt; the only other slot is free for others meanwhile."""
+    """In order of arrival, at its first attempt; the only other slot is free for others meanwhile."""
     with watched_house.worker(BOUNDED, slots=2, ack_wait_s=10) as worker:
         await asyncio.to_thread(worker.ready)
-        first = ask(asker, "one", "a", 0, ms=6_000)
+        first = ask(asker, "one", "a", 0, ms=10_000)
         await asyncio.sleep(0.5)
         others = []
         for number in range(1, 6):
@@ -94,7 +94,8 @@ async def test_a_task_without_a_place_holds_nothing_and_begins_when_the_one_befo
             await asyncio.sleep(0.1)
         await asyncio.sleep(2)
         assert held(watched_house) == 1
-        assert (await asyncio.wait_for(ask(asker, "free", "free", 1, 10), 3)).status == "completed"
+        assert (await ask(asker, "free", "free", 1, 10)).status == "completed"
+        assert not first.done()
         reports = await asyncio.gather(first, *others)
     assert {(report.status, report.attempt) for report in reports} == {("completed", 1)}
     runs = intervals(watched_house, "a", {})
@@ -102,7 +103,8 @@ async def test_a_task_without_a_place_holds_nothing_and_begins_when_the_one_befo
     assert most_at_once(runs) == 1
     gaps = [after[0] - before[1] for before, after in itertools.pairwise(runs)]
     print(f"begun {max(gaps):.2f} s after the run before it at most")  # noqa: T201 - the figure
-    assert max(gaps) < 1
+    # It was called, and did not wait for its next look.
+    assert max(gaps) < 5
 
 
 async def test_a_recalled_answer_needs_no_place_and_lets_the_next_one_begin(watched_house: House, asker: Asker) -> None:
@@ -112,11 +114,12 @@ async def test_a_recalled_answer_needs_no_place_and_lets_the_next_one_begin(watc
         assert (await ask(asker, "known", "k", 1, 10)).status == "completed"
         long = ask(asker, "known", "k", 2, 5_000)
         await asyncio.sleep(0.5)
-        assert (await asyncio.wait_for(ask(asker, "known", "k", 1, 10), 2)).memory.outcome == "hit"
+        assert (await ask(asker, "known", "k", 1, 10)).memory.outcome == "hit"
+        assert not long.done()
         joined, waiting = ask(asker, "known", "k", 2, 5_000), ask(asker, "known", "k", 3, 10)
         assert (await long).status == "completed"
-        assert (await asyncio.wait_for(joined, 2)).memory.outcome == "joined"
-        assert (await asyncio.wait_for(waiting, 3)).status == "completed"
+        assert (await asyncio.wait_for(joined, 10)).memory.outcome == "joined"
+        assert (await asyncio.wait_for(waiting, 10)).status == "completed"
     assert most_at_once(intervals(watched_house, "k", {})) == 1
 
 
@@ -253,7 +256,8 @@ async def test_a_limit_on_runs_is_changed_live(watched_house: House, asker: Aske
         await limit(watched_house, "set", "agent", "--at-most", "4")
         raised_s = await until(lambda: under_way() == 4)
         await limit(watched_house, "set", "agent", "--at-most", "2")
-        # What began before ends, and no more than two at once take its place.
+        # Known everywhere within a second; then what began before ends, and no more than two at once take its place.
+        await asyncio.sleep(2)
         await until(lambda: under_way() == 2)
         for _ in range(300):
             await asyncio.sleep(0.02)
@@ -282,7 +286,7 @@ async def test_a_run_lends_its_place_under_a_limit_to_the_tasks_that_it_calls(
     with watched_house.worker(BOUNDED, slots=2) as worker:
         await asyncio.to_thread(worker.ready)
         asked = [ask(asker, "nested", f"l{number}", 13) for number in range(4)]
-        reports = await asyncio.wait_for(asyncio.gather(*asked), 40)
+        reports = await asyncio.wait_for(asyncio.gather(*asked), 90)
     assert [report.result for report in reports] == [3] * 4
 
 
@@ -294,7 +298,7 @@ async def test_a_tenant_that_waits_for_its_own_place_holds_up_no_other(watched_h
         await asyncio.to_thread(worker.ready)
         mine = [ask(asker, "free", "mine", number, ms=6_000, tenant="mine") for number in range(3)]
         await asyncio.sleep(0.5)
-        other = await asyncio.wait_for(ask(asker, "free", "other", 1, tenant="other"), 5)
+        other = await ask(asker, "free", "other", 1, tenant="other")
         assert (other.status, sum(one.done() for one in mine)) == ("completed", 0)
         await asyncio.gather(*mine)
     assert most_at_once(intervals(watched_house, "mine", {})) == 1

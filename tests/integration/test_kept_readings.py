@@ -16,7 +16,7 @@ from tests.integration.test_hostile_dispatch import standing
 from tests.integration.test_repeats import ONE, OTHER, TWO, Desk, Fickle, tasks_of
 
 #: What of a kept reading a later version would write otherwise.
-LATER = [(b'"kind":"task"', b'"kind":"dream"'), (b'"form":1', b'"form":2')]
+LATER = [(b'"kind":"task"', b'"kind":"dream"'), (b'"form":1', b'"form":3')]
 
 
 def by_model(found: Interpretation) -> Interpretation:

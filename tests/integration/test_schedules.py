@@ -115,7 +115,9 @@ async def test_a_schedule_runs_once_more_when_asked_and_the_same_again_changes_n
     assert (first.status, again.status, again.body) == (201, 201, first.body)
     assert (await add(stand, every=60, id="hourly")).status == 409
     begun = await ask(stand.url, "POST", "/v1/schedules/hourly/run")
-    assert (begun.status, [task.task_id for task in await started(stand)]) == (202, [begun.body["task_id"]])
+    # A tick of another test's schedule may come in between.
+    ids = [task.task_id for task in await started(stand) if task.task_id.startswith("hourly")]
+    assert (begun.status, ids) == (202, [begun.body["task_id"]])
 
 
 #: What a hostile or mistaken client sends, the field that is at fault, and a word of the cure.
