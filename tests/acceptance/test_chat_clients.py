@@ -140,14 +140,20 @@ async def test_one_conversation_is_held_by_each_client(door: str, client: Any, *
             await say(BUDGETED, form=Mood)
 
 
-async def test_what_is_not_read_is_named_in_a_header(door: str) -> None:
-    """Also of a stream; a conversation of people has no such header."""
+async def test_what_is_not_read_is_named_in_a_header_or_refused(door: str) -> None:
+    """Also of a stream; a conversation of people has no such header, and is served where handling is to be strict."""
+    strict = {"Prefer": "respond-async, handling=strict"}
     async with httpx2.AsyncClient(base_url=door, timeout=30) as http:
         for more in ({}, {"stream": True}):
             asked = {"model": "tasklore", "messages": messages_of((BUDGETED,)), **more}
             assert (await http.post("/chat/completions", json=asked)).headers["X-Tasklore-Unread"] == "system"
+            refused = await http.post("/chat/completions", json=asked, headers=strict)
+            error = refused.json()["error"]
+            assert (refused.status_code, error["code"], error["param"]) == (400, "unsupported_content", "messages")
+            assert "system are not read" in error["message"]
             asked["messages"] = asked["messages"][1:]
-            assert "X-Tasklore-Unread" not in (await http.post("/chat/completions", json=asked)).headers
+            served = await http.post("/chat/completions", json=asked, headers=strict)
+            assert (served.status_code, served.headers.get("X-Tasklore-Unread")) == (200, None)
 
 
 async def test_an_object_and_the_answers_of_several_tasks_are_json(door: str) -> None:

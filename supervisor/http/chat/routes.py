@@ -68,6 +68,14 @@ ZoneHeader = Annotated[
         description="Where the person is, by IANA's name, for clients that cannot send the field `time_zone`.",
     ),
 ]
+PreferHeader = Annotated[
+    str | None,
+    Header(
+        alias="Prefer",
+        max_length=256,
+        description="`handling=strict` refuses messages of roles that are not read, such as `system`.",
+    ),
+]
 #: In an answer: the roles of messages that were sent and not read.
 _UNREAD = "X-Tasklore-Unread"
 _ASKING = Depends(require_role("ask"))
@@ -91,7 +99,13 @@ def routes(parts: ApiParts) -> APIRouter:
         conversation_id: ConversationHeader = None,
         idempotency_key: RepeatHeader = None,
         time_zone: ZoneHeader = None,
+        prefer: PreferHeader = None,
     ) -> Response:
+        if body.unread_roles and "handling=strict" in (prefer or "").replace(" ", "").lower():
+            detail = (
+                f"messages of {body.unread_roles} are not read: agents have instructions of their own; leave them out"
+            )
+            raise refuse_field(400, "unsupported_content", "messages", detail)
         zoned = body.model_copy(update={"time_zone": body.time_zone or time_zone})
         form = await chat.read_format(body)
         asked, before = await chat.read(zoned, caller, conversation_id, idempotency_key)
