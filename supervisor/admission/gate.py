@@ -28,7 +28,7 @@ class _Way:
     shut_until: float = 0.0
     room: int = 0
     noticed_at: float = 0.0
-    asking: "asyncio.Task[int] | None" = None
+    asking: "asyncio.Task[None] | None" = None
 
 
 class Gate:
@@ -47,25 +47,22 @@ class Gate:
     async def is_open(self, agent_id: str) -> bool:
         """Return whether a task of *agent_id* may go straight to TASKS now; it is taken to do so."""
         way = self._way(agent_id)
-        while self._now() >= way.shut_until:
-            if way.room > 0:
-                way.room -= 1
-                return True
-            # All that wait share one answer.
+        if way.room <= 0 and self._now() >= way.shut_until:
+            # All that wait share one answer; those that find it used up ask no more, as their agent is busy.
             way.asking = way.asking or asyncio.create_task(self._ask(agent_id, way))
             try:
-                found = await asyncio.shield(way.asking)
+                await asyncio.shield(way.asking)
             except TaskloreError as error:
                 log.info("room_unknown", agent=agent_id, error=str(error))
                 return True
-            if found <= 0:
-                break
-        return False
+        if way.room <= 0 or self._now() < way.shut_until:
+            return False
+        way.room -= 1
+        return True
 
-    async def _ask(self, agent_id: str, way: _Way) -> int:
+    async def _ask(self, agent_id: str, way: _Way) -> None:
         try:
-            way.room = found = await self.room.ask(agent_id)
-            return found
+            way.room = await self.room.ask(agent_id)
         finally:
             way.asking = None
 
