@@ -101,11 +101,7 @@ def routes(parts: ApiParts) -> APIRouter:
         time_zone: ZoneHeader = None,
         prefer: PreferHeader = None,
     ) -> Response:
-        if body.unread_roles and "handling=strict" in (prefer or "").replace(" ", "").lower():
-            detail = (
-                f"messages of {body.unread_roles} are not read: agents have instructions of their own; leave them out"
-            )
-            raise refuse_field(400, "unsupported_content", "messages", detail)
+        _refuse_unread(body, prefer)
         zoned = body.model_copy(update={"time_zone": body.time_zone or time_zone})
         form = await chat.read_format(body)
         asked, before = await chat.read(zoned, caller, conversation_id, idempotency_key)
@@ -136,6 +132,13 @@ def routes(parts: ApiParts) -> APIRouter:
         return Model(id=MODEL, created=since)
 
     return router
+
+
+def _refuse_unread(body: ChatRequest, prefer: str | None) -> None:
+    """Raise Refused where the client asks for strict handling and sends messages that no agent reads."""
+    if body.unread_roles and "handling=strict" in (prefer or "").replace(" ", "").lower():
+        detail = f"messages of {body.unread_roles} are not read: agents have instructions of their own; leave them out"
+        raise refuse_field(400, "unsupported_content", "messages", detail)
 
 
 class _Chat:
