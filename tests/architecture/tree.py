@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,8 +24,9 @@ def name_of(file: Path) -> str:
     return file.relative_to(ROOT).as_posix()
 
 
+@cache
 def tree_of(file: Path) -> ast.Module:
-    """Return the syntax tree of *file*."""
+    """Return the syntax tree of *file*, read once a process; nobody changes it."""
     return ast.parse(file.read_text("utf-8"), str(file))
 
 
