@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 _SCHEMES = {
     "nats_url": ("nats://", "tls://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
-    "nats_monitor_url": ("http://", "https://"),
+    **dict.fromkeys(("nats_monitor_url", "approval_url"), ("http://", "https://")),
     **dict.fromkeys(("llm_base_url", "llm_anthropic_base_url", "llm_google_base_url"), ("http://", "https://")),
 }
 #: How each list in one text is read.
@@ -199,6 +199,8 @@ class Settings(BaseSettings):
     """The API keys, as `tasklore api-key` writes them; without it programs of this machine need none."""
     approval_secret: Annotated[SecretStr | None, Field(min_length=32)] = None
     """Signs links to questions of tasks, 32 characters or more; without it there are no such links."""
+    approval_url: str | None = None
+    """Address of the API in such links, where a proxy is between; without it the one that the link was asked for at."""
     webhook_secret: Annotated[SecretStr | None, Field(min_length=38)] = None
     """Signs webhooks: `whsec_` and base64; while one is replaced, both, joined by a comma. Without it no webhooks."""
     webhook_url: str | None = None

@@ -341,7 +341,7 @@ def open_api(
         sessions=sessions,
         answers=opened.answers,
         webhooks=opened.webhooks and opened.webhooks.addresses,
-        links=Links(secret.get_secret_value(), opened.answers) if secret is not None else None,
+        links=Links(secret.get_secret_value(), opened.answers, settings.approval_url) if secret is not None else None,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=demand_keys(settings.api_host, settings.api_keys_file),
         limits=ClientLimits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),

@@ -26,9 +26,10 @@ class Link(BaseModel):
 
 
 class Links:
-    """Makes and reads links, signed with *secret*."""
+    """Makes and reads links, signed with *secret*; *address* is where they lead to, None where it is not known."""
 
-    def __init__(self, secret: str, answers: Answers) -> None:
+    def __init__(self, secret: str, answers: Answers, address: str | None = None) -> None:
+        self.address = address
         self._secret = secret.encode()
         self._answers = answers
 

@@ -16,9 +16,9 @@ MOST_LINES = {
     "contracts": 5_220,
     "quantities": 6_000,
     "memory": 18_560,
-    "runtime": 9_430,
+    "runtime": 9_435,
     "supervisor": 25_610,
-    "workers": 20_555,
+    "workers": 20_560,
     "tasklore": 18_125,
     "deploy": 2_730,
 }

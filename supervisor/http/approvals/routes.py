@@ -97,7 +97,8 @@ def routes(parts: ApiParts) -> APIRouter:
         _, state = await _demand(parts, caller, approval_id)
         expires = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=body.within_seconds)
         made = Link(approval_id=approval_id, digest=state.wait.digest, who=body.who, expires=int(expires.timestamp()))
-        return SignedLink(url=f"{str(request.base_url).rstrip('/')}{PATH}{parts.links.make(made)}", expires_at=expires)
+        address = (parts.links.address or str(request.base_url)).rstrip("/")
+        return SignedLink(url=f"{address}{PATH}{parts.links.make(made)}", expires_at=expires)
 
     @router.post("/tasks/{task_id}/signals/{name}", summary="Send a signal to a task", responses=answers(404, 409))
     async def signal(task_id: TaskId, name: SignalName, body: Signal, caller: Annotated[Caller, _ASKING]) -> Answered:

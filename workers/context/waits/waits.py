@@ -41,6 +41,8 @@ _MOST_WORDS = 500
 
 _JSON = TypeAdapter[Any](Any)
 _APPROVAL = TypeAdapter(Approval)
+#: Characters that are not seen and that emoji and some scripts are written with.
+_JOINERS = "\u200c\u200d"
 #: The answer of `otherwise` in words, to a question for an Approval.
 _WORDS = {"reject": Approval(approved=False, note="not answered in time")}
 
@@ -226,11 +228,15 @@ class TaskWaits:
 def _fill(question: str, arguments: Mapping[str, Any]) -> str:
     """Return *question* with its arguments in it, and those behind it that it does not name.
 
+    Further lines of an argument are indented, so that none passes for a line of the question.
+
     Raises:
         InvalidInput: it names one that is not given, or is too long.
     """
     shown = {
-        name: value if isinstance(value, str) else to_json(value, fallback=str).decode()
+        name: "\n    ".join(map(_escape, value.splitlines()))
+        if isinstance(value, str)
+        else _escape(to_json(value, fallback=str).decode())
         for name, value in arguments.items()
     }
     try:
@@ -250,6 +256,13 @@ def _demand_short(text: str) -> str:
 
 
 def _spell(value: Any) -> str:
-    """Return *value* as JSON on one line, without characters that are not seen or that turn the order of others."""
-    spelled = to_json(value).decode()
-    return "".join(f"\\u{ord(one):04x}" if category(one) in ("Cc", "Cf", "Zl", "Zp") else one for one in spelled)
+    """Return *value* as JSON on one line; see `_escape`."""
+    return _escape(to_json(value).decode())
+
+
+def _escape(text: str) -> str:
+    """Return *text* with the codes of characters that are not seen or that turn the order of others."""
+    return "".join(
+        f"\\u{ord(one):04x}" if category(one) in ("Cc", "Cf", "Zl", "Zp") and one not in _JOINERS else one
+        for one in text
+    )
