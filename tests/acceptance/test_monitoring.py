@@ -13,6 +13,7 @@ from tests.acceptance.house import House
 from tests.acceptance.ledger_counts import ended
 from tests.acceptance.outside import Outside, outside
 from tests.acceptance.prometheus import ROOT, Prometheus
+from tests.receiver import SECRET
 
 pytestmark = pytest.mark.monitoring
 
@@ -74,7 +75,7 @@ def without_zeros(by_outcome: dict[str, float]) -> dict[str, float]:
 async def test_a_real_scrape_of_real_processes_adds_up(own_house: House, redis: Redis, tmp_path: Path) -> None:
     """Under load: each name that is asked for is there, counters equal the ledger, nothing fires, no page is long."""
     workers = [own_house.worker(), own_house.worker(), own_house.worker("switchboard", "memory")]
-    supervisor = own_house.supervisor()
+    supervisor = own_house.supervisor(webhook_secret=SECRET)
     processes = [one.ready() for one in (*workers, supervisor)]
     with Prometheus(tmp_path / "prometheus", (one.http.removeprefix("http://") for one in processes)) as prometheus:
         async with outside(own_house.servers.nats_url) as program:
