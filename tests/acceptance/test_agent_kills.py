@@ -36,7 +36,7 @@ TOOLS = [number for calls in CALLS for _, number in calls]
 #: Kills of one task's workers: with more in a row it would be taken for one that kills its worker.
 MOST = 3
 #: Tasks at once, and workers: as many as leave a free one also while several that died are being replaced.
-AT_ONCE, WORKERS = 2, 6
+AT_ONCE, WORKERS = 2, 8
 ACK_WAIT_S = 1.0
 
 
