@@ -284,7 +284,7 @@ async def test_a_hundred_tenants_have_equal_parts_of_a_minute(house: House) -> N
     assert jain >= 0.98
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
 async def test_killed_supervisors_and_workers_lose_and_double_nothing(own_house: House, seed: int) -> None:
     """Tasks of many tenants and priorities, some that wait for a time, and a schedule."""
     number = 3_000 if seed else 1_000
