@@ -161,7 +161,9 @@ class Recovery:
         if replaced:
             log.warning("stream_lost", streams=replaced, before=dict(known), republished=number)
         elif number:
-            log.warning("tasks_republished", streams=lost, republished=number)
+            # Streams are first seen while tasks come: these were under way.
+            tell = log.info if lost else log.warning
+            tell("tasks_republished", streams=lost, republished=number)
         elif lost:
             log.info("streams_first_seen", streams=lost)
 

@@ -185,7 +185,8 @@ def match_lines(found: Recalled) -> list[str]:
     for one in found.memories:
         until = "" if one.until is None else f", until {one.until}"
         about = "" if one.subject is None else f", about {printable(one.subject)}"
-        who = "remembered" if one.source == "item" else printable(one.speaker)
+        place = one.reference.partition(":")[2].rpartition(".")[0]
+        who = printable(f"remembered in {place}" if one.source == "item" else one.speaker)
         day = "-" if one.at is None else one.at.isoformat()
         lines.append(f"{styled(day, 'dim')} {who}{until}{about}: {one_line(one.text)}")
     return lines

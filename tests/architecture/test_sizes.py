@@ -15,9 +15,9 @@ from tests.architecture.tree import ROOT, Function, docstring_of, functions, tre
 MOST_LINES = {
     "contracts": 5_220,
     "quantities": 6_000,
-    "memory": 18_560,
+    "memory": 18_590,
     "runtime": 9_435,
-    "supervisor": 25_610,
+    "supervisor": 25_615,
     "workers": 20_560,
     "tasklore": 18_125,
     "deploy": 2_730,
