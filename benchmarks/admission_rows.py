@@ -21,7 +21,7 @@ from runtime.messaging.outbox import Outbox, open_outbox
 from runtime.messaging.streams import Sizes, declare_consumer, declare_streams, task_sources
 from supervisor.admission.desk import AdmissionDesk
 from supervisor.admission.gate import open_gate
-from supervisor.admission.room import Room
+from supervisor.admission.room import MovedTasks, Room
 from supervisor.dispatch import Dispatch
 
 AGENT = "BenchAgent"
@@ -32,9 +32,9 @@ _AT_ONCE, ASKED = 256, 0.3
 class _Ample(Room):
     """Asks as the real one does, and has room all the same: nothing here takes tasks."""
 
-    async def ask(self, agent_id: str) -> int:
+    async def ask(self, agent_id: str, moved: MovedTasks | None = None) -> int:
         """Return a full batch."""
-        await super().ask(agent_id)
+        await super().ask(agent_id, moved)
         return _AT_ONCE
 
 

@@ -27,7 +27,7 @@ from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox
 from supervisor.admission.gate import NOTICE_S
 from supervisor.admission.lanes import PRIORITIES, Lane
-from supervisor.admission.room import Room
+from supervisor.admission.room import MovedTasks, Room
 from supervisor.admission.waiting_messages import WaitingMessages
 
 log = structlog.get_logger(__name__)
@@ -82,6 +82,7 @@ class AdmissionDesk:
         self._wake = asyncio.Event()
         self._agents: dict[str, Lanes] = {}
         self._noticed_at: dict[str, float] = defaultdict(float)
+        self._moved: dict[str, MovedTasks] = defaultdict(MovedTasks)
         #: By agent: how often in a row there was no room, and until when it is not asked again.
         self._full: dict[str, tuple[int, float]] = {}
         self._rounds = 0
@@ -186,7 +187,7 @@ class AdmissionDesk:
         times, until = self._full.get(agent_id, (0, 0.0))
         if loop.time() < until:
             return
-        room = min(_MOVED_AT_ONCE, await self._room.ask(agent_id))
+        room = min(_MOVED_AT_ONCE, await self._room.ask(agent_id, self._moved[agent_id]))
         if room <= 0:
             self._full[agent_id] = min(times + 1, 100), loop.time() + min(_FULL_S, _PACE_S * _SLOWER**times)
             return
@@ -194,8 +195,9 @@ class AdmissionDesk:
         present = [lanes[priority] for priority in PRIORITIES if lanes.get(priority)]
         chosen = await messages.fetch(self._choose(present, room))
         await asyncio.gather(*(self._move(message) for message in chosen))
+        noted = self._room.note(self._moved[agent_id], len(chosen))
         removals = [removal for lane in present for removal in lane.removals(messages.cursor)]
-        await asyncio.gather(*(self._remove(subject, sequence) for subject, sequence in removals))
+        await asyncio.gather(noted, *(self._remove(subject, sequence) for subject, sequence in removals))
 
     def _choose(self, lanes: list[Lane], room: int) -> list[int]:
         """Take at most *room* tasks: by priority, but for those that have waited for too long."""

@@ -7,8 +7,9 @@ these do so in the order of arrival too.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nats.aio.client import Client
@@ -40,6 +41,19 @@ class _Seen:
     asked_at: float = 0.0
 
 
+@dataclass(slots=True)
+class MovedTasks:
+    """The tasks of an agent that were moved into TASKS: how many by which last sequence of the stream."""
+
+    steps: deque[tuple[int, int]] = field(default_factory=deque)
+
+    def count_ready(self, ready: int, delivered: int) -> int:
+        """Return how many, at most, are among the *ready* ones behind the sequence that was *delivered* last."""
+        while self.steps and (not ready or self.steps[0][0] <= delivered):
+            self.steps.popleft()
+        return min(ready, sum(number for _, number in self.steps))
+
+
 class Room:
     """Asks the server how many tasks of an agent lie ready, and says how many more may, by the limits of *budgets*."""
 
@@ -52,8 +66,10 @@ class Room:
         self._seen: dict[str, _Seen] = {}
         self._limits, self._read_at = Limits(), -_LIMITS_S
 
-    async def ask(self, agent_id: str) -> int:
+    async def ask(self, agent_id: str, moved: MovedTasks | None = None) -> int:
         """Return how many more tasks of *agent_id* may go into TASKS now, 0 for none.
+
+        With *moved*, those alone take room: what other programs send to TASKS themselves never shuts out who waits.
 
         Raises:
             TaskloreError: the server does not answer.
@@ -64,7 +80,7 @@ class Room:
             state = (await ask_jetstream(self._client, f"STREAM.INFO.{subjects.TASKS}", question))["state"]
             ready: dict[str, int] = state.get("subjects") or {}
             return max(0, _UNSERVED - sum(ready.values()))
-        room = self._room(agent_id, info)
+        room = self._room(agent_id, info, moved)
         return min(room, await self._places(agent_id)) if room else 0
 
     async def _places(self, agent_id: str) -> int:
@@ -83,7 +99,16 @@ class Room:
         spare = (max(_FEWEST, most) - waiting for most, (_, waiting) in zip(bounds.values(), runs, strict=True))
         return max(0, min(spare, default=_MOST))
 
-    def _room(self, agent_id: str, info: dict[str, Any]) -> int:
+    async def note(self, moved: MovedTasks, number: int) -> None:
+        """Note in *moved* that so many tasks have just been stored in TASKS.
+
+        Raises:
+            TaskloreError: the server does not answer.
+        """
+        state = (await ask_jetstream(self._client, f"STREAM.INFO.{subjects.TASKS}"))["state"]
+        moved.steps.append((int(state["last_seq"]), number))
+
+    def _room(self, agent_id: str, info: dict[str, Any], moved: MovedTasks | None) -> int:
         now, ready = self._now(), int(info["num_pending"])
         done = int(info["delivered"]["consumer_seq"]) - int(info["num_ack_pending"])
         seen = self._seen.setdefault(agent_id, _Seen(now, done))
@@ -93,4 +118,6 @@ class Room:
         is_starving = ready == 0 and now - seen.asked_at < _RECENT_S
         seen.bound = min(_MOST, max(usual, seen.bound * 2)) if is_starving else usual
         seen.asked_at = now
+        if moved is not None:
+            ready = moved.count_ready(ready, int(info["delivered"]["stream_seq"]))
         return max(0, seen.bound - ready)

@@ -27,6 +27,7 @@ from supervisor.admission.gate import open_gate
 from supervisor.admission.room import Room
 from supervisor.dispatch import Dispatch
 from tests.acceptance.house import AGENTS, House, Served
+from tests.acceptance.outside import outside
 
 AGENT = str(AGENTS / "turns.py")
 SLOTS = 32
@@ -230,6 +231,27 @@ async def test_tenants_take_turns_at_an_agent_that_runs_few_tasks_at_once(house:
     between = [label for label, at in found if at > sender.at[small[0]] and not label.startswith("small")]
     sys.stdout.write(f"{len(between)} of 300 began before the last of 5\n")
     assert len(between) <= 40
+
+
+async def test_a_program_that_sends_more_than_workers_do_shuts_nobody_out(house: House) -> None:
+    """It publishes to `tasks.>` itself, which no desk sees: TASKS is never short while it goes on."""
+    await asyncio.to_thread(house.worker(AGENT, slots=2).ready)
+    async with outside(house.servers.nats_url) as program, sending(house) as sender:
+
+        async def flow() -> None:
+            for number in itertools.count():
+                await program.assign("TurnAgent", "work", {"label": f"outside/{number}", "ms": 50})
+                await asyncio.sleep(0 if number < 100 else 1 / 60)
+
+        flowing = asyncio.create_task(flow())
+        await until_begun(house, ["outside/20"])
+        small = await sender.send("small", 10)
+        begun = dict(await until_begun(house, small))
+        assert not flowing.done()
+        flowing.cancel()
+        await asyncio.gather(flowing, return_exceptions=True)
+    waited_s = max(begun[label] - sender.at[label] for label in small)
+    sys.stdout.write(f"10 waited {waited_s:.1f} s at most behind a program that sends half as many again\n")
 
 
 async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(house: House) -> None:

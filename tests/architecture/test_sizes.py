@@ -17,12 +17,12 @@ MOST_LINES = {
     "quantities": 6_000,
     "memory": 18_590,
     "runtime": 9_435,
-    "supervisor": 25_615,
+    "supervisor": 25_645,
     "workers": 20_560,
     "tasklore": 18_125,
     "deploy": 2_730,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 90_050, 795, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 90_080, 795, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.
