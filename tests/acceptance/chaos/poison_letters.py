@@ -45,7 +45,7 @@ class Poisoner:
         self._random = self._spoiler.random
         #: How often each is drawn, in hundredths.
         self._sorts: tuple[tuple[Callable[[], Letter], int], ...] = (
-            (self._task, 42),
+            (self._task, 38),
             (self._task_of_odd_name, 6),
             (self._request, 22),
             (self._report, 11),
@@ -53,6 +53,7 @@ class Poisoner:
             (self._card, 7),
             (self._presence, 2),
             (self._progress, 2),
+            (self._comparison, 4),
         )
 
     def letter(self) -> Letter:
@@ -107,6 +108,13 @@ class Poisoner:
         tail = self._token() if self._random.random() < 0.2 else b"1"
         subject = b"reports.%b.%b.%b" % (SUPERVISOR, task_id.encode(), tail)
         return Letter("word", subject, self._spoiler.spoiled(report), self._headers())
+
+    def _comparison(self) -> Letter:
+        """Ask for a comparison, whose body is the subject of a report, of what may be none."""
+        token = self._token() if self._random.random() < 0.5 else b"1"
+        where = b"reports.%b.%b.%b" % (SENDER.encode(), _id().encode(), token)
+        body = where if self._random.random() < 0.7 else self._spoiler.spoiled({"subject": where.decode("latin-1")})
+        return Letter("word", b"reports.~compare.%b.%b" % (_id().encode(), _id().encode()), body, self._headers())
 
     def _cancellation(self) -> Letter:
         task_id = _id()

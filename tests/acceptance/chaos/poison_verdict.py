@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import nats.errors
 
+from contracts import subjects
 from contracts.messages import CompletionReport, DeadLetter
 from tests.acceptance.chaos.poison_letters import Letter
 from tests.acceptance.chaos.table import Row
@@ -54,8 +55,9 @@ async def account(program: Outside, tasks: Mapping[int, Letter]) -> Outcome:
             buried.add(letter.sequence)
     outcome.buried = len(buried)
     reported: set[str] = set()
-    # What the poisoner reported to the supervisor, and what people asked it, is no end of a task of his.
-    await program.api("STREAM.PURGE.REPORTS", {"filter": "reports.SupervisorAgent.>"})
+    # What the poisoner reported to the supervisor, what people asked it, and requests to compare end no task of his.
+    for others in ("reports.SupervisorAgent.>", subjects.COMPARISONS_ALL):
+        await program.api("STREAM.PURGE.REPORTS", {"filter": others})
     for body in await _read_all(program, "REPORTS"):
         if json.loads(body)["supervisor_id"] == program.supervisor_id:
             continue
