@@ -1,7 +1,5 @@
 """The memory of one user, searched together: items of documents, and turns word for word."""
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
@@ -13,10 +11,9 @@ import structlog
 from contracts.errors import InvalidInput, MemoryUnavailable
 from memory.documents.items import Body, Item, lasting_name, leaf_text, leaf_values
 from memory.documents.kinds import Kinds
-from memory.episodes.ranking import rank_words
+from memory.episodes.ranking import rank_items
 from memory.episodes.recall import ANY, SearchesEpisodes, Within, recall
 from memory.episodes.store import SearchResult
-from memory.episodes.words import words_of
 
 __all__ = ["MAX_LIMIT", "Memory", "Recalled", "Within", "search_memory", "turns_for"]
 
@@ -26,10 +23,6 @@ log = structlog.get_logger(__name__)
 MAX_LIMIT = 100
 #: Turns that are looked at for one question.
 _MOST_TURNS = 40
-#: A word tells nothing that more than so many places, and this share of them, are described by, such as "to".
-_MANY, _MANY_SHARE = 4, 1 / 8
-#: Words are akin that begin with as many letters alike, and this share of both: "allergic" and "allergies".
-_ALIKE, _ALIKE_SHARE = 5, 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,20 +139,6 @@ def _items_for(query: str, bodies: Mapping[str, Body], kinds: Kinds, day: date) 
                 "item", item.display, reference, item.added, 0.0, "person", item.subject, item.since, item.until
             )
             found.append((f"{heading} {item.subject or ''} {leaf_text(value)}", memory, state == "past"))
-    texts = [words_of(text) for text, _, _ in found]
-    scores = rank_words(_telling_words(query, set(chain.from_iterable(texts)), kinds), texts)
+    scores = rank_items(query, [text for text, _, _ in found], kinds)
     order = sorted(range(len(found)), key=lambda number: (found[number][2], -scores[number]))
     return [found[number][1] for number in order if scores[number] > 0]
-
-
-def _telling_words(query: str, held: set[str], kinds: Kinds) -> set[str]:
-    """Return the words of *query* that tell items apart, and those *held* by items that are akin to one of them."""
-    meanings = [set(words_of(place.meaning)) for kind in kinds.by_id.values() for place in kind.places]
-    often, most = Counter(chain.from_iterable(meanings)), max(_MANY, _MANY_SHARE * len(meanings))
-    wanted = {word for word in words_of(query) if often[word] <= most}
-    return wanted | {one for one in held for word in wanted if _is_akin(one, word)}
-
-
-def _is_akin(one: str, other: str) -> bool:
-    alike = max(_ALIKE, math.ceil(_ALIKE_SHARE * max(len(one), len(other))))
-    return len(one) >= alike and one[:alike] == other[:alike]

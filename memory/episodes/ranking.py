@@ -3,22 +3,36 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
+from memory.documents.kinds import Kinds
 from memory.episodes.words import words_of
 
-__all__ = ["rank", "rank_words"]
+__all__ = ["rank", "rank_items"]
 
 #: How much a word counts that comes again in one text, and how much a text's length takes from it.
 SATURATION, LENGTH_SHARE = 1.2, 0.6
+#: A word tells nothing that more than so many places, and this share of them, are described by, such as "to".
+_MANY, _MANY_SHARE = 4, 1 / 8
+#: Words are akin that begin with as many letters alike, and this share of both: "allergic" and "allergies".
+_ALIKE, _ALIKE_SHARE = 5, 0.7
 
 
 def rank(query: str, texts: Sequence[str]) -> list[float]:
     """Return the BM25 score of each of *texts* for *query*: 0.0 where they have no word in common."""
-    return rank_words(set(words_of(query)), [words_of(text) for text in texts])
+    return _rank_words(set(words_of(query)), [words_of(text) for text in texts])
 
 
-def rank_words(wanted: set[str], texts: Sequence[Sequence[str]]) -> list[float]:
-    """Return what `rank` does for words: those of a query, and those of each text."""
+def rank_items(query: str, texts: Sequence[str], kinds: Kinds) -> list[float]:
+    """Return what `rank` does for items of documents, each with its headings.
+
+    Words count that tell the places of *kinds* apart, and words akin to those.
+    """
+    words = [words_of(text) for text in texts]
+    return _rank_words(_telling_words(query, set(chain.from_iterable(words)), kinds), words)
+
+
+def _rank_words(wanted: set[str], texts: Sequence[Sequence[str]]) -> list[float]:
     if not wanted or not texts:
         return [0.0] * len(texts)
     documents = [Counter(text) for text in texts]
@@ -35,3 +49,16 @@ def rank_words(wanted: set[str], texts: Sequence[Sequence[str]]) -> list[float]:
         )
         for document, length in zip(documents, lengthened, strict=True)
     ]
+
+
+def _telling_words(query: str, held: set[str], kinds: Kinds) -> set[str]:
+    """Return the words of *query* that tell items apart, and those *held* by items that are akin to one of them."""
+    meanings = [set(words_of(place.meaning)) for kind in kinds.by_id.values() for place in kind.places]
+    often, most = Counter(chain.from_iterable(meanings)), max(_MANY, _MANY_SHARE * len(meanings))
+    wanted = {word for word in words_of(query) if often[word] <= most}
+    return wanted | {one for one in held for word in wanted if _is_akin(one, word)}
+
+
+def _is_akin(one: str, other: str) -> bool:
+    alike = max(_ALIKE, math.ceil(_ALIKE_SHARE * max(len(one), len(other))))
+    return len(one) >= alike and one[:alike] == other[:alike]

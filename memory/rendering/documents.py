@@ -19,7 +19,7 @@ from memory.documents.decay import confidence_now
 from memory.documents.items import CONFLICT, Item, leaf_text, leaf_values
 from memory.documents.kinds import Kind, Kinds
 from memory.documents.paths import Path
-from memory.episodes.ranking import rank
+from memory.episodes.ranking import rank_items
 from memory.rendering.quoting import MARK, plain, quote
 from memory.rendering.recalled import CLOSE, OPEN, find_rendered, without_rendered
 
@@ -182,7 +182,8 @@ class _Block:
         """Return how well each leaf with its headings answers *query*."""
         if not query.strip():
             return [0.0] * len(found)
-        return rank(query, [f"{self._heading_words(leaf)} {leaf_text(leaf.value)}" for leaf in found])
+        texts = [f"{self._heading_words(leaf)} {leaf_text(leaf.value)}" for leaf in found]
+        return rank_items(query, texts, self._kinds)
 
     def _heading_words(self, leaf: _RankedLeaf) -> str:
         subject = leaf.item.subject if leaf.item is not None else None

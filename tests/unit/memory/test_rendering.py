@@ -44,6 +44,14 @@ def _names(rendered: Rendered) -> list[str]:
     return [entry.split('"')[1] for entry in _entries(rendered)]
 
 
+def test_words_that_describe_many_places_bring_no_item_before_what_a_question_is_about() -> None:
+    """What likes are described by has "to" in it, and "allergies" is no word of this question."""
+    documents = _food("Omelettes", "Rice") | {HEALTH: {"health": {"allergies": ["Peanuts"]}}}
+    rendered = render(documents, KINDS, today=TODAY, query="what am I allergic to?", budget_tokens=75, pinned_tokens=0)
+
+    assert _names(rendered) == ["Peanuts"]
+
+
 def test_documents_are_markdown_within_one_block() -> None:
     documents = _food(_item("Pasta (especially carbonara)"), avoids=[_item("pork")])
     documents[HEALTH] = {"health": {"allergies": [_item("nuts")], "needs": []}}
