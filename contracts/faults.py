@@ -11,9 +11,24 @@ __all__ = ["complaint_of", "fault_of", "nearest"]
 #: What pydantic puts before the sentence of a check of ours.
 _PREFIXES = ("Value error, ", "Assertion failed, ")
 #: What it says in a way that names no cure.
-_IN_WORDS = {"missing": "is needed", "extra_forbidden": "is not known; take it out, or mend its name"}
-#: It also names the class of the list, and the time at which it counted.
-_COUNTED = re.compile(r"^[A-Z]\w* should have (at (?:least|most) \d+ items?) after validation")
+_IN_WORDS = {
+    "missing": "is needed",
+    "extra_forbidden": "is not known; take it out, or mend its name",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "string_type": "must be a text",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+}
+#: It names the class of the value, and of a list the time at which it counted.
+_SHOULD, _COUNTED = re.compile(r"^[A-Z]\w* should (?=be|have|match)"), re.compile(r"( items?) after validation")
 _NO_NAME = "must be 1 to 64 letters, digits, '_' or '-'"
 
 
@@ -26,7 +41,7 @@ def complaint_of(details: Mapping[str, object]) -> str:
         return _NO_NAME
     for prefix in _PREFIXES:
         said = said.removeprefix(prefix)
-    return _COUNTED.sub(r"should have \1", said)
+    return _COUNTED.sub(r"\1", _SHOULD.sub("must ", said))
 
 
 def fault_of(details: Mapping[str, object], whole: str = "body") -> str:

@@ -18,17 +18,6 @@ THREADS, KNOWLEDGE = "threads.toml", "knowledge.toml"
 #: Fields that an error lists, and characters of a value that it repeats.
 _MOST_LISTED, _LONGEST_VALUE = 12, 60
 
-#: The words of a TOML file for those of Python.
-_IN_WORDS = {
-    "Input should be": "must be",
-    "String should": "must",
-    "should have": "must have",
-    "a valid tuple": "a list",
-    "a valid dictionary": "a table",
-    "a valid integer": "a whole number",
-    "a valid number": "a number",
-}
-
 T = TypeVar("T", bound=StoryPart)
 
 
@@ -98,9 +87,7 @@ def _complaint(detail: ErrorDetails, place: Sequence[str | int], model: type[Bas
     complaint = complaint_of(detail)
     if detail["type"] in ("value_error", "missing"):
         return complaint
-    for said, meant in _IN_WORDS.items():
-        complaint = complaint.replace(said, meant)
-    complaint = complaint.partition(", unable to parse")[0]
+    complaint = complaint.replace("an object", "a table").partition(", unable to parse")[0]
     if isinstance(detail["input"], str | int | float):
         complaint += f", not {repr(detail['input'])[:_LONGEST_VALUE]}"
     return complaint

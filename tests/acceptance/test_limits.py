@@ -60,4 +60,4 @@ def test_a_faulty_file_stops_the_start_and_names_the_field(own_house: House, tmp
     supervisor = own_house.supervisor(limits_file=file)
     assert supervisor.wait() == 2
     assert "TASKLORE_LIMITS_FILE: " in supervisor.log()
-    assert "limit 'acme'.usd: Input should be greater than or equal to 1E-9" in supervisor.log()
+    assert "limit 'acme'.usd: must be greater than or equal to 1E-9" in supervisor.log()

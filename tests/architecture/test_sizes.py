@@ -13,13 +13,13 @@ from tests.architecture.tree import ROOT, Function, docstring_of, functions, tre
 
 #: Lines of Python that each room may have.
 MOST_LINES = {
-    "contracts": 5_220,
+    "contracts": 5_230,
     "quantities": 6_000,
-    "memory": 18_600,
+    "memory": 18_590,
     "runtime": 9_435,
-    "supervisor": 25_645,
+    "supervisor": 25_635,
     "workers": 20_560,
-    "tasklore": 18_125,
+    "tasklore": 18_110,
     "deploy": 2_730,
 }
 MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 90_110, 795, 20

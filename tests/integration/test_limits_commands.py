@@ -136,7 +136,7 @@ def test_a_file_is_checked_without_a_server(
     print_check(file)
     assert printed() == "limits.toml: 2 limits, nothing is wrong.\n"
     file.write_text(FILE.replace("tokens = 200_000", "tokens = -1"), "utf-8")
-    with pytest.raises(InvalidInput, match=r"limits.toml': limit 'openai'.tokens: Input should be greater"):
+    with pytest.raises(InvalidInput, match=r"limits.toml': limit 'openai'.tokens: must be greater"):
         print_check(file)
     with pytest.raises(InvalidInput, match="No such file"):
         print_check(file.with_name("none.toml"))

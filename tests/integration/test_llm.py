@@ -148,7 +148,7 @@ async def test_a_passing_fault_is_asked_again(
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ('{"reasoning": "sky", "colour": "blue"}', "colour: Input should be 'red' or 'green'"),
+        ('{"reasoning": "sky", "colour": "blue"}', "colour: must be 'red' or 'green'"),
         ("It is green.", "Invalid JSON"),
     ],
 )

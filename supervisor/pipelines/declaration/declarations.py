@@ -12,15 +12,6 @@ from contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
 from quantities.amounts.spellings import shown
 from supervisor.pipelines.declaration.problems import Flaw, Place, place_in_words, quote_names
 
-#: Pydantic's types in words of a declaration.
-_IN_WORDS = {
-    "tuple_type": "a list",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "string_type": "a text",
-    "int_type": "a whole number",
-    "bool_type": "true or false",
-}
 #: Names that people write for a field, and the field.
 _SYNONYMS = {"depends_on": "after", "needs": "after", "outputs": "writes", "inputs": "reads", "params": "parameters"}
 
@@ -83,7 +74,7 @@ def _describe(detail: ErrorDetails, place: Place, title: str) -> str:
         return f"the input's name {given} {name_rule}"
     if "parameters" in place[:-1] or place[-1:] == ("default",):
         return f"{field} is {given}, which JSON does not know; write it as a text, a number, a list or a table"
-    message = _IN_WORDS.get(kind) or complaint_of(detail).removeprefix("Input should be ")
+    message = complaint_of(detail).replace("an object", "a table")
     message = message if message.startswith(("must", "is ", "has ")) else f"must be {message}"
     return f"{field} {message}, not {given}"
 

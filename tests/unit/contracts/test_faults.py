@@ -36,8 +36,8 @@ class _Trip(BaseModel):
     ("given", "told"),
     [
         ({"zone": "Europe/Berln"}, "zone: there is no time zone 'Europe/Berln'; did you mean 'Europe/Berlin'?"),
-        ({"days": 0}, "days: Input should be greater than or equal to 1"),
-        ({"stops": []}, "stops: should have at least 1 item, not 0"),
+        ({"days": 0}, "days: must be greater than or equal to 1"),
+        ({"stops": []}, "stops: must have at least 1 item, not 0"),
         ({"zon": "UTC"}, "zon: is not known; take it out, or mend its name"),
         ({"name": "a b"}, "name: must be 1 to 64 letters, digits, '_' or '-'"),
         ({"days": 100}, "the trip: a trip may have 99 days"),

@@ -445,13 +445,13 @@ async def test_the_text_of_an_answer_is_streamed() -> None:
 
 
 async def test_a_step_of_an_agent_costs_little_beside_its_work() -> None:
-    """2 ms at the median are asked, on servers; here the journal is in memory, so that it is less."""
+    """2 ms at the median are asked, on servers; here the journal is in memory, and seconds of CPU are counted."""
     model = Model(*[[("look", {})]] * 30)
     agent = model.agent(tools=[look])
     await ask(agent)
     took_s = []
     for _ in range(5):
-        began = time.perf_counter()
+        began = time.process_time()
         await ask(agent)
-        took_s.append(time.perf_counter() - began)
+        took_s.append(time.process_time() - began)
     assert min(took_s) / 61 < 0.02

@@ -115,7 +115,7 @@ async def test_an_agent_that_hangs_is_cancelled(agent: str, section: str, given_
     ("found", "error"),
     [
         ([1, 2], "Nonsense: section 'knowledge' has to be a JSON object, this is list"),
-        ({"facts": "many"}, "Nonsense: this is no section 'knowledge': facts: Input should be a valid tuple"),
+        ({"facts": "many"}, "Nonsense: this is no section 'knowledge': facts: must be a list"),
         ({"facts": [], "x": "y" * 70_000}, "Nonsense: section 'knowledge' has 70,0"),
         ({"facts": [], "x": float("nan")}, "Nonsense: section 'knowledge' cannot be written as JSON"),
         ({"facts": [], "x": "\ud800"}, "Nonsense: section 'knowledge' cannot be written as JSON"),
@@ -478,7 +478,7 @@ async def test_a_number_beyond_the_limit_is_refused() -> None:
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask_bytes(b'{"story_id":"harbour","response_number":1000000001,"text":"x"}')
     assert reply.kind == "refused"
-    assert "response_number: Input should be less than or equal to 1000000000" in reply.text
+    assert "response_number: must be less than or equal to 1000000000" in reply.text
     assert await system.stories.numbers(STORY) == ()
 
 
