@@ -56,7 +56,8 @@ def _telling_words(query: str, held: set[str], kinds: Kinds) -> set[str]:
     meanings = [set(words_of(place.meaning)) for kind in kinds.by_id.values() for place in kind.places]
     often, most = Counter(chain.from_iterable(meanings)), max(_MANY, _MANY_SHARE * len(meanings))
     wanted = {word for word in words_of(query) if often[word] <= most}
-    return wanted | {one for one in held for word in wanted if _is_akin(one, word)}
+    alike = {word[:_ALIKE]: {other for other in wanted if other.startswith(word[:_ALIKE])} for word in wanted}
+    return wanted | {one for one in held for word in alike.get(one[:_ALIKE], ()) if _is_akin(one, word)}
 
 
 def _is_akin(one: str, other: str) -> bool:
