@@ -22,7 +22,7 @@ MOST_LINES = {
     "tasklore": 18_110,
     "deploy": 2_730,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 90_110, 795, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 90_125, 795, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.

@@ -122,7 +122,7 @@ async def test_a_schedule_runs_once_more_when_asked_and_the_same_again_changes_n
 
 #: What a hostile or mistaken client sends, the field that is at fault, and a word of the cure.
 UNUSABLE: list[tuple[dict[str, Any], str, str]] = [
-    ({"every": 0.001}, "every", "integer"),
+    ({"every": 0.001}, "every", "whole number"),
     ({"every": 0}, "every", "from 1"),
     ({"every": -5}, "every", "from 1"),
     ({"every": 10**30}, "every", ""),
