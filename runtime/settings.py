@@ -385,6 +385,7 @@ def shown(name: str, value: object) -> str:
 
 def _sentence(details: ErrorDetails, arguments: Mapping[str, object]) -> str:
     cure = complaint_of(details)
+    cure = f"it {cure}" if cure.startswith("must") else cure
     if not details["loc"]:
         return cure
     name = str(details["loc"][0])
@@ -395,4 +396,4 @@ def _sentence(details: ErrorDetails, arguments: Mapping[str, object]) -> str:
         return f"there is no setting {name!r}"
     where = f"{variable_of(name)} (given as an argument)" if name in arguments else variable_of(name)
     default = shown(name, Settings.model_fields[name].default)
-    return f"{where} cannot be {shown(name, details['input'])!r}: it {cure} (default {default})"
+    return f"{where} cannot be {shown(name, details['input'])!r}: {cure} (default {default})"
