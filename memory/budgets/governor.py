@@ -23,7 +23,7 @@ from memory.breaker import Breaker
 from memory.budgets import scripts
 from memory.budgets.store import KEEP, book_field, book_of, read_stored
 from memory.command_batch import Command, CommandBatch
-from memory.rendering.tokens import counter
+from memory.rendering.tokens import Count, counter, estimate
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +76,9 @@ class Governor:
         self._sending: asyncio.Task[None] | None = None
         #: By model, how many tokens a provider counts for one of ours.
         self._ratios: dict[str, float] = {}
-        self._count = counter()
+        #: None before a call was held to a limit: the exact tables cost a second of CPU, and 130 MB.
+        self._count: Count | None = None
+        self._loading = asyncio.Lock()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Governor"]:
@@ -175,8 +177,12 @@ class Governor:
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     def count(self, held: Reservation, text: str) -> tuple[int, int]:
-        """Return the tokens of a reserved request, and those of the *text* that came of its answer."""
-        return held.input_tokens or self._count(held.call.text), self._count(text)
+        """Return the tokens of a reserved request, and those of the *text* that came of its answer.
+
+        They are estimated, and never too low, while no call was held to a limit.
+        """
+        count_tokens = self._count or estimate
+        return held.input_tokens or count_tokens(held.call.text), count_tokens(text)
 
     def fallbacks(self, model: str) -> tuple[str, ...]:
         """Return the models that answer in place of *model*, the best one first; none before limits were read."""
@@ -252,6 +258,9 @@ class Governor:
         return int(self._now().timestamp() * 1000) if self._has_own_clock else ""
 
     async def _count_tokens(self, text: str) -> int:
+        async with self._loading:
+            if self._count is None:
+                self._count = await asyncio.to_thread(counter)
         if len(text) <= _COUNTED_HERE:
             return self._count(text)
         return await asyncio.to_thread(self._count, text)

@@ -35,11 +35,15 @@ _WARM_WITHIN_S = 90.0
 #: What `tasklore` imports when it serves; whatever else a command needs is imported by its own process.
 _WARM = (
     "tasklore.__main__",
+    "tasklore.app",
     "tasklore.stores",
     "tasklore.up.serve",
     "workers.wiring",
     "supervisor.wiring",
+    "supervisor.http.server",
     "workers.pydantic_agents",
+    "bpe_openai",
+    "uvloop",
 )
 #: Variables that an interpreter heeds before it runs a line of ours.
 _EARLY = ("PYTHON", "LC_", "LANG", "LD_", "TZ")

@@ -86,6 +86,14 @@ def test_a_worker_loads_none_of_them_where_they_are_installed() -> None:
     assert not {name for name in done.stdout.split() if name.partition(".")[0] in _EXTRA}, done.stderr
 
 
+def test_no_table_of_tokens_is_loaded_before_a_call_is_held_to_a_limit() -> None:
+    """They cost a second of CPU and 130 MB, and most workers never ask a model."""
+    code = "import redis.asyncio, sys; from memory.budgets.governor import Governor; Governor(redis.asyncio.Redis())"
+    done = _run(f"{code}; print(*sys.modules)")
+
+    assert (done.stderr, "bpe_openai" in done.stdout.split()) == ("", False)
+
+
 @pytest.mark.parametrize(("arguments", "package"), [(("ask", "hi"), "typer"), (("--help",), "typer")])
 def test_a_missing_extra_is_one_line_with_the_command_that_installs_it(
     arguments: tuple[str, ...], package: str

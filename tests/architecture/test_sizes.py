@@ -15,14 +15,14 @@ from tests.architecture.tree import ROOT, Function, docstring_of, functions, tre
 MOST_LINES = {
     "contracts": 5_230,
     "quantities": 6_000,
-    "memory": 18_590,
+    "memory": 18_600,
     "runtime": 9_435,
     "supervisor": 25_635,
     "workers": 20_560,
     "tasklore": 18_110,
     "deploy": 2_730,
 }
-MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 90_125, 795, 20
+MOST_TEST_LINES, MOST_MODULES, MOST_IN_A_FOLDER = 90_135, 795, 20
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_HELPERS_USED_ONCE, MOST_RIDDLES = 0.032, 0.205, 0.033
 #: Modules that are named by a gerund; the words below are nouns of the field.
