@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 __all__ = ["words_of"]
 
@@ -11,6 +12,8 @@ _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*\d*")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
 #: Characters of a word; a longer one is no word of a person.
 _LONGEST = 48
+#: Words whose form is kept: headings and items of a person come again with each prompt; a megabyte or two.
+_KEPT = 8_192
 
 
 def words_of(text: str) -> list[str]:
@@ -20,11 +23,15 @@ def words_of(text: str) -> list[str]:
         word = match[0]
         if word[0].isdigit():
             words.append(word.replace(",", ""))
-        elif _UNSPACED.search(word):
-            words.extend(_pairs(word))
         else:
-            words.append(_stem(_fold(word))[:_LONGEST])
+            words.extend(_parts_of(word) if len(word) <= _LONGEST else _parts_of.__wrapped__(word))
     return words
+
+
+@lru_cache(_KEPT)
+def _parts_of(word: str) -> tuple[str, ...]:
+    """Return the words by which *word*, of letters, is found: one, or pairs of signs that stand for words."""
+    return tuple(_pairs(word)) if _UNSPACED.search(word) else (_stem(_fold(word))[:_LONGEST],)
 
 
 def _fold(word: str) -> str:

@@ -15,7 +15,7 @@ from tests.architecture.tree import ROOT, Function, docstring_of, functions, tre
 MOST_LINES = {
     "contracts": 5_230,
     "quantities": 6_000,
-    "memory": 18_600,
+    "memory": 18_610,
     "runtime": 9_435,
     "supervisor": 25_635,
     "workers": 20_560,
