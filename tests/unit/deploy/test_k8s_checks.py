@@ -27,7 +27,7 @@ def test_the_golden_file_of_production_contains_the_base() -> None:
     folder = ROOT / "k8s" / "base"
     files = [folder / name for name in documents((folder / "kustomization.yaml").read_text())[0]["resources"]]
     base = {name_of(one): one for file in files for one in documents(file.read_text())}
-    text = (ROOT / "deploy" / "golden" / "prod.yaml").read_text().replace("registry.example/tasklore:0.1.0", "tasklore")
+    text = (ROOT / "deploy" / "golden" / "prod.yaml").read_text().replace("registry.example/tasklore:0.2.0", "tasklore")
     reviewed = {name_of(one): one for one in documents(text)}
     assert reviewed.keys() == base.keys() >= PATCHED
     for one in (*base.values(), *reviewed.values()):
